@@ -1,5 +1,6 @@
 #include "search/fold.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -40,7 +41,9 @@ Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
 std::optional<Explanation> FoldingSampler::explain(const History& history, const Json& point) {
   catch_up(history);
   const std::optional<Point> read = space_.read(point);
-  return read ? explain_point(trials_ - unnumbered_, *read) : std::nullopt;
+  // While points to try first are due, a point is explained as the first that comes after them.
+  return read ? explain_point(std::max<std::int64_t>(trials_ - unnumbered_, 0), *read)
+              : std::nullopt;
 }
 
 void FoldingSampler::catch_up(const History& history) {

@@ -222,6 +222,14 @@ TEST(WarmStart, TriesFirstPointsThenTheBestPriors) {
   EXPECT_EQ(why->words, "one of the points to try first");
 }
 
+TEST(WarmStart, ExplainsAPointBeforeThoseToTryFirstAreChosen) {
+  Problem problem = problem_of({real("x", 0, 1)}, "tpe");
+  problem.first_points = {*parse_json(R"({"x":0.25})"), *parse_json(R"({"x":0.75})")};
+  const auto why = sampler_of(problem)->explain({}, *parse_json(R"({"x":0.5})"));
+  ASSERT_TRUE(why);
+  EXPECT_THAT(why->words, HasSubstr("point 1 of a quasi-random start"));
+}
+
 TEST(WarmStart, DrawsWhatAFirstPointLeavesOut) {
   Problem problem = problem_of({real("x", 0, 1), real("y", 0, 1)}, "gp");
   problem.first_points = {*parse_json(R"({"y":0.25})")};
