@@ -54,13 +54,13 @@ double seconds_of(std::int64_t workers, std::int64_t from_ms, std::int64_t to_ms
   return static_cast<double>(length_ms) / 1000.0 * static_cast<double>(workers);
 }
 
-bool is_full(const RunRecord& record) { return record.resizes.size() == api::kMaxResizes; }
-
 }  // namespace
 
 std::int64_t workers_now(const RunRecord& record) {
   return record.resizes.empty() ? record.workers : record.resizes.back().workers;
 }
+
+bool is_full(const RunRecord& record) { return record.resizes.size() == api::kMaxResizes; }
 
 void set_workers(RunRecord& record, std::int64_t workers, std::int64_t now_ms) {
   if (workers == workers_now(record)) return;

@@ -14,21 +14,30 @@ using api::TrialPtr;
 
 namespace {
 
+// How long `run` took for the worker-seconds.
+std::int64_t length_ms(double seconds, const RunRecord& run) {
+  const auto workers = static_cast<double>(std::max<std::int64_t>(1, run.workers));
+  return std::llround(1000 * seconds / workers);
+}
+
+// What is only known as a sum gets a place of its own. Runs whose records were pruned count as one
+// interval that ended right before the oldest run that is kept. What a run had done when its queue
+// preempted it counts from the intent to start it.
 void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Interval>& intervals) {
-  const std::vector<RunRecord>& runs = trial.status.runs;
-  if (runs.empty()) return;
-  const RunRecord& oldest = runs.front();
-  const auto workers = static_cast<double>(std::max<std::int64_t>(1, oldest.workers));
-  // Records that were pruned left their seconds as a sum: those runs count as one interval that
-  // ended right before the oldest run that is kept.
-  const double pruned_seconds = oldest.run == 0 ? 0 : oldest.earlier_seconds / workers;
-  if (pruned_seconds > 0) {
-    const auto length = static_cast<std::int64_t>(pruned_seconds * 1000);
-    intervals.emplace_back(oldest.started_ms - length, oldest.started_ms);
-  }
-  for (const RunRecord& run : runs) {
-    if (run.running_ms == 0) continue;
-    intervals.emplace_back(run.running_ms, run.outcome ? run.ended_ms : now_ms);
+  const RunRecord* previous = nullptr;
+  for (const RunRecord& run : trial.status.runs) {
+    const std::int64_t start = run.started_ms;
+    if (previous == nullptr && run.run > 0) {
+      intervals.emplace_back(start - length_ms(run.earlier_seconds, run), start);
+    } else if (!is_full(run)) {  // a full one has been running since, as the interval below says
+      const double of_others =
+          previous == nullptr ? 0 : previous->earlier_seconds + worker_seconds(*previous, now_ms);
+      intervals.emplace_back(start, start + length_ms(run.earlier_seconds - of_others, run));
+    }
+    if (run.running_ms != 0) {
+      intervals.emplace_back(run.running_ms, run.outcome ? run.ended_ms : now_ms);
+    }
+    previous = &run;
   }
 }
 

@@ -128,6 +128,35 @@ TEST(Spending, WhatAQueueTookAwayIsPaidInPartsOfAGpuToo) {
   EXPECT_EQ(run.earlier_seconds, 400);
 }
 
+TEST(Spending, TimeThatAQueueTookAwayCountsForTheWallTime) {
+  api::Study study;
+  api::Trial trial;
+  const auto active = [&](std::int64_t now_ms) {
+    return Ledger(study, {std::make_shared<api::Trial>(trial)})
+        .spending(study, now_ms)
+        .active_seconds;
+  };
+  api::RunRecord first;
+  first.workers = 2;
+  first.started_ms = 100'000;
+  first.earlier_seconds = 40;  // it ran from 110 s to 130 s, and waits
+  trial.status.runs = {first};
+  EXPECT_EQ(active(140'000), 20);
+  first.running_ms = 200'000;
+  first.ended_ms = 205'000;
+  first.outcome = api::Outcome::kDisrupted;
+  api::RunRecord second = first;
+  second.run = 1;
+  second.started_ms = 300'000;
+  second.running_ms = 0;
+  second.outcome.reset();
+  second.earlier_seconds = 40 + 10 + 60;  // it ran for 30 s, and waits
+  trial.status.runs = {first, second};
+  EXPECT_EQ(active(400'000), 20 + 5 + 30);
+  trial.status.runs = {second};
+  EXPECT_EQ(active(400'000), 20 + 5 + 30) << "the first record was pruned";
+}
+
 TEST(Spending, ARunThatItsQueueEndsIsChargedOnce) {
   api::Study study;
   study.metadata.name = "digits";
