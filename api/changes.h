@@ -16,8 +16,9 @@ namespace fettle::api {
 bool may_change(std::string_view path);
 
 // The fields that differ and may not: everything but budget.*, suspend, ttlAfterFinished,
-// objectives[].goal and trial.timeout, heartbeat, retries, gracePeriod and passEnvironment, whose
-// change acts from now on. One error a field, in document order, with both values and the way out.
+// objectives[].goal and reference, and trial.timeout, heartbeat, retries, gracePeriod and
+// passEnvironment, whose change acts from now on. One error a field, in document order, with both
+// values and the way out.
 std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after);
 
 // The same of a Trial: how far it goes, on how many workers, and whether it stops may change; what

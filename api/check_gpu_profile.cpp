@@ -48,6 +48,7 @@ class Checker {
                                                ", expected at least step, which is " +
                                                describe(fraction->step));
     }
+    // With memory it may be the one MIG slice that is a whole card.
     if (fraction && fraction->step == 1 && !memory) {
       errors_.add(path.member("fraction"),
                   "found step 1, which is a whole GPU; expected count: 1 instead");
@@ -240,6 +241,7 @@ class Checker {
     return true;
   }
 
+  // Whether {mib} is computed from the memory of a card; else the request or the slice says it.
   bool needs_card_memory() const {
     return profile_.offers.count || (profile_.offers.fraction && !is_one_slice(profile_));
   }

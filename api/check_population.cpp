@@ -27,6 +27,7 @@ void check_interval(const StudySpec& spec, const FieldPath& path, FieldErrors& e
 void check_same_network(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
     const std::string& sets = spec.parameters[i].sets;
+    // Dropout changes no shape: of a gpt or of all layers (model.dropout), or of one (rate).
     const bool same =
         !sets.starts_with("model.") || sets == "model.dropout" || sets.ends_with(".rate");
     if (same) continue;

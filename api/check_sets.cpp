@@ -22,7 +22,8 @@ std::vector<Json> telling_values(const Parameter& p) {
     case ParameterType::kDouble:
       break;
   }
-  // Somewhere between whole numbers, unless there is a step.
+  // Somewhere between whole numbers, unless there is a step: the golden section of a range with
+  // whole ends is never whole.
   const double between = p.min + (p.max - p.min) * 0.3819660112501051;
   const bool whole = p.type == ParameterType::kInteger;
   const double second = p.step ? p.min + *p.step : whole ? p.min + 1 : between;

@@ -45,6 +45,7 @@ void check_constraints(const StudySpec& spec, const FieldPath& path, FieldErrors
   }
 }
 
+// And the order of min and max in resource, which it rests on.
 void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   const FieldPath resource = path.member("resource");
   check_order(spec.resource.min, spec.resource.max, resource, errors);

@@ -68,7 +68,7 @@ void check_blocks(const ModelConfig& model, const FieldPath& path, FieldErrors& 
       errors.add(path.item(i), wrong);
       return;
     }
-    open.back().shortcut = true;
+    open.back().shortcut = true;  // add closes the block, so for it this is moot
     if (type == LayerType::kAdd) open.pop_back();
   }
   if (open.empty()) return;

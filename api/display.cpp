@@ -12,7 +12,9 @@ std::string short_number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   constexpr int kDigits = 4;
-  constexpr double kLeastPlain = 1e4;  // whole numbers below 1e15 keep all their digits
+  // Between these a number is rounded to a whole one with all its digits; "general" would write
+  // 12345 as 1.234e+04.
+  constexpr double kLeastPlain = 1e4;
   constexpr double kMostPlain = 1e15;
   std::array<char, 32> text{};
   const double size = std::abs(value);

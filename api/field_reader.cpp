@@ -93,7 +93,8 @@ std::optional<double> read_notation(const ReadContext& context) {
 }
 
 // Parts of a second or a byte need a unit ("500ms"): the cluster's schema knows whole numbers and
-// texts, but no type for both kinds of numbers and texts.
+// texts, but no type for both kinds of numbers and texts. A quantity that may be below 0 is the
+// limit of a metric, any number (crds/values.cpp).
 bool needs_whole_number(const FieldRules& rules) {
   return rules.form == Form::kDuration || (rules.form == Form::kQuantity && rules.min >= 0);
 }
@@ -267,6 +268,8 @@ const Json* FieldReader::present(std::string_view name, std::string_view descrip
   if (!rules.applies_to.empty() && !clean()) return nullptr;
   if (value == nullptr || value->is_null()) {
     if (rules.required && rules.applies) {
+      // Later fields may depend on one that is always required, such as type: then it counts as
+      // one that could not be read.
       misplaced_ += rules.applies_to.empty() ? 0 : 1;
       errors_.add(path_.member(name), "is missing; expected here: " + std::string(description));
     }

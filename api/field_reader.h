@@ -96,7 +96,8 @@ class FieldReader {
   // The value of a field that the document calls `name`, or nullptr: absent, or an error that has
   // been added.
   const Json* present(std::string_view name, std::string_view description, const FieldRules& rules);
-  // Whether all fields so far could be read; what is missing or out of place does not count.
+  // Whether all fields so far could be read; one that is missing or out of place because of a
+  // condition does not count.
   bool clean() const { return errors_.size() == errors_before_ + misplaced_; }
 
   const Json& object_;

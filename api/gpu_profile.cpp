@@ -90,6 +90,7 @@ bool is_one_slice(const GpuProfile& profile) {
 std::optional<double> largest_fraction(const GpuProfile& profile) {
   const auto& offer = profile.offers.fraction;
   if (!offer) return std::nullopt;
+  // Below 1 by more than largest_multiple() forgives, so 1 itself is not among them.
   return largest_multiple(offer->step, offer->max.value_or(1 - 2 * kNoise));
 }
 

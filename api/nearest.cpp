@@ -42,7 +42,7 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
   for (const std::string_view candidate : candidates) {
     if (candidate.size() > kLongestName) continue;
     const std::size_t d = distance(name, candidate);
-    if (d >= best_distance || d >= candidate.size()) continue;
+    if (d >= best_distance || d >= candidate.size()) continue;  // nothing in common
     best_distance = d;
     best = candidate;
   }

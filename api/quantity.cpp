@@ -64,7 +64,8 @@ std::string_view take_letters(std::string_view& text) {
   return letters;
 }
 
-// The suffix's factor times value, without rounding twice: 3 * 1e-3 is not 0.003 / 1, 3 / 1e3 is.
+// The suffix's factor times value, without rounding twice: 9 * 1e-3 is not the double nearest to
+// 0.009, since 1e-3 is rounded already; 9 / 1e3 is.
 double scale(double value, double factor) {
   return factor < 1 ? value / std::round(1 / factor) : value * factor;
 }
@@ -101,12 +102,12 @@ Result<double> parse_duration(std::string_view text) {
 
 std::string format_duration(double seconds) {
   CHECK(std::isfinite(seconds) && seconds >= 0, "durations are finite and not negative");
-  const double longest = 0x1p53;
+  const double longest = 0x1p53;  // beyond it the sums below are not exact
   if (std::trunc(seconds) != seconds || seconds > longest || seconds == 0) {
     return Json(seconds).dump() + "s";
   }
   std::string out;
-  for (const Unit& unit : std::span(kDurationUnits).first(4)) {
+  for (const Unit& unit : std::span(kDurationUnits).first(4)) {  // whole: no ms
     const double count = std::floor(seconds / unit.factor);
     if (count == 0) continue;
     out += Json(count).dump() + std::string(unit.suffix);

@@ -317,6 +317,8 @@ std::string complete(bool is_plugin, Arguments& arguments) {
 // Prints the error of the command line; returns the exit code.
 int complain(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> rest = app.remaining();
+  // CLI11 throws for --help and --version too, with code 0. Without a command, what is left of the
+  // line begins with a word that is none.
   if (!app.get_subcommands().empty() || rest.empty() || error.get_exit_code() == 0) {
     return app.exit(error) == 0 ? fettle::cli::kExitSucceeded : fettle::cli::kExitInvalid;
   }

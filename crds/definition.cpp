@@ -110,6 +110,7 @@ Result<Json> definition(std::string_view kind, std::string_view plural, Json sch
                            {"storage", true},
                            {"subresources", Json::object({{"status", Json::object()}})}});
   for (const auto& [key, value] : rules.as_object()) {
+    // All else in the rules belongs to the version: additionalPrinterColumns, selectableFields ...
     if (key == "names") {
       merge(names, value);
     } else if (key != "schema") {

@@ -163,7 +163,8 @@ class SchemaVisitor {
   Json take() &&;
 
  private:
-  // Null where a field that is left out stays out.
+  // Null where a field that is left out stays out. An object with a required field has no default:
+  // it would lack that field.
   template <class T>
   static Json default_of(const T& member, const api::FieldRules& rules, const Json& schema) {
     if (api::is_left_out(member, rules)) return Json();

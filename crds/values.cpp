@@ -24,7 +24,8 @@ constexpr const char* kTimestamp = R"(^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9
 // Environment variables cannot carry NUL.
 constexpr const char* kNoNul = R"(^[^\x00]*$)";
 
-// The seconds that a duration's text says; its form has been checked.
+// The seconds that a duration's text says; its form has been checked. ms stands before m and s:
+// what the expression matches and what an item ends with are tried in order.
 std::string cel_seconds(const std::string& text) {
   const auto part = [](const char* unit, const char* seconds) {
     const std::string number = "double(p.replace('" + std::string(unit) + "', ''))";
@@ -82,6 +83,7 @@ Json duration_schema(const FieldRules& rules) {
   Json schema =
       Json::object({{"x-kubernetes-int-or-string", true}, {"maxLength", kLongestNotation}});
   const std::string whole = cel_bounds("self", rules, true);
+  // CEL has no variables: a list of one gives the sum a name, s.
   const std::string seconds =
       "[" + cel_seconds("self") + "].all(s, " + cel_bounds("s", rules, false) + ")";
   add_rule(schema, {"type(self) == int ? " + whole + " : self.matches(" + cel_text(kDuration) +
@@ -146,6 +148,7 @@ Json number_schema(const FieldRules& rules) {
   Json schema = typed("number").set("format", "double");
   if (rules.form == Form::kAnyNumber) schema.set("nullable", true);
   set_bounds(schema, rules);
+  // Bounds that set_bounds leaves out.
   if (std::isfinite(rules.max) && !fits_int64(rules.max)) {
     add_rule(schema, {cel_bounds("self", rules, false),
                       "expected " + api::expected_number(rules, false), "", Reason::kInvalid});

@@ -53,6 +53,7 @@ void Instruments::on_reconciled(const control::ReconcileRecord& reconciled) {
                             {"namespace", reconciled.item.key.ns},
                             {"name", reconciled.item.key.name},
                             {"error", reconciled.error}};
+  // Equal, not above: one that stays refused is counted and logged once.
   if (reconciled.refused != control::kBlockedAfter) return log_.debug("requeued", fields);
   refused_.at({kind}).Increment();
   log_.warning("refused repeatedly", fields);
@@ -66,7 +67,8 @@ void Instruments::on_call(const kube::CallMade& call) {
   const std::string verb(call.verb);
   calls_.at({verb, call.resource, std::to_string(call.code)}).Increment();
   if (verb == "watch" || verb == "log") return;
-  call_seconds_.at({verb}).Observe(static_cast<double>(call.took.count()) / 1e6);
+  constexpr double kMicroseconds = 1e6;  // in a second
+  call_seconds_.at({verb}).Observe(static_cast<double>(call.took.count()) / kMicroseconds);
 }
 
 void Instruments::on_policies(bool complete) { policies_.at({}).Set(complete ? 1 : 0); }
@@ -75,6 +77,7 @@ void Instruments::on_policies(bool complete) { policies_.at({}).Set(complete ? 1
 void Instruments::refresh() {
   std::map<std::string, double> states;
   for (const api::TrialPhase phase : kPhases) states[std::string(api::to_string(phase))] = 0;
+  // A trial whose Study is gone is about to be deleted.
   std::set<std::string> owners;
   for (const auto& entry : sources_.studies.all()) owners.insert(entry->metadata.uid);
   for (const auto& entry : sources_.trials.all()) {
@@ -97,6 +100,7 @@ void Instruments::refresh() {
   blocked_.at({}).Set(static_cast<double>(sources_.blocked()));
   leader_.at({}).Set(sources_.is_leader() ? 1 : 0);
   prometheus::Counter& dropped = events_dropped_.at({});
+  // A Counter can only be increased, and the recorder counts itself.
   dropped.Increment(static_cast<double>(sources_.events_dropped()) - dropped.Value());
 }
 

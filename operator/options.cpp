@@ -104,7 +104,7 @@ void add_election(CLI::App& app, Options& options) {
                  "Take part in leader election, so that there may be several replicas (true)")
       ->expected(0, 1)
       ->default_val(true)
-      ->default_str("")
+      ->default_str("")  // the help says it already
       ->type_name("BOOL");
   app.add_option("--lease-namespace", options.lease_namespace,
                  "Namespace of the Lease (where the operator runs)")

@@ -39,7 +39,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
   int base = 10;
   if (text.size() > 1 && text.front() == '0') {
-    const char letter = static_cast<char>(text[1] | 0x20);
+    const char letter = static_cast<char>(text[1] | 0x20);  // in lower case
     base = letter == 'x' ? 16 : letter == 'b' ? 2 : 8;
     text.remove_prefix(letter == 'x' || letter == 'b' || letter == 'o' ? 2 : 1);
   }
@@ -80,6 +80,7 @@ bool looks_like_float(std::string_view text) {
 Result<Json> resolve_plain_scalar(std::string_view text) {
   if (auto word = resolve_word(text)) return *word;
   constexpr std::string_view kNumberStarts = "+-.0123456789";
+  // There is a front: an empty text is a word, null.
   if (kNumberStarts.find(text.front()) == std::string_view::npos) return Json(text);
   std::string plain(text);
   std::erase(plain, '_');

@@ -110,7 +110,7 @@ LoadedFile load_study_text(std::string_view text, const std::string& file) {
 }
 
 LoadedFile load_study_file(const std::string& path) {
-  // One byte more than allowed is enough to know; the text is then judged like any other.
+  // read_file refuses a larger file in its own words.
   Result<std::string> text = read_file(path, kMaxStudyFileBytes);
   if (!text) return Loader(path).fail(text.error().message);
   return load_study_text(*text, path);

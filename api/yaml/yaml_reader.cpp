@@ -44,31 +44,32 @@ class TreeBuilder : public YAML::EventHandler {
     errors_.push_back({*complex_key_, "found a list or map as a field name; expected a text"});
   }
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    add_scalar(mark, anchor, Json(), "null", false);
+    add_scalar(mark, anchor, Json(), "null", /*merge=*/false);
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) {
+    if (found == anchors_.end()) {  // a list or map has its anchor from its end on
       refuse(mark, "found an alias inside what it stands for; expected one of something complete");
     }
     if (wants_key()) {
       if (found->second->kind != YamlNode::Kind::kScalar || !found->second->scalar.is_string()) {
         refuse(mark, "found an alias as a field name that is no text");
       }
-      return set_key(mark, found->second->scalar.as_string(), false);
+      return set_key(mark, found->second->scalar.as_string(), /*merge=*/false);
     }
     attach(mark, found->second);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
+    // yaml-cpp gives plain scalars without a tag "?" and quoted ones "!".
     const bool plain = tag == "?";
     const bool typed = tag == "tag:yaml.org,2002:int" || tag == "tag:yaml.org,2002:float" ||
                        tag == "tag:yaml.org,2002:bool" || tag == "tag:yaml.org,2002:null";
     const bool quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     if (!plain && !typed && !quoted) refuse(mark, "found the tag " + tag + ", which is not known");
-    if (quoted) return add_scalar(mark, anchor, Json(text), text, false);
+    if (quoted) return add_scalar(mark, anchor, Json(text), text, /*merge=*/false);
     Result<Json> value = resolve_plain_scalar(text);
     if (!value) errors_.push_back({place_of(mark), value.error().message});
     add_scalar(mark, anchor, value ? *value : Json(), text, plain && text == "<<");
@@ -131,7 +132,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (wants_key()) {
       // Not at once: in an unfinished document this is only what it looks like.
       if (!complex_key_) complex_key_ = place_of(mark);
-      return set_key(mark, {}, false);
+      return set_key(mark, {}, /*merge=*/false);
     }
     Open& parent = open_.back();
     if (parent.node->kind == YamlNode::Kind::kList) {

@@ -67,6 +67,7 @@ std::string list_text(const Json& list, int indent, YamlLists lists) {
       continue;
     }
     std::string fields = to_yaml(item, indent + 2, lists);
+    // The first field is indented by two more: its margin ends in the dash.
     fields[margin.size()] = '-';
     text += fields;
   }

@@ -35,6 +35,7 @@ std::string one_cause_a_line(std::string message) {
   if (open == std::string::npos || message.back() != ']') return message;
   message.pop_back();
   message.replace(open, 3, ":\n  ");
+  // Not at every ", ": a cause may hold one. Each begins with its field, which is one of spec.
   for (std::size_t at = open; (at = message.find(", spec.", at)) != std::string::npos;) {
     message.replace(at, 2, "\n  ");
   }
@@ -61,6 +62,7 @@ Result<int> follow(const RunOptions& options, const Cluster& cluster, const std:
   if (!state.ok()) {
     if (follower.has_seen()) display->finish(follower.view(), {});
     const int code = complain(state.error());
+    // Otherwise kNotFound is wrong input; a Study that was deleted meanwhile has failed.
     const bool deleted = state.error().code == ErrorCode::kNotFound;
     return deleted ? static_cast<int>(kExitFailed) : code;
   }

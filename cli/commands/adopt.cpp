@@ -35,6 +35,7 @@ class Defaults {
     if (stored == wanted) return;
     if (stored.is_object() && wanted.is_object()) {
       for (const auto& [key, value] : stored.as_object()) {
+        // A member that only one of the two has is a change, and judged as one.
         Json* const member = wanted.find(key);
         if (member != nullptr) keep(value, member_of(written, key), path.member(key), *member);
       }

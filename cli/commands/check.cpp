@@ -61,7 +61,8 @@ Refusals refusals_of(const api::Study& study, Runs runs) {
   return out;
 }
 
-// Why the Study cannot run where it must; absent: it can.
+// Why the Study cannot run where it must; absent: it can. For kAnywhere one of the two places is
+// enough.
 std::optional<std::string> summary_of(const Refusals& refusals, Runs runs) {
   if (runs != Runs::kAnywhere || refusals.local == refusals.cluster) return refusals.local;
   if (!refusals.local || !refusals.cluster) return std::nullopt;

@@ -102,6 +102,7 @@ void prune_logs(const local::Layout& layout, const RunView& view) {
     if (run != nullptr) keep.insert(layout.run_directory(best.trial, run->run));
   }
   for (const FailureGroup& group : group_failures(view, log_files_of(layout))) {
+    // The run's directory, which the log is in.
     keep.insert(group.log.substr(0, group.log.rfind('/')));
   }
   const local::Pruned pruned =
@@ -116,6 +117,7 @@ Result<int> run_session(const Target& place, const RunOptions& options, local::S
   const auto display = make_display(options.output, log_files_of(session.layout()), place.program);
   FETTLE_ASSIGN(const auto interrupt, Interrupt::install());
   announce(study, *display);
+  // Why fewer trials run at once than the Study allows, if so.
   const std::string held_back = local::tell_fitting(study, session.runs().room());
   if (!held_back.empty()) display->say(held_back);
   Runner runner(session, *interrupt, *display, {study.metadata.ns, study.metadata.name});
@@ -129,6 +131,7 @@ Result<int> run_session(const Target& place, const RunOptions& options, local::S
   RunView view = runner.view();
   view.interrupted = !finished && !suspended;
   display->finish(view, farewell_of(state, options));
+  // A thread hangs that still uses session and runner: no destructor may run.
   if (runner.has_abandoned()) ::_exit(kExitInterrupted);
   if (!state.ok()) return complain(state.error());
   if (finished) prune_logs(session.layout(), view);

@@ -75,12 +75,13 @@ void weigh(const Examination& examination, const Json& dry, const machine::Need&
   to.device = rates.device;
   to.device_memory = rates.memory;
   to.verdict = machine::judge(examination.machine, need, rates, to.about.checkpoints_kept);
-  const Json* const memory = dry.find("memory");
+  const Json* const memory = dry.find("memory");  // there: read_need() has read from it
   if (const Json* const fitting = memory->find("samples_fitting"); fitting != nullptr && !on_gpu) {
     to.samples_fitting = fitting->as_integer();
   }
   if (const Json* const count = dry.find("parameters")) to.parameters = count->as_integer();
-  const std::int64_t all = need.memory * need.world_size * to.about.trials_at_once;
+  const std::int64_t all =
+      need.memory * need.world_size * to.about.trials_at_once;  // need.memory: of one worker
   if (!on_gpu && to.about.trials_at_once > 1 && all > rates.memory) {
     to.verdict.notes.push_back(std::to_string(to.about.trials_at_once) +
                                " trials at once do not fit the memory; lower budget.parallelism");
@@ -103,7 +104,8 @@ Diagnosis diagnose(const Examination& examination, DoctorCase about) {
   return diagnosis;
 }
 
-// Read as a Session without runs reads it.
+// What trials may use here, and what they hold now. Claims without a run claims nothing; it says
+// whether the directory that all Sessions share can be used.
 Shared look_around() {
   Shared shared;
   shared.room = local::this_machine();

@@ -40,7 +40,8 @@ std::string backend_of(const Json& configuration) {
 Result<api::Trial> first_trial(const api::Study& study) {
   FETTLE_ASSIGN(const auto sampler, search::make_sampler(core::problem_of(study)));
   const std::vector<api::TrialPtr> none;
-  const core::StudyPlan plan = core::plan_study({study, none, {1}}, *sampler, 0);
+  const core::Capacity capacity{.trials = 1};
+  const core::StudyPlan plan = core::plan_study({study, none, capacity}, *sampler, /*now_ms=*/0);
   for (const core::StudyAction& action : plan.actions) {
     if (const auto* create = std::get_if<core::CreateTrial>(&action)) return create->trial;
   }
@@ -48,7 +49,7 @@ Result<api::Trial> first_trial(const api::Study& study) {
 }
 
 Result<DoctorCase> case_of(api::Study study) {
-  study.metadata.uid = "doctor";  // of a Study that is not there yet
+  study.metadata.uid = "doctor";  // a store would give it one; trials name it as their owner's
   FETTLE_ASSIGN(const api::Trial trial, first_trial(study));
   DoctorCase found;
   found.name =
@@ -59,8 +60,10 @@ Result<DoctorCase> case_of(api::Study study) {
     found.cannot_run = here.error().message;
   }
   if (!study.spec.trial.trainer) return found;
-  FETTLE_ASSIGN(const api::TrialFile file, runtime::make_trial_file(study, trial, 0, "none"));
+  FETTLE_ASSIGN(const api::TrialFile file,
+                runtime::make_trial_file(study, trial, /*run=*/0, "none"));
   found.backend = api::to_string(file.trainer->training.backend);
+  // And one that is being written.
   found.checkpoints_kept = file.checkpoints.keep + file.checkpoints.keep_rungs.value_or(0) + 1;
   found.trainer = api::write_trial_file(file);
   return found;

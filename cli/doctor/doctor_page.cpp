@@ -69,8 +69,9 @@ std::string cpu_rows(const machine::Machine& machine) {
   if (cpu.cache > 0) usable += ", " + bytes_text(cpu.cache) + " of cache";
   if (cpu.hertz > 0) {
     usable += "; at " + number(cpu.hertz / 1e9, 2) + " GHz at most " +
-              flops_text(machine::peak_flops(cpu, machine.cores, false)) + "/s in fp32, " +
-              flops_text(machine::peak_flops(cpu, machine.cores, true)) + "/s in bf16";
+              flops_text(machine::peak_flops(cpu, machine.cores, /*bits16=*/false)) +
+              "/s in fp32, " +
+              flops_text(machine::peak_flops(cpu, machine.cores, /*bits16=*/true)) + "/s in bf16";
   }
   return text + row("", usable);
 }
@@ -117,6 +118,7 @@ std::string describe(const machine::Gpu& gpu) {
 std::string gpu_rows(const machine::Machine& machine) {
   const machine::Gpus& gpus = machine.gpus;
   if (!gpus.missing.empty()) return row("GPUs", "none: " + printable(gpus.missing));
+  // gpus.cuda: 13000 is 13.0, 12040 is 12.4.
   std::string text = row("GPUs", plural(std::ssize(gpus.all), "GPU") + "; driver " + gpus.driver +
                                      ", for CUDA up to " + std::to_string(gpus.cuda / 1000) + "." +
                                      std::to_string(gpus.cuda % 1000 / 10));
@@ -247,13 +249,14 @@ Json machine_json(const machine::Machine& m) {
   if (m.disk.rate) disk.set("writeBytesPerSecond", m.disk.rate->write);
   if (m.disk.rate) disk.set("readBytesPerSecond", m.disk.rate->read);
   return Json::object(
-      {{"cpu", Json::object({{"model", m.cpu.model},
-                             {"cores", m.cpu.cores},
-                             {"threads", m.cpu.logical},
-                             {"usableCores", m.cores},
-                             {"hertz", m.cpu.hertz},
-                             {"peakFlopsFp32", machine::peak_flops(m.cpu, m.cores, false)},
-                             {"features", Json::array_of(m.cpu.features)}})},
+      {{"cpu",
+        Json::object({{"model", m.cpu.model},
+                      {"cores", m.cpu.cores},
+                      {"threads", m.cpu.logical},
+                      {"usableCores", m.cores},
+                      {"hertz", m.cpu.hertz},
+                      {"peakFlopsFp32", machine::peak_flops(m.cpu, m.cores, /*bits16=*/false)},
+                      {"features", Json::array_of(m.cpu.features)}})},
        {"memory", Json::object({{"total", m.memory.total},
                                 {"available", m.memory.available},
                                 {"usable", m.usable_memory},

@@ -138,6 +138,7 @@ class NodeReader {
       const auto found = node_.resources.find(resource);
       return found == node_.resources.end() ? 0 : found->second.total;
     };
+    // What the device plugin calls shares when it is set to give them a name of their own.
     const std::int64_t shared = units("nvidia.com/gpu.shared");
     const std::int64_t total = shared > 0 ? shared : units("nvidia.com/gpu");
     if (!node_.hami && node_.cards > 0 && total > 0 && node_.cards * node_.replicas != total) {
@@ -184,7 +185,8 @@ Usage usage_of(const std::vector<Json>& pods) {
 
 // ---- Devices -----------------------------------------------------------------------------------
 
-// {"string": "H100"} or, in older versions of the API, the value itself.
+// The text of an attribute, {"string": "H100"}; "" where there is none. Its name may have a domain
+// before it: "gpu.nvidia.com/profile".
 std::string attribute(const Json& device, std::string_view name) {
   const Json& attributes = object_at(device, {"attributes"});
   for (const auto& [key, value] : attributes.as_object()) {
@@ -211,7 +213,9 @@ GpuDevices read_device(const Json& device, const std::string& driver) {
 
 // ---- Rights ------------------------------------------------------------------------------------
 
-// The list, or nothing and a word in `missing`. A kind that the cluster does not have is no error.
+// The list, or nothing and a sentence in `missing`, which `hides` ends: what is not shown without
+// the right. Sets `forbidden` to whether it was refused. A kind that the cluster does not have is
+// no error.
 Result<std::vector<Json>> list_if_allowed(kube::Client& client, const kube::Resource& resource,
                                           const std::string& hides, bool& forbidden,
                                           std::vector<std::string>& missing) {
@@ -299,6 +303,7 @@ std::vector<GpuDevices> read_gpu_devices(const std::vector<Json>& slices) {
   }
   std::vector<GpuDevices> out;
   for (auto& [key, devices] : alike) {
+    // Network cards and others are claimed, too. Drivers of GPUs have names like gpu.nvidia.com.
     if (devices.driver.find("gpu") != std::string::npos) out.push_back(std::move(devices));
   }
   return out;

@@ -189,6 +189,7 @@ class Proposal {
     constexpr double kReal = 0.95;
     const double real = known ? bytes(group.mig_mib)
                               : std::floor(static_cast<double>(gb * kMibOfGb) * kReal) * kMib;
+    // Step and max: one size. A label may promise more than the card has, which no profile may.
     profile.offers.memory = {std::min(real, *profile.memory), std::min(real, *profile.memory)};
     profile.enforces = GpuEnforcement::kHardware;
     profile.put.limits = Json::object({{key.resource, 1}});
@@ -196,6 +197,7 @@ class Proposal {
     add(std::move(profile));
   }
 
+  // MPS and time-slicing: one unit of the resource is one of N replicas of a card.
   void propose_replicas(const GroupKey& key, const Group& group) {
     const bool mps = key.sharing == "mps";
     GpuProfile profile = start(key.sharing, key.model, group);
@@ -296,7 +298,8 @@ class Proposal {
     return has(devices.driver) ? devices.driver : "";
   }
 
-  // Devices of that class, of the same card and MIG profile.
+  // The spec of a ResourceClaim for one request: devices of that class, of the same card and MIG
+  // profile. `wanted`: further members of the request.
   static Json claim(const GpuDevices& devices, const std::string& device_class,
                     std::initializer_list<Json::Member> wanted) {
     Json exactly = Json::object({{"deviceClassName", device_class}});
@@ -366,6 +369,7 @@ class Proposal {
   void add(GpuProfile profile) {
     const std::string name = profile.name;
     for (int number = 2; !names_.insert(profile.name).second; ++number) {
+      // With "-99" behind it, it is a DNS label still: 63 characters at most.
       profile.name = name.substr(0, 60) + "-" + std::to_string(number);
     }
     profiles_.push_back(std::move(profile));

@@ -68,6 +68,7 @@ Life life_of(const local::Layout& layout, const std::string& trial, std::int64_t
   if (exists(layout.outcome_file(trial, run))) return Life::kEnded;
   if (!held) return Life::kAbandoned;
   const std::vector<std::int64_t> runs = local::recorded_runs(layout, trial);
+  // A later run begins only when this one has ended; its outcome was lost with its supervisor.
   return runs.empty() || runs.back() > run ? Life::kAbandoned : Life::kRuns;
 }
 

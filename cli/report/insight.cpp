@@ -28,7 +28,8 @@ Json importance_data(const std::vector<api::Parameter>& parameters, const explai
   return out;
 }
 
-// The step is a column of the model, too, but fixed: no pair has it.
+// Columns are parameters, by index. The step is one more column of the model, but fixed: no pair
+// has it.
 Json pairs_data(const std::vector<api::Parameter>& parameters, const explain::Shares& shares) {
   Json out = Json::array();
   for (const explain::PairShare& pair : shares.pairs) {
@@ -58,7 +59,8 @@ Json dependence_data(const std::vector<explain::DependencePoint>& points) {
                        {"deviations", Json::array_of(points, &DependencePoint::deviation)}});
 }
 
-// Of the two parameters with the largest interaction, if there is one.
+// Of the two parameters with the largest interaction, if there is one. Pairs come by share, largest
+// first; a pair of which one exists only for some values of the other has no surface.
 Json surface_data(const std::vector<api::Parameter>& parameters, const explain::Model& model,
                   const explain::Shares& shares) {
   for (const explain::PairShare& pair : shares.pairs) {

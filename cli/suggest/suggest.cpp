@@ -75,15 +75,17 @@ class Session {
     }
     std::int64_t wanted = content.as_integer();
     std::string reply;
-    wanted -= go_on(wanted, reply);
+    wanted -= continue_paused(wanted, reply);
     wanted -= create(wanted, reply);
-    // What there will be no new trial for may go to the last promotions.
-    if (no_more()) wanted -= go_on(wanted, reply);
+    // create() may have found the space exhausted. Then no further results will come, and trials
+    // that waited for them are promoted now.
+    if (no_more()) wanted -= continue_paused(wanted, reply);
     const bool over = wanted > 0 && !(promotes_ && search::any_runs(problem_, history_));
     out_ << "{\"trials\":[" << reply << (over ? "],\"exhausted\":true}\n" : "]}\n") << std::flush;
     return success();
   }
 
+  // Whether no new trial will be created any more.
   bool no_more() const { return exhausted_ || missing() <= 0; }
 
   // New trials that the budget leaves.
@@ -94,7 +96,7 @@ class Session {
 
   // Resumes at most `most` trials that paused, or begins those that take their place. How many it
   // were.
-  std::int64_t go_on(std::int64_t most, std::string& reply) {
+  std::int64_t continue_paused(std::int64_t most, std::string& reply) {
     if (!promotes_) return 0;
     for (std::int64_t done = 0; done < most; ++done) {
       const bool last = no_more();
@@ -132,7 +134,7 @@ class Session {
     if (promotes_) history_.stages.push_back(stage);
     states_.push_back(State::kRunning);
     costs_.push_back(0);
-    // What was before is the parent's.
+    // Values at the rungs below its own are the parent's, and known.
     next_rung_.push_back(stage.parent ? static_cast<std::size_t>(stage.rung) : 0);
   }
 
@@ -185,6 +187,7 @@ class Session {
                    found);
   }
 
+  // A result at the last step; report() puts its own step and kind in.
   Result<api::Fact> read_fact(const Json& content) const {
     const std::size_t objectives = problem_.objectives.size();
     const Json* one = content.find("value");
@@ -224,7 +227,7 @@ class Session {
   Status tell(const Json& content) {
     FETTLE_ASSIGN(const std::size_t trial, trial_of(content, "tell"));
     FETTLE_ASSIGN(api::Fact fact, read_fact(content));
-    // A member without a result is made up for.
+    // In a population a null is a failure (suggest.h): another trial then takes the member's place.
     const bool replaces = promotes_ && api::traits(problem_.algorithm.name).population;
     if (fact.infeasible && replaces) fact.kind = api::FactKind::kFailed;
     record(trial, std::move(fact));
@@ -249,7 +252,7 @@ class Session {
   // The report stands for every rung that the trial has come past since its last one, as for
   // `fettle run` the first point of a curve at or after a rung does.
   std::string_view decide(std::size_t trial, api::Fact fact) {
-    const std::int64_t step = fact.step;
+    const std::int64_t step = fact.step;  // below, fact.step is that of each rung in turn
     const bool at_the_end = step >= problem_.resource.max;
     std::size_t& next = next_rung_[trial];
     while (next < rungs_.size() && rungs_[next] <= step) {
@@ -262,6 +265,7 @@ class Session {
       return "stop";
     }
     fact.step = step;
+    // A trial that pauses leaves a Stopped fact, as under `fettle run`.
     fact.kind = at_the_end ? api::FactKind::kResult : api::FactKind::kStopped;
     const bool pauses = promotes_ && !at_the_end && step >= history_.stages[trial].until_step;
     if (at_the_end || pauses) record(trial, fact);

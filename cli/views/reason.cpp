@@ -155,7 +155,7 @@ Result<Reason> reason_of(const RunView& view, const api::Trial& trial) {
   reason.sampler = sampler->description();
   reason.before = known_before(view.study.spec, history);
   reason.explanation = sampler->explain(history, trial.spec.parameters);
-  const auto model = explain::Model::fit(problem, history, 0);
+  const auto model = explain::Model::fit(problem, history, /*objective=*/0);
   if (model.ok()) reason.expectation = expect(view.study.spec, *model, trial.spec.parameters);
   reason.ranking = ranking_of(view, trial);
   return reason;
@@ -167,11 +167,12 @@ std::map<std::int64_t, Expectation> expectations_of(const RunView& view) {
   std::optional<explain::Model> model;
   std::int64_t basis_of_fit = 0;
   for (const api::TrialPtr& trial : view.trials) {
+    // Facts are numbered from 1: the basis is how many were known.
     const auto known = static_cast<double>(trial->spec.search.basis);
     if (known >= kRefit * static_cast<double>(basis_of_fit) && known > 0) {
       auto fitted = explain::Model::fit(
-          problem, core::history_before(view.study, view.trials, trial->spec.index), 0,
-          kExpectationSamples);
+          problem, core::history_before(view.study, view.trials, trial->spec.index),
+          /*objective=*/0, kExpectationSamples);
       if (fitted.ok()) {
         model.emplace(*std::move(fitted));
         basis_of_fit = trial->spec.search.basis;

@@ -105,13 +105,14 @@ std::string throughput_unit(const std::vector<const api::Trial*>& trials) {
   return "";
 }
 
-Line running_row(const RunView& view, const api::Trial& trial, bool throughput,
+// `has_throughput`: whether the table has that column.
+Line running_row(const RunView& view, const api::Trial& trial, bool has_throughput,
                  const Style& style) {
   const auto value = objective_now(view.study.spec, trial);
   Line row = {{trial.metadata.name, Ink::kAccent},
               {step_text(trial, style)},
               {value ? format_number(*value) : "-"}};
-  if (throughput) {
+  if (has_throughput) {
     const auto rate = throughput_of(trial);
     const bool known = rate && std::isfinite(rate->value);
     row.push_back({known ? format_count(std::llround(rate->value)) : "-"});
@@ -246,7 +247,8 @@ Lines lay_out(const RunView& view, int columns, int rows, const Style& style) {
   const auto height = [](const Lines& section) {
     return section.empty() ? 0 : static_cast<int>(section.size()) + 1;
   };
-  const int others = 3 + height(best) + height(budget) + height(notice);
+  const int others =
+      static_cast<int>(lines.size()) + height(best) + height(budget) + height(notice);
   // Of the table: an empty line, a header and "and n more".
   const int room_for_running = std::max(rows - others - 3, kFewestRunning);
   append_section(lines, running_section(view, room_for_running, style), rows - height(notice));

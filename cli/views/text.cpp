@@ -231,6 +231,7 @@ std::vector<Line> table(const std::vector<Column>& columns, const std::vector<Li
 
 std::string format_elapsed(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";
+  // Limits are where rounding would carry: no "1000 ms", no "10.0 s".
   if (seconds < 0.9995) return formatted("%.0f ms", seconds * 1000);
   if (seconds < 9.95) return formatted("%.1f s", seconds);
   const std::int64_t whole = std::llround(seconds);

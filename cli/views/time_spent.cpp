@@ -48,8 +48,8 @@ std::int64_t most_at_once(const std::vector<Interval>& intervals) {
   return std::max<std::int64_t>(most, intervals.empty() ? 0 : 1);
 }
 
-// Slot-seconds without a run after the last run began. Nothing is left over once that is negative:
-// records of a study that was interrupted.
+// Slot-seconds without a run after the last run began; at least 0, whatever the records of an
+// interrupted study say.
 double idle_at_the_end(const std::vector<Interval>& intervals, std::int64_t slots) {
   std::int64_t last_begin = 0;
   std::int64_t last_end = 0;
@@ -84,11 +84,13 @@ void add_trial(TimeSpent& spent, const api::Trial& trial, std::int64_t now_ms) {
     spent.start_up += seconds(run.started_ms, running_ms);
     running += seconds(running_ms, end_ms);
   }
+  // Of the first run alone, and only while its record is there: old ones are pruned.
   if (const api::RunRecord* run = trial.status.runs.empty() ? nullptr : &trial.status.runs[0];
       run != nullptr && run->run == 0 && trial.metadata.created_ms > 0) {
     spent.queued += seconds(trial.metadata.created_ms, run->started_ms);
   }
   const double in_epochs = std::min(epoch_seconds(trial).value_or(running), running);
+  // The metric is a share of the time of steps (docs/trainer.md).
   const double waiting =
       in_epochs * std::clamp(metric_of(trial, "data_wait").value_or(0), 0.0, 1.0);
   spent.start_up += running - in_epochs;
@@ -106,6 +108,7 @@ TimeSpent time_spent(const RunView& view) {
   const double busy = spent.training + spent.data_wait + spent.start_up;
   const double slots = static_cast<double>(spent.slots);
   spent.wall_seconds = view.study.status.active_seconds;
+  // active_seconds may lag behind the records of runs; parts must not sum to more than the whole.
   if (slots > 0) spent.wall_seconds = std::max(spent.wall_seconds, busy / slots);
   const double idle = slots * spent.wall_seconds - busy;
   spent.no_trial_left = std::min(idle, idle_at_the_end(intervals, spent.slots));

@@ -134,6 +134,7 @@ std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
   std::vector<TimelineEntry> timeline;
   for (const api::TrialPtr& trial : trials) {
     Seen& seen = seen_[trial->metadata.name];
+    // A trial that has not changed is the same object.
     if (seen.trial == trial) continue;
     seen.trial = trial;
     for (std::size_t i = 0; i < trial->status.runs.size(); ++i) {
@@ -146,6 +147,7 @@ std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
       if (run.run <= seen.newest_run) continue;
       seen.newest_run = run.run;
       if (!first_) timeline.push_back(started(study, *trial, i));
+      // After a wait, the time of the start is that at which it ran, not that of its record.
       const bool waited = run.run <= seen.waiting_run && run.running_ms != 0;
       if (first_ || !waited) continue;
       timeline.back().at_ms = run.running_ms;

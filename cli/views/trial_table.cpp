@@ -59,6 +59,7 @@ std::string exact(double value) { return Json(value).dump(); }
 
 std::string csv_cell(const std::string& text) {
   std::string safe = printable(text);
+  // Not "-": that is how numbers begin.
   if (!safe.empty() && std::string_view("=+@").find(safe[0]) != std::string_view::npos) {
     safe.insert(0, 1, '\'');
   }

@@ -28,7 +28,10 @@ std::int64_t slots_of(const RunView& view) {
 void bring_up_to_date(RunView& view) {
   const core::Ledger ledger(view.study, view.trials);
   const core::Spending spending = ledger.spending(view.study, view.now_ms);
-  const core::StudyOutlook outlook{ledger, spending, slots_of(view), {}, {}, ""};
+  // As if nothing ended the Study: only numbers are taken, and readers of eta_seconds ask for the
+  // state first.
+  const core::StudyOutlook outlook{ledger,          spending,     slots_of(view),
+                                   /*draining=*/{}, /*ended=*/{}, /*algorithm=*/""};
   api::StudyStatus now = core::study_status(view.study, outlook, view.now_ms);
   api::StudyStatus& status = view.study.status;
   status.trials = now.trials;
@@ -62,7 +65,7 @@ std::optional<double> objective_now(const api::StudySpec& spec, const api::Trial
     return std::nullopt;
   }
   if (!trial.status.report || objective >= spec.objectives.size()) return std::nullopt;
-  return core::measure_end(spec, *trial.status.report, false).values[objective];
+  return core::measure_end(spec, *trial.status.report, /*completed=*/false).values[objective];
 }
 
 std::int64_t planned_trials(const api::Study& study) {
