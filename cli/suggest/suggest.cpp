@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <limits>
 #include <memory>
 #include <string>
@@ -306,6 +307,10 @@ int run_suggest(std::istream& in, std::ostream& out) {
     in.getline(buffer.get(), kMaxLineBytes + 2);
     const std::streamsize read = in.gcount();
     if (in.eof() && read == 0) return kExitSucceeded;
+    if (in.bad()) {  // it is a directory, say: no line will come
+      std::cerr << "fettle: the input cannot be read\n";
+      return kExitEnvironment;
+    }
     Status status = success();
     if (in.fail() && !in.eof()) {
       in.clear();

@@ -42,8 +42,8 @@
 
 namespace fettle::cli {
 
-// Serves until the end of input. Returns the exit code: 0, or 3 if the output cannot be written.
-// One thread; flushes after every reply.
+// Serves until the end of input. Returns the exit code: 0, or 3 if the input cannot be read or the
+// output cannot be written. One thread; flushes after every reply.
 int run_suggest(std::istream& in, std::ostream& out);
 
 }  // namespace fettle::cli

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <istream>
+#include <sstream>
+#include <streambuf>
 #include <string>
 #include <vector>
 
@@ -360,6 +363,19 @@ TEST(Suggest, SettingsOfAStudyAreTakenUnderTheirNameWithUnderscores) {
                  "{\"ask\":1}\n");
   ASSERT_EQ(replies.size(), 1U);
   EXPECT_THAT(replies[0], HasSubstr("\"trials\""));
+}
+
+// What a file gives that cannot be read, such as a directory.
+class BrokenInput : public std::streambuf {
+  int_type underflow() override { throw std::ios_base::failure("broken"); }
+};
+
+TEST(Suggest, EndsWhereItsInputCannotBeRead) {
+  BrokenInput broken;
+  std::istream in(&broken);
+  std::ostringstream out;
+  EXPECT_EQ(run_suggest(in, out), 3);
+  EXPECT_EQ(out.str(), "");
 }
 
 TEST(Suggest, NoInputNoOutput) { EXPECT_THAT(replies_to(""), IsEmpty()); }
