@@ -302,9 +302,9 @@ bool is_blank(std::string_view line) {
 int run_suggest(std::istream& in, std::ostream& out) {
   Session session(out);
   // Not cleared: short lines touch no more of it than they need.
-  const auto buffer = std::make_unique_for_overwrite<char[]>(kMaxLineBytes + 2);
+  const auto buffer = std::make_unique_for_overwrite<char[]>(kMaxLineBytes + 1);
   for (std::int64_t number = 1; out; ++number) {
-    in.getline(buffer.get(), kMaxLineBytes + 2);
+    in.getline(buffer.get(), kMaxLineBytes + 1);  // and a NUL
     const std::streamsize read = in.gcount();
     if (in.eof() && read == 0) return kExitSucceeded;
     if (in.bad()) {  // it is a directory, say: no line will come

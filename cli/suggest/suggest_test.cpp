@@ -378,6 +378,13 @@ TEST(Suggest, EndsWhereItsInputCannotBeRead) {
   EXPECT_EQ(out.str(), "");
 }
 
+TEST(Suggest, ALineMayHaveSixteenMiB) {
+  constexpr std::size_t kMost = 16 << 20;
+  EXPECT_THAT(replies_to(std::string(kMost, ' ') + "\n" + std::string(kMost, ' ')), IsEmpty());
+  EXPECT_THAT(replies_to(std::string(kMost + 1, ' ') + "\n"),
+              ElementsAre(HasSubstr("longer than 16777216 bytes")));
+}
+
 TEST(Suggest, NoInputNoOutput) { EXPECT_THAT(replies_to(""), IsEmpty()); }
 
 TEST(Suggest, AnyTextIsAParameterOrChoice) {
