@@ -187,6 +187,14 @@ TEST_F(GpusTest, HamiKaiVolcanoAndOtherVendors) {
   EXPECT_EQ(propose_profiles(inventory)[2].offers.count, 8) << "cards, which count as 10 each";
 }
 
+TEST_F(GpusTest, KaiPromisesNoMemoryWhereThatOfSomeCardsIsNotKnown) {
+  put_node(node("gpu-1", kH100, R"({"nvidia.com/gpu": "8"})"));
+  answer("/apis/scheduling.run.ai");
+  EXPECT_THAT(proposed(read()), ElementsAre("whole-nvidia-h100-80gb-hbm3", "kai", "kai-memory"));
+  put_node(node("gpu-2", "{}", R"({"nvidia.com/gpu": "2"})"));
+  EXPECT_THAT(proposed(read()), ElementsAre("whole", "whole-nvidia-h100-80gb-hbm3", "kai"));
+}
+
 TEST_F(GpusTest, DevicesThatCanBeClaimed) {
   server_.set({"resource.k8s.io", "v1", "deviceclasses", "DeviceClass"},
               json(R"({"metadata": {"name": "gpu.nvidia.com"}})"));

@@ -265,12 +265,14 @@ class Proposal {
   // not in its API: nothing, unless the administrator knows better.
   void propose_kai() {
     Group all;
-    all.memory_known = false;
+    bool any = false;
     for (const auto& [key, group] : groups_) {
       if (key.resource != "nvidia.com/gpu" || !key.sharing.empty()) continue;
-      all.memory_known = group.memory_known;
+      any = true;
+      if (!group.memory_known) all.memory_known = false;
       all.mib = std::min(all.mib, group.mib);
     }
+    if (!any) all.memory_known = false;
     GpuProfile profile = start("kai", "", all);
     profile.sharing = GpuSharing::kKai;
     profile.offers.fraction = {kHundredth, {}};
