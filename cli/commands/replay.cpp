@@ -51,12 +51,12 @@ void print_elsewhere(const core::Replay& replay) {
 }
 
 int print_replay(const RunView& view, const core::Replay& replay) {
-  std::cout << view.study.metadata.name << ": " << plural(replay.suggestions, "suggestion")
-            << (replay.replacements > 0 ? ", " : " and ") << judged(replay) << " decided again: ";
   if (replay.deleted > 0) {
     std::cerr << "fettle: decisions may differ that rested on deleted trials; there are "
               << replay.deleted << '\n';
   }
+  std::cout << view.study.metadata.name << ": " << plural(replay.suggestions, "suggestion")
+            << (replay.replacements > 0 ? ", " : " and ") << judged(replay) << " decided again: ";
   if (replay.differences.empty()) {
     std::cout << "all as recorded" << (replay.close > 0 ? ", but for last digits\n" : "\n");
     print_elsewhere(replay);
