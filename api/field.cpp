@@ -60,6 +60,7 @@ std::string expected_number(const FieldRules& rules, bool is_whole) {
   if (rules.form == Form::kDuration) out = "a duration such as 90s, 10m or 1h30m";
   if (rules.form == Form::kQuantity) out = "a number such as 0.5, 500M or 20Gi";
   if (rules.or_auto) out = "auto, or " + out;
+  // "a number from 1 up", "above 0 and at most 1", "from 0 to below 1", "of at most 9" ...
   const bool has_min = rules.min > -kLargestBound;
   const bool has_max = rules.max < kLargestBound;
   if (!has_min && !has_max && rules.form == Form::kPlain && !is_whole) return "a finite number";

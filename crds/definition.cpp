@@ -82,6 +82,7 @@ void add_sets_rule(Json& parameter) {
   const std::vector<std::string_view> plain(paths.plain.begin(), paths.plain.end());
   std::string cel = "!has(self.sets) || self.sets in " + cel_list(plain);
   for (const std::string& path : paths.in_lists) {
+    // One list at most is on the way to a field; its "[]" becomes the index that a document has.
     const std::size_t list = path.find("[]");
     cel += " || self.sets.matches(" +
            cel_text("^" + path.substr(0, list) + R"(\[[0-9]+\])" + path.substr(list + 2) + "$") +

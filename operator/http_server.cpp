@@ -125,7 +125,8 @@ Result<std::uint16_t> HttpServer::listen(std::uint16_t port, Handler handler) {
   auto listener = std::make_unique<Listener>();
   listener->handler = std::move(handler);
   listener->lifetime = lifetime_;
-  // Without IPv6 in the kernel the second try listens on IPv4 alone.
+  // Without IPv6 in the kernel the second try listens on IPv4 alone. libmicrohttpd reads into half
+  // of a connection's memory.
   for (const unsigned family : {MHD_USE_DUAL_STACK, MHD_NO_FLAG}) {
     errno = 0;
     listener->daemon = MHD_start_daemon(

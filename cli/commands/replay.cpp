@@ -150,6 +150,7 @@ void print_suggestions(const api::Study& study,
 }
 
 Result<int> what_if(const RunView& view, const ReplayOptions& options) {
+  // A name that is none is refused by with_rules(), which knows what to suggest.
   if (const auto other = api::from_string<api::AlgorithmKind>(options.algorithm)) {
     FETTLE_TRY(core::check_what_if_algorithm(view.study, *other));
   }
