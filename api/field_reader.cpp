@@ -114,7 +114,7 @@ bool check_size(const ReadContext& context, std::size_t size, std::string_view w
 void check_key(const std::string& key, const FieldPath& path, const ReadContext& context) {
   const FieldRules& rules = context.rules;
   if (!context.errors.checks_bounds()) return;
-  if (rules.form == Form::kAnyNumber && key.size() > rules.max_text) {
+  if (rules.form == Form::kAnyNumber && key.size() > rules.max_text) {  // a map of numbers
     context.errors.add(path, "found the key " + describe(Json(key)) + ", expected " +
                                  expected_text(text(0, rules.max_text)));
   }

@@ -35,6 +35,7 @@ void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int
   report.step = line.step;
   std::erase_if(line.metrics,
                 [](const auto& metric) { return metric.first.size() > kLongestMetricName; });
+  // Of foreign output, MetricLines::keep_room_for() has made room for what the Study asks for.
   while (line.metrics.size() > kMaxReportMetrics) line.metrics.erase(std::prev(line.metrics.end()));
   for (const auto& [name, value] : line.metrics) {
     if (report.metrics.size() < kMaxReportMetrics || report.metrics.count(name) > 0) {

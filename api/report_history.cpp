@@ -79,6 +79,7 @@ std::size_t least_needed(const std::vector<HistoryPoint>& history, const Steps& 
     least = i;
   }
   if (least > 0) return least;
+  // Only rungs and results are left between the ends: now rungs go, too, the oldest first.
   for (std::size_t i = 0; i + 1 < history.size(); ++i) {
     if (!is_among(results, history[i])) return i;
   }

@@ -89,7 +89,7 @@ void Instruments::refresh() {
   gpu_hours_.clear();
   std::map<std::string, double> studies;
   for (const auto& entry : sources_.studies.all()) {
-    if (!entry->study) continue;
+    if (!entry->study) continue;  // it cannot be read
     const api::StudyStatus& status = entry->study->status;
     ++studies[status.display.state.empty() ? "New" : status.display.state];
     gpu_hours_.at({entry->metadata.ns, entry->metadata.name}).Set(status.gpu_hours);

@@ -197,6 +197,7 @@ bool has_tab_in_indentation(std::string_view line) {
 // yaml-cpp's error in our words: with the place, and the usual cause where it is plain to see.
 YamlError explain(const YAML::Exception& exception, std::string_view text) {
   const LineColumn place = place_of(exception.mark);
+  // yaml-cpp may notice a wrong indentation a line early or late.
   for (const int line : {place.line, place.line - 1, place.line + 1}) {
     const std::string_view content = line > 0 ? line_of(text, line) : std::string_view();
     if (!has_tab_in_indentation(content)) continue;
