@@ -56,7 +56,7 @@ ErrorCode error_code(int code, const std::string& reason) {
   }
 }
 
-// The text of a page without its tags, on one line.
+// The text of a page without its tags, on one line. A tag counts as a space between two words.
 std::string visible_text(std::string_view body) {
   std::string out;
   bool in_tag = false;
@@ -116,8 +116,10 @@ Error read_error(const HttpResponse& response, const std::string& what) {
     return {code, what + ": " + (said.empty() ? "HTTP " + std::to_string(response.status) : said)};
   }
   // No Status: a proxy, or the server before it is up. Its refusal says nothing of the object.
-  const bool ours = response.status == 404 || response.status == 401 || response.status == 403;
-  return {ours ? error_code(response.status, "") : ErrorCode::kUnavailable,
+  // These three are believed all the same: a path or a right that is missing does not come by
+  // waiting.
+  const bool believed = response.status == 404 || response.status == 401 || response.status == 403;
+  return {believed ? error_code(response.status, "") : ErrorCode::kUnavailable,
           what + ": the API server, or something before it, answered " + describe_body(response)};
 }
 

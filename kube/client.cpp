@@ -17,9 +17,9 @@ using std::chrono::steady_clock;
 constexpr int kMaxRetries = 10;
 constexpr milliseconds kReadRetryFirst{100};  // doubles
 constexpr int kPageSize = 500;
-// A page is at most this many after one another; more is a server that repeats itself.
+// Of one list; a server that gives more of them repeats itself.
 constexpr int kMaxPages = 10'000;
-// Nothing may come from a quiet container for long; a dead peer is found by the pod's end.
+// A quiet container may print nothing for hours. That a connection is dead shows when the pod ends.
 constexpr milliseconds kLogIdle{std::chrono::hours(24)};
 // A node that has not answered by then is asked again later.
 constexpr milliseconds kLogWindowDeadline{10'000};
@@ -238,7 +238,7 @@ Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) 
                call.what + (unknown ? ": outcome unknown: " : ": ") + failure.message};
       if (!reads) return error;
     }
-    if (retry == kMaxRetries || left <= wait) return error;
+    if (retry == kMaxRetries || left <= wait) return error;  // no time for another try
     pause(wait);
     left -= wait;
     wait = std::min(wait * 2, options_.deadline);

@@ -6,7 +6,7 @@
 namespace fettle::kube {
 namespace {
 
-// How often series are looked at.
+// The longest time between two checks of which series are due.
 constexpr std::chrono::seconds kTick{60};
 
 std::int64_t unix_now() {
@@ -107,6 +107,7 @@ void EventRecorder::drain() {
   while (const std::optional<Occurrence> occurrence = next(std::chrono::milliseconds(0), {})) {
     if (const auto event = series_.add(*occurrence)) write_once(*event);
   }
+  // At a time so late that every series is over.
   for (const EventWrite& event : series_.due(std::numeric_limits<std::int64_t>::max() / 2)) {
     write_once(event);
   }

@@ -38,6 +38,7 @@ Json regarding(const EventSubject& about) {
 }  // namespace
 
 EventSeries::EventSeries(std::string controller, std::string_view instance)
+    // The API bounds the instance as it bounds the reason.
     : controller_(std::move(controller)), instance_(utf8_excerpt(instance, kMaxReason)) {}
 
 std::optional<EventWrite> EventSeries::add(const Occurrence& occurrence) {
@@ -47,15 +48,20 @@ std::optional<EventWrite> EventSeries::add(const Occurrence& occurrence) {
     Series& series = found->second;
     ++series.count;
     series.last_ms = occurrence.at_ms;
-    if (series.count > 2) return std::nullopt;
+    if (series.count > 2) return std::nullopt;  // due() writes it
     return write(series, occurrence.at_ms);
   }
   const ObjectKey key = next_key(occurrence);
   Json event = make_event(occurrence, key);
   if (series_.size() < kMaxSeries) {
-    series_[identity] = {key, event, 1, occurrence.at_ms, occurrence.at_ms, 1};
+    series_[identity] = {key,
+                         event,
+                         /*count=*/1,
+                         /*last_ms=*/occurrence.at_ms,
+                         /*written_ms=*/occurrence.at_ms,
+                         /*written_count=*/1};
   }
-  return EventWrite{key, true, event, event};
+  return EventWrite{key, /*create=*/true, event, event};
 }
 
 std::vector<EventWrite> EventSeries::due(std::int64_t now_ms) {
@@ -79,10 +85,12 @@ EventWrite EventSeries::write(Series& series, std::int64_t now_ms) {
       {{"count", series.count}, {"lastObservedTime", format_micro_time(series.last_ms)}});
   Json whole = series.event;
   whole.set("series", state);
-  return {series.key, false, Json::object({{"series", std::move(state)}}), std::move(whole)};
+  return {series.key, /*create=*/false, Json::object({{"series", std::move(state)}}),
+          std::move(whole)};
 }
 
-// A name that no other event has, not even one of this process before a restart.
+// A name that no other event has, not even one of this process before a restart: two starts differ
+// in `at_ms` of their events.
 ObjectKey EventSeries::next_key(const Occurrence& occurrence) {
   const auto process =
       std::hash<std::string>{}(instance_) ^ static_cast<std::uint64_t>(occurrence.at_ms);

@@ -59,6 +59,8 @@ std::vector<typename Informer<T>::Missing> Informer<T>::missing() const {
   return out;
 }
 
+// For an object that cannot be read its last readable version stands in: a list that left it out
+// would remove it from the cache.
 template <class T>
 std::optional<T> Informer<T>::read(const Json& object) {
   Result<T> value = read_(object);

@@ -143,7 +143,7 @@ Json released_lease(const LeaseState& state, LeaseNow now) {
   const Json* old = lease.find("spec");
   Json spec = old == nullptr ? Json::object() : *old;
   spec.set("holderIdentity", "");
-  spec.set("leaseDurationSeconds", 1);
+  spec.set("leaseDurationSeconds", 1);  // the least that the API allows, as client-go writes it
   spec.set("renewTime", format_micro_time(now.unix_ms));
   lease.set("spec", std::move(spec));
   return lease;

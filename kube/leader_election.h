@@ -87,7 +87,7 @@ Json released_lease(const LeaseState& state, LeaseNow now);
 // Whether writes that need the lease may be sent now.
 bool may_write(const LeaseTerms& terms, const LeaseState& state, std::chrono::milliseconds steady);
 
-// Who holds the lease as last seen; "" = nobody.
+// The identity that holds the lease as last seen; "" = none.
 std::string holder_of(const LeaseState& state);
 
 }  // namespace fettle::kube

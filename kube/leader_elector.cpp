@@ -80,7 +80,7 @@ void LeaderElector::run(const std::stop_token& stop) {
   changed_.notify_all();
 }
 
-// Steps, and tells the listeners what came of it.
+// Makes one step, and tells the listeners what it changed.
 LeaseOutput LeaderElector::advance(const LeaseInput& input) {
   std::unique_lock lock(mutex_);
   const Phase before = state_.phase;
@@ -109,6 +109,7 @@ LeaseInput LeaderElector::carry_out(const LeaseOutput& output, const std::stop_t
   }
   if (const auto* update = std::get_if<UpdateLease>(&output)) {
     const std::string stuck = options_.why_not_renew ? options_.why_not_renew() : "";
+    // To the state machine it is a write that failed: it loses the lease at the renew deadline.
     if (!stuck.empty()) return LeaseWritten{remember(Error{ErrorCode::kUnavailable, stuck})};
     return LeaseWritten{remember(object_of(client_.update(kLeases, key, "", update->lease)))};
   }

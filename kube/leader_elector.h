@@ -25,7 +25,7 @@ struct LeaderOptions {
   // From the elector's thread; must return quickly; may be empty.
   std::function<void()> on_leading;
   std::function<void()> on_lost;  // after on_leading: leave off at once. Not called by stop().
-  std::function<void(const std::string& holder)> on_holder;  // "" = nobody
+  std::function<void(const std::string& holder)> on_holder;  // "" = none
   // Why a leader must not renew its lease, for it does not work; "" = it does. May be empty.
   std::function<std::string()> why_not_renew;
 };
@@ -45,7 +45,7 @@ class LeaderElector {
   bool may_write() const;
   // False when `most` passed or the elector was stopped.
   bool wait_leading(std::chrono::milliseconds most);
-  // Who leads, as far as is known; "" = nobody.
+  // Who leads, as far as is known; "" = no process.
   std::string holder() const;
   // What the last call to the API server failed with; nothing when it did not.
   std::optional<std::string> last_error() const;

@@ -58,8 +58,8 @@ Container read_container(const Json& status) {
   return out;
 }
 
-// A document that another resource's reader would take without a word is a programming error of
-// the server or of us; anything else is read as far as it goes.
+// An object of another kind, or without a name, is a programming error of the server or of us. Any
+// other field may be missing.
 Status check_kind(const Json& object, std::string_view kind) {
   const std::string found = text_at(object, {"kind"});
   if (!found.empty() && found != kind) {

@@ -33,7 +33,7 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   file.until_step = trial.spec.until_step;
   file.workers = trial.spec.workers;
   const std::int64_t gpus = api::whole_gpus(study.spec.trial);
-  if (gpus > 1) file.gpus_per_worker = gpus;
+  if (gpus > 1) file.gpus_per_worker = gpus;  // one is the default
   file.least_workers = least_workers(study);
   file.resource = study.spec.resource;
   file.rungs = search::rung_steps(study);
@@ -52,7 +52,7 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   }
   if (study.spec.trial.trainer) {
     FETTLE_ASSIGN(file.trainer, api::resolve_trainer(study.spec, trial.spec.parameters));
-    // On the CPU it would block GPUs, and nobody would notice.
+    // "auto" without a usable GPU would train on the CPU, and hold its GPUs unused.
     api::BackendKind& backend = file.trainer->training.backend;
     const bool has_gpus = study.spec.trial.gpu.has_value();
     if (has_gpus && backend == api::BackendKind::kAuto) backend = api::BackendKind::kCuda;

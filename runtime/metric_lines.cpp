@@ -219,9 +219,10 @@ void MetricLines::json_line(std::string_view text) {
         return is_wanted(metric.first);
       });
   if (asked_for || !found.checkpoint.empty() || found.final_result) {
-    return add(std::move(found), false);
+    return add(std::move(found), /*step_may_stay=*/false);
   }
   if (found.metrics.empty() || lines_ > 0) return;
+  // wanted_ holds a metric: if it were empty, any metric would have been asked for.
   near_miss_.see(NearMiss::Rank::kOther, text,
                  "holds " + found.metrics.begin()->first + ", but not " + *wanted_.begin());
 }
@@ -247,7 +248,8 @@ std::string MetricLines::expected_line() const {
   return pattern_ ? "matched by spec.trial.metrics.regex" : "a JSON object with a metric";
 }
 
-// Whole numbers and such as 1.5, which is in the second epoch, of those counted from 0.
+// Reads the step that filter.step finds, as one counted from 1, whatever number the program gives
+// its first one. A fraction is rounded down: 1.5 of steps counted from 0 is within the second step.
 void MetricLines::read_step(std::string_view text) {
   re2::StringPiece number;
   const re2::StringPiece input(text.data(), text.size());
@@ -260,7 +262,7 @@ void MetricLines::read_step(std::string_view text) {
 }
 
 void MetricLines::regex_line(std::string_view text) {
-  constexpr int kMaxGroups = 16;
+  constexpr int kMaxGroups = 16;  // that RE2 copies for each match, the match itself included
   const int groups = std::min(pattern_->re.NumberOfCapturingGroups() + 1, kMaxGroups);
   const re2::StringPiece input(text.data(), text.size());
   re2::StringPiece group[kMaxGroups];
@@ -275,7 +277,7 @@ void MetricLines::regex_line(std::string_view text) {
   while (at <= text.size() &&
          pattern_->re.Match(input, at, text.size(), RE2::UNANCHORED, group, groups)) {
     const auto matched = static_cast<std::size_t>(group[0].data() - input.data());
-    at = matched + std::max<std::size_t>(group[0].size(), 1);
+    at = matched + std::max<std::size_t>(group[0].size(), 1);  // also past an empty match
     if (const auto step = parse_number(view(pattern_->step))) found.step = to_step(*step);
     const std::string_view name = trimmed(view(pattern_->name));
     const auto value = parse_number(view(pattern_->value));
@@ -294,16 +296,14 @@ void MetricLines::regex_line(std::string_view text) {
   if (!matched_any && lines_ == 0 && names_a_wanted_metric(text)) {
     near_miss_.see(NearMiss::Rank::kNamed, text, "is not matched by spec.trial.metrics.regex");
   }
-  add(std::move(found), true);
+  add(std::move(found), /*step_may_stay=*/true);
 }
 
 void MetricLines::add(Found found, bool step_may_stay) {
   if (found.metrics.empty() && found.checkpoint.empty() && !found.final_result) return;
   keep_room_for(found);
   api::ReportLine line{step_of(found, step_may_stay),
-                       {},
-                       std::move(found.checkpoint),
-                       found.checkpoint_step,
+                       /*metrics=*/{}, std::move(found.checkpoint), found.checkpoint_step,
                        found.final_result};
   if (line.step != report_.step) at_step_.clear();
   for (const auto& [name, value] : found.metrics) {
@@ -319,7 +319,7 @@ void MetricLines::add(Found found, bool step_may_stay) {
 
 std::int64_t MetricLines::step_of(const Found& found, bool step_may_stay) const {
   if (found.step) return *found.step;
-  if (found.metrics.empty()) return report_.step;
+  if (found.metrics.empty()) return report_.step;  // a checkpoint or the end, of the current step
   if (pattern_ && pattern_->step_re) return read_step_;
   const bool repeats = std::ranges::any_of(
       found.metrics, [&](const auto& m) { return at_step_.count(m.first) > 0; });

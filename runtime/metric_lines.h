@@ -84,6 +84,7 @@ class MetricLines {
   // True since the last call if a rung was reached or the final result came: do not hold it back.
   bool take_urgent();
 
+  // Why there is no report. Once there is one, no more lines are noted in it.
   const NearMiss& near_miss() const { return near_miss_; }
   // What a line should be, for near_miss().
   std::string expected_line() const;
@@ -95,6 +96,7 @@ class MetricLines {
   void json_line(std::string_view text);
   void regex_line(std::string_view text);
   void read_step(std::string_view text);
+  // `step_may_stay`: a line that names no step may belong to the current one.
   void add(Found found, bool step_may_stay);
   std::int64_t step_of(const Found& found, bool step_may_stay) const;
   void miss_json(std::string_view text);

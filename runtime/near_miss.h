@@ -20,8 +20,7 @@ class NearMiss {
 
   // Of two outputs of one program.
   NearMiss joined(const NearMiss& other) const;
-  // What to tell somebody who misses a report; `expected` is what a line should be, as in
-  // "a JSON object".
+  // For a person who misses a report; `expected` is what a line should be, as in "a JSON object".
   std::string sentence(const std::string& expected) const;
 
  private:

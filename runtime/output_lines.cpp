@@ -86,7 +86,7 @@ void OutputLines::feed(std::string_view bytes, const OnLine& on_line) {
 
 void OutputLines::finish(const OnLine& on_line) {
   if (cut_) {
-    // The first word that is left may be half of one.
+    // Only the last kMaxLineBytes count, and the first word that is left may be half of one.
     const std::size_t excess = partial_.size() - std::min(partial_.size(), kMaxLineBytes);
     const std::size_t space = partial_.find(' ', excess);
     partial_.erase(0, space == partial_.npos ? partial_.size() : space);
@@ -106,6 +106,8 @@ void OutputLines::take(std::string_view piece) {
     if (anew != text.npos) restart();
     append(anew == text.npos ? text : text.substr(anew + 1));
   }
+  // What follows a carriage return at the end decides: more text begins the line anew, a newline
+  // ends the line as it is.
   if (text.size() < piece.size()) returned_ = true;
 }
 

@@ -26,7 +26,7 @@ struct Paths {
 
 // $KUBECONFIG lists files as $PATH lists directories.
 Paths kubeconfig_paths(const ConfigOptions& options, const Environment& environment) {
-  if (!options.kubeconfig.empty()) return {{options.kubeconfig}, true};
+  if (!options.kubeconfig.empty()) return {{options.kubeconfig}, /*must_exist=*/true};
   Paths out;
   std::string list = variable(environment, "KUBECONFIG");
   while (!list.empty()) {
@@ -63,7 +63,7 @@ Result<std::unique_ptr<TokenSource>> token_source(const ClusterConfig& config) {
   if (config.exec) return exec_credentials(config);
   if (!config.token_file.empty()) {
     std::unique_ptr<TokenSource> source = file_token(config.token_file);
-    FETTLE_TRY(source->current());
+    FETTLE_TRY(source->current());  // so that an error shows at the start
     return source;
   }
   if (!config.token.empty()) FETTLE_TRY(check_token(config.token, "the kubeconfig"));
@@ -101,6 +101,7 @@ Result<ClusterConfig> load_cluster_config(const ConfigOptions& options,
   FETTLE_ASSIGN(const std::optional<Kubeconfig> kubeconfig, read_kubeconfigs(paths));
   if (!kubeconfig) {
     Result<ClusterConfig> inside = in_cluster_config(environment);
+    // By the text, because a pod whose token is missing is kNotFound, too, and says so itself.
     if (inside.ok() || inside.error().message.rfind("not in a cluster", 0) != 0) return inside;
     return not_found("no cluster is known: there is no kubeconfig (" + in_words(paths.files) +
                      ") and this is no pod; name one with --kubeconfig FILE");

@@ -2,9 +2,9 @@
 //
 // - It sends a request a second time when a connection from its pool breaks before the answer.
 //   Bodies are therefore seekable, and all callers keep writes safe to repeat (kube/http.h).
-// - Its timeout is one of inactivity. It is disabled; the caller's thread measures time and
-// cancels. - Cancelling closes the socket while other threads use it, which sometimes crashes under
-// TLS. The
+// - Its timeout is one of inactivity. It is disabled; the caller's thread measures the time, and
+//   cancels.
+// - Cancelling closes the socket while other threads use it, which sometimes crashes under TLS. The
 //   library therefore gets one thread, and cancellations are posted to it like everything else, so
 //   operations on a connection never overlap. It also means that a finished call's connection is
 //   back in the pool before its caller continues.
@@ -46,7 +46,7 @@ using web::http::http_response;
 using web::http::client::http_client;
 using web::http::client::http_client_config;
 
-// How long somebody who gives up waits for the library to let go of the connection.
+// How long a caller that gives up waits for the library to release the connection.
 constexpr std::chrono::milliseconds kFarewell{250};
 // How long the destructor waits for what was given up.
 constexpr std::chrono::seconds kMaxShutdown{5};
@@ -61,8 +61,7 @@ void start_pool() {
     try {
       crossplat::threadpool::initialize_with_threads(1);
     } catch (const std::exception&) {
-      // Somebody else in this process uses the library and was first; all works, with their
-      // threads.
+      // Another user of the library in this process was first. Everything works on its threads.
     }
   });
 }
@@ -273,12 +272,13 @@ Exchange::Outcome Exchange::receive(const Waiting& waiting) {
     if (!block_) return Outcome::kEnded;
     const std::string_view block = *block_;
     lock.unlock();
+    // Without the mutex: a head is written once, and the block stays until it is taken.
     if (!waiting.on_block(head_->status, block)) return Outcome::kEnough;
     lock.lock();
     block_.reset();
     const auto taken = std::move(taken_);
     lock.unlock();
-    taken.set(block.size());
+    taken.set(block.size());  // the library may call put() at once, which takes the mutex
     lock.lock();
   }
 }
@@ -384,14 +384,14 @@ HttpResult CpprestWire::exchange(Purpose purpose, const HttpRequest& request,
     Exchange& exchange;
     ~Leaving() { exchange.leave(); }
   };
-  const SteadyTime start = std::chrono::steady_clock::now();
+  const TimePoint start = std::chrono::steady_clock::now();
   const auto exchange = std::make_shared<Exchange>(pending_);
   try {
     const std::shared_ptr<Clients> clients = clients_for(credential);
     exchange->start(purpose == Purpose::kCall ? clients->calls : clients->streams,
                     make_request(request, credential));
   } catch (const std::exception& exception) {
-    return HttpFailure{false, server_ + ": " + exception.what()};
+    return HttpFailure{/*maybe_done=*/false, server_ + ": " + exception.what()};
   }
   Exchange::Outcome outcome;
   {

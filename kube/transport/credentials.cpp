@@ -12,7 +12,7 @@ constexpr std::chrono::seconds kFilePeriod{60};
 constexpr std::size_t kMaxTokenBytes = 64 << 10;
 
 Result<CachedToken::Fetched> read_token(const std::string& path) {
-  FETTLE_ASSIGN(std::string token, read_file(path, kMaxTokenBytes + 2));
+  FETTLE_ASSIGN(std::string token, read_file(path, kMaxTokenBytes + 2));  // with a line break
   constexpr const char* kSpace = " \t\r\n";
   token.erase(0, token.find_first_not_of(kSpace));
   token.erase(token.find_last_not_of(kSpace) + 1);
@@ -27,7 +27,7 @@ CachedToken::CachedToken(Fetch fetch, Clock clock)
 
 Result<Credential> CachedToken::current() {
   const std::lock_guard lock(mutex_);
-  const SteadyTime now = clock_();
+  const TimePoint now = clock_();
   if (cached_ && (!expires_ || now < *expires_ - kLeeway)) return *cached_;
   Result<Fetched> fetched = fetch_();
   if (!fetched.ok()) {
@@ -36,13 +36,13 @@ Result<Credential> CachedToken::current() {
     return fetched.error();
   }
   cached_ = std::move(fetched->credential);
-  fetched_at_ = now;
+  fetched_at_ = now;  // when the fetch began: `valid_for` counts from then
   expires_.reset();
   if (fetched->valid_for) expires_ = now + *fetched->valid_for;
   return *cached_;
 }
 
-void CachedToken::reject(SteadyTime sent) {
+void CachedToken::reject(TimePoint sent) {
   const std::lock_guard lock(mutex_);
   // What was fetched after the request left has not been tried yet.
   if (fetched_at_ <= sent) cached_.reset();

@@ -24,7 +24,7 @@ struct Credential {
   bool operator==(const Credential&) const = default;
 };
 
-using SteadyTime = std::chrono::steady_clock::time_point;
+using TimePoint = std::chrono::steady_clock::time_point;
 
 class TokenSource {
  public:
@@ -34,7 +34,7 @@ class TokenSource {
 
   // A request sent at `sent` with current() was answered 401: what was read before that is dropped,
   // and the next current() reads again.
-  virtual void reject(SteadyTime sent) = 0;
+  virtual void reject(TimePoint sent) = 0;
 };
 
 // A constant token; "" = none.
@@ -42,7 +42,7 @@ class StaticToken : public TokenSource {
  public:
   explicit StaticToken(std::string token) : credential_{std::move(token), {}, {}} {}
   Result<Credential> current() override { return credential_; }
-  void reject(SteadyTime) override {}
+  void reject(TimePoint) override {}
 
  private:
   const Credential credential_;
@@ -58,23 +58,23 @@ class CachedToken : public TokenSource {
     std::optional<std::chrono::seconds> valid_for;  // absent: until it is rejected
   };
   using Fetch = std::function<Result<Fetched>()>;
-  using Clock = std::function<SteadyTime()>;
+  using Clock = std::function<TimePoint()>;
 
   // One fetch runs at a time; others wait for it.
   explicit CachedToken(Fetch fetch, Clock clock = std::chrono::steady_clock::now);
   Result<Credential> current() override;
-  void reject(SteadyTime sent) override;
+  void reject(TimePoint sent) override;
 
  private:
   const Fetch fetch_;
   const Clock clock_;
   std::mutex mutex_;
   std::optional<Credential> cached_;
-  SteadyTime fetched_at_{};
-  std::optional<SteadyTime> expires_;
+  TimePoint fetched_at_{};
+  std::optional<TimePoint> expires_;
 };
 
-// A token in a file that somebody rotates, such as the kubelet.
+// A token in a file that another program rotates, such as the kubelet.
 std::unique_ptr<TokenSource> file_token(const std::string& path,
                                         CachedToken::Clock clock = std::chrono::steady_clock::now);
 

@@ -25,7 +25,7 @@ class FileToken : public testing::Test {
 
   const TestDirectory directory_;
   const std::string file_ = directory_.write("token", "first\n");
-  SteadyTime now_ = SteadyTime() + 1h;
+  TimePoint now_ = TimePoint() + 1h;
   std::unique_ptr<TokenSource> source_ = file_token(file_, [this] { return now_; });
 };
 
@@ -57,7 +57,7 @@ TEST_F(FileToken, ARejectedOneIsReadAgain) {
 }
 
 TEST_F(FileToken, OneReadAfterTheRejectedRequestLeftIsKept) {
-  const SteadyTime sent = now_;
+  const TimePoint sent = now_;
   now_ += 1s;
   EXPECT_EQ(token(), "first");
   directory_.write("token", "second");

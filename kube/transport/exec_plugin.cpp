@@ -35,7 +35,7 @@ std::vector<std::string> environment_of(const ExecConfig& exec, const std::strin
   for (char** variable = environ; *variable != nullptr; ++variable) out.emplace_back(*variable);
   for (const auto& [name, value] : exec.environment) out.push_back(name + "=" + value);
   out.push_back("KUBERNETES_EXEC_INFO=" + info);
-  // Programs take the first of equal names. The last of them is what counts, so only it stays.
+  // Of equal names the last one is meant, and programs take the first: only the last one stays.
   std::map<std::string, std::string> by_name;
   for (const std::string& entry : out) by_name[entry.substr(0, entry.find('='))] = entry;
   out.clear();
@@ -81,7 +81,7 @@ Result<Child> start(const ExecConfig& exec, const std::string& info, bool intera
 }
 
 // Until the plugin closes its output.
-Status read_output(int fd, SteadyTime end, std::string& out) {
+Status read_output(int fd, TimePoint end, std::string& out) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         end - std::chrono::steady_clock::now());

@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kExecVersions[] = {"client.authentication.k8s.io/v1",
                                               "client.authentication.k8s.io/v1beta1"};
 
+// In the order of Json::Type.
 std::string in_words(Json::Type type) {
   constexpr std::array<const char*, 6> kWords{"null",     "true or false", "a number",
                                               "a string", "a list",        "a map"};

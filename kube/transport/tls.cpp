@@ -85,9 +85,9 @@ void free_problems(void*, void* pointer, CRYPTO_EX_DATA*, int, long, void*) {
 
 Result<std::shared_ptr<Tls>> Tls::make(TlsConfig config) {
   auto tls = std::make_shared<Tls>(std::move(config));
-  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> trial(SSL_CTX_new(TLS_client_method()),
-                                                                &SSL_CTX_free);
-  FETTLE_TRY(tls->prepare(trial.get(), {}));
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> scratch(SSL_CTX_new(TLS_client_method()),
+                                                                  &SSL_CTX_free);
+  FETTLE_TRY(tls->prepare(scratch.get(), {}));
   return tls;
 }
 
@@ -96,6 +96,7 @@ Tls::Tls(TlsConfig config) : config_(std::move(config)) {}
 Status Tls::prepare(SSL_CTX* context, const Credential& credential) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);  // watches are idle most of the time
+  // free_problems() deletes it with the context.
   SSL_CTX_set_ex_data(context, problems_index(), new std::shared_ptr<void>(problems_));
   SSL_CTX_set_info_callback(context, &Tls::note_event);
   const std::lock_guard lock(mutex_);
@@ -108,8 +109,8 @@ Status Tls::prepare(SSL_CTX* context, const Credential& credential) {
   return use_identity(context, certificate_text_, key_text_);
 }
 
-// The store of the context holds the system's CAs by default; ours takes its place, so that nobody
-// but the cluster's own CA is believed.
+// The store of the context holds the system's CAs by default. Ours takes its place, so that only
+// the cluster's own CA is trusted.
 Status Tls::trust(SSL_CTX* context) {
   if (config_.insecure || config_.ca.empty()) return success();
   FETTLE_TRY(load_store());
@@ -154,7 +155,7 @@ Status Tls::load_identity() {
                           : Error(certificate.error()).in("the client certificate");
 }
 
-std::string Tls::problem_since(SteadyTime start) const {
+std::string Tls::problem_since(TimePoint start) const {
   const std::lock_guard lock(problems_->mutex);
   return problems_->at >= start ? problems_->last : "";
 }
@@ -181,6 +182,7 @@ void Tls::note_event(const SSL* ssl, int where, int value) {
   } else if ((where & SSL_CB_READ) != 0) {
     text = "the server answered with " + text;
   } else if (verdict == X509_V_ERR_UNSPECIFIED || verdict == X509_V_ERR_APPLICATION_VERIFICATION) {
+    // So OpenSSL reports a callback that refuses without an error: cpprestsdk's check of the name.
     text = "the server's certificate is for another host name";
   } else if (verdict != X509_V_OK) {
     text = std::string("the server's certificate is not trusted: ") +

@@ -44,7 +44,7 @@ class Tls {
   Status prepare(SSL_CTX* context, const Credential& credential);
 
   // Why a handshake failed since `start`; "" = unknown.
-  std::string problem_since(SteadyTime start) const;
+  std::string problem_since(TimePoint start) const;
 
   const TlsConfig& config() const { return config_; }
 
@@ -53,7 +53,7 @@ class Tls {
   // What connections saw go wrong. Contexts hold it too: a connection may outlive us.
   struct Problems {
     std::mutex mutex;
-    SteadyTime at{};
+    TimePoint at{};
     std::string last;
   };
 

@@ -20,7 +20,7 @@ std::string seconds_text(std::chrono::milliseconds time) {
 }  // namespace
 
 HttpResult Transport::call(const HttpRequest& request, std::chrono::milliseconds deadline) {
-  const SteadyTime end = std::chrono::steady_clock::now() + deadline;
+  const TimePoint end = std::chrono::steady_clock::now() + deadline;
   return authorised(
       [&](const Credential& credential) { return call_once(request, credential, deadline, end); });
 }
@@ -34,9 +34,9 @@ HttpResult Transport::stream(const HttpRequest& request,
 }
 
 HttpResult Transport::authorised(const std::function<HttpResult(const Credential&)>& send) {
-  const SteadyTime start = std::chrono::steady_clock::now();
+  const TimePoint start = std::chrono::steady_clock::now();
   const Result<Credential> credential = tokens_->current();
-  if (!credential.ok()) return HttpFailure{false, credential.error().message};
+  if (!credential.ok()) return HttpFailure{/*maybe_done=*/false, credential.error().message};
   HttpResult result = send(*credential);
   const auto* const response = std::get_if<HttpResponse>(&result);
   if (response == nullptr || response->status != 401) return result;
@@ -47,7 +47,7 @@ HttpResult Transport::authorised(const std::function<HttpResult(const Credential
 }
 
 HttpResult Transport::call_once(const HttpRequest& request, const Credential& credential,
-                                std::chrono::milliseconds deadline, SteadyTime end) {
+                                std::chrono::milliseconds deadline, TimePoint end) {
   std::string body;
   bool too_large = false;
   Waiting waiting;
@@ -60,8 +60,8 @@ HttpResult Transport::call_once(const HttpRequest& request, const Credential& cr
   };
   HttpResult result = wire_->exchange(Wire::Purpose::kCall, request, credential, waiting);
   if (too_large) {
-    return HttpFailure{
-        true, server_ + ": the answer is larger than " + std::to_string(kMaxBody) + " bytes"};
+    return HttpFailure{/*maybe_done=*/true, server_ + ": the answer is larger than " +
+                                                std::to_string(kMaxBody) + " bytes"};
   }
   if (auto* const response = std::get_if<HttpResponse>(&result)) response->body = std::move(body);
   return result;
@@ -88,14 +88,14 @@ HttpResult Transport::stream_once(const HttpRequest& request, const Credential& 
       if (!line) return !lines.is_too_long();
       wants_more = on_line(*line);
     }
-    return false;
+    return false;  // on_line ended it
   };
   HttpResult result = wire_->exchange(Wire::Purpose::kStream, request, credential, waiting);
   auto* const response = std::get_if<HttpResponse>(&result);
   if (response == nullptr) return result;
   if (wants_more && lines.is_too_long()) {
-    return HttpFailure{true, server_ + ": a line of the answer is longer than " +
-                                 std::to_string(kMaxLine) + " bytes"};
+    return HttpFailure{/*maybe_done=*/true, server_ + ": a line of the answer is longer than " +
+                                                std::to_string(kMaxLine) + " bytes"};
   }
   // The stream ended normally: what is left is the last line.
   if (wants_more && !stop.stop_requested() && !lines.rest().empty()) on_line(lines.rest());

@@ -30,7 +30,7 @@ class Transport final : public HttpTransport {
   // Sends again if the token was refused and there is a newer one.
   HttpResult authorised(const std::function<HttpResult(const Credential&)>& send);
   HttpResult call_once(const HttpRequest& request, const Credential& credential,
-                       std::chrono::milliseconds deadline, SteadyTime end);
+                       std::chrono::milliseconds deadline, TimePoint end);
   HttpResult stream_once(const HttpRequest& request, const Credential& credential,
                          const std::function<bool(std::string_view line)>& on_line,
                          std::chrono::milliseconds idle, const std::stop_token& stop);

@@ -258,7 +258,7 @@ TEST(Call, LineBreaksNeverGetIntoTheHead) {
 class TurningToken : public TokenSource {
  public:
   Result<Credential> current() override { return Credential{std::to_string(turn_), {}, {}}; }
-  void reject(SteadyTime) override { turn_ = std::min(turn_ + 1, last_); }
+  void reject(TimePoint) override { turn_ = std::min(turn_ + 1, last_); }
   explicit TurningToken(int last) : last_(last) {}
 
  private:
@@ -375,7 +375,7 @@ TEST(Stream, EndsWhenNothingComesAnyMore) {
 // Tells until when it may wait before a block, and after it.
 class TwoLooksWire : public Wire {
  public:
-  explicit TwoLooksWire(std::vector<SteadyTime>& looks) : looks_(looks) {}
+  explicit TwoLooksWire(std::vector<TimePoint>& looks) : looks_(looks) {}
   HttpResult exchange(Purpose, const HttpRequest&, const Credential&,
                       const Waiting& waiting) override {
     looks_.push_back(waiting.until());
@@ -386,11 +386,11 @@ class TwoLooksWire : public Wire {
   }
 
  private:
-  std::vector<SteadyTime>& looks_;
+  std::vector<TimePoint>& looks_;
 };
 
 TEST(Stream, HasItsTimeAnewWithEachBlockAndACallHasNot) {
-  std::vector<SteadyTime> looks;
+  std::vector<TimePoint> looks;
   Transport transport("server", std::make_unique<TwoLooksWire>(looks),
                       std::make_unique<StaticToken>(""));
   stream_all(transport, 5s);

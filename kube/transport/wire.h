@@ -14,8 +14,8 @@ namespace fettle::kube {
 
 // How the caller of Wire::exchange waits for an answer and consumes it.
 struct Waiting {
-  std::function<SteadyTime()> until;  // evaluated before each block
-  std::string timeout_text;           // the error after that time
+  std::function<TimePoint()> until;  // evaluated before each block
+  std::string timeout_text;          // the error after that time
   std::stop_token stop;
   // Gets a part of the body and returns whether to continue. Meanwhile nothing is received.
   std::function<bool(int status, std::string_view block)> on_block;

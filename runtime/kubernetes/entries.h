@@ -46,7 +46,7 @@ struct TrialEntry {
 Result<StudyEntry> read_study_entry(const Json& object);
 Result<TrialEntry> read_trial_entry(const Json& object);
 
-// The object's conditions, with Readable added or removed.
+// The object's conditions, with Readable added or removed. Requires !readability.reported.
 Json conditions_with(const Readability& readability, std::int64_t now_ms);
 
 }  // namespace fettle::kubernetes

@@ -88,6 +88,7 @@ bool is_in_queue(const kube::Job& job) {
 std::int64_t workers_with_node(const kube::Job& job, const std::vector<PodPtr>& pods) {
   std::set<std::int64_t> ranks;
   for (const PodPtr& pod : pods) {
+    // One that has ended has had its node, or was refused by it.
     const bool waits = pod->node.empty() && (pod->phase.empty() || pod->phase == "Pending");
     if (!waits && rank_of(*pod) < job.completions) ranks.insert(rank_of(*pod));
   }
@@ -106,7 +107,7 @@ std::vector<GangStep> next_gang_steps(std::vector<Gang> gangs, std::int64_t now_
     if (gang_state(*job) == GangState::kReturned) steps.push_back({job, GangState::kReturned});
     if (!is_open(*job)) continue;
     const bool late = now_ms >= gang_opened_ms(*job) + timeout_ms;
-    // A gang without nodes blocks nobody while no other one waits: an autoscaler may be adding
+    // A gang without nodes keeps its turn while no other one waits: an autoscaler may be adding
     // nodes.
     const bool blocks = with_node > 0 || next != gangs.end();
     if (with_node >= job->completions) {

@@ -178,7 +178,9 @@ Result<Json> build_job(const api::Study& of_all_trials, const api::Trial& trial,
   Json spec = Json::object({{"completionMode", "Indexed"},
                             {"completions", trial.spec.workers},
                             {"parallelism", trial.spec.workers},
-                            {"backoffLimit", 0},
+                            {"backoffLimit", 0},  // a retry is another Job
+                            // A pod is replaced when it has ended: two of one rank would write the
+                            // same checkpoints.
                             {"podReplacementPolicy", "Failed"},
                             {"podFailurePolicy", kube::manifest(kFailurePolicy)},
                             {"template", std::move(pod_template)}});

@@ -47,6 +47,7 @@ Status JobRuns::reconcile_gangs(const kube::Job& job) {
 
 Status JobRuns::apply_gang_step(const GangStep& step) {
   const kube::Job& job = *step.job;
+  // It leaves the nodes to others for as long as it was allowed to hold them.
   if (step.to == GangState::kReturned) return return_gang(job, options_.gang_timeout_ms);
   Json spec = Json::object();
   if (step.to == GangState::kOpen) spec.set("suspend", false);

@@ -18,8 +18,8 @@ Result<JobOptions> JobRuns::options_for(const api::Study& study) {
   return options;
 }
 
-// What could be had when the Study began, and cannot now, an administrator has taken away: no run
-// fails by that.
+// kUnavailable where place_gpus() says kInvalid: the Study was checked when it began, so an
+// administrator has changed the profiles since. The run waits for them, and does not fail.
 Result<std::optional<GpuPlacement>> JobRuns::place_now(const api::Study& study,
                                                        const JobOptions& options) {
   auto placed = place_gpus(study.spec, options.gpu_profiles);
@@ -43,7 +43,8 @@ std::optional<double> JobRuns::most_gpu_memory(const api::Study& study) {
   return options.ok() ? most_memory(study.spec, options->gpu_profiles) : std::nullopt;
 }
 
-// Its name says whose it is and what is claimed: where there is one, it is this.
+// The name holds a part of the Study's uid and a hash of what is claimed, so a claim that exists is
+// this one.
 Status JobRuns::ensure_gpu_claim(const api::Study& study, const GpuPlacement& placement) {
   if (placement.claim.is_null()) return success();
   const std::string key = study.metadata.uid + "/" + gpu_claim_name(study, placement);
@@ -52,8 +53,8 @@ Status JobRuns::ensure_gpu_claim(const api::Study& study, const GpuPlacement& pl
   return made.ok() ? success() : Status(made.error());
 }
 
-// The claim of a run that waits, perhaps because somebody deleted it. What cannot be made now is
-// made at a later look.
+// Makes the claim of a run that waits, perhaps because a user deleted it. What cannot be made now
+// is made at a later reconcile.
 void JobRuns::restore_gpu_claim(const api::Study& study) {
   const Result<JobOptions> options = options_for(study);
   if (!options.ok()) return;

@@ -110,6 +110,7 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
   FETTLE_ASSIGN(const std::optional<GpuPlacement> gpus,
                 place_now(sized_for(study, trial), options));
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options));
+  // Only now: what can never run is refused at once, and does not wait first.
   if (!why_held(trial, run).empty()) {
     const std::lock_guard lock(mutex_);
     held_.insert(name_of(trial, run));
@@ -134,10 +135,10 @@ std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
   if (run == 0) return "";
   for (const PodPtr& pod : pods_.all()) {
     const api::Metadata& metadata = pod->metadata;
-    const bool ours = metadata.ns == trial.metadata.ns &&
-                      kube::text_in(metadata.labels, kTrialLabel) == trial.metadata.name &&
-                      kube::text_in(metadata.labels, kRunLabel) != std::to_string(run);
-    if (ours && may_write(*pod, /*container=*/"", clock_.now_ms())) {
+    const bool of_other_run = metadata.ns == trial.metadata.ns &&
+                              kube::text_in(metadata.labels, kTrialLabel) == trial.metadata.name &&
+                              kube::text_in(metadata.labels, kRunLabel) != std::to_string(run);
+    if (of_other_run && may_write(*pod, /*container=*/"", clock_.now_ms())) {
       return "pod " + metadata.name + " of an earlier run has not ended yet";
     }
   }
@@ -244,7 +245,7 @@ Status JobRuns::ensure_claim(const api::Study& study) {
 }
 
 // Creates an object that a Job needs, known here as `key`, unless it was ensured recently. True if
-// it had existed and was missing.
+// this process has ensured it before and had to create it again.
 Result<bool> JobRuns::ensure(const kube::Resource& resource, const std::string& ns,
                              const std::string& key, const std::function<Json()>& build) {
   const std::int64_t now_ms = clock_.now_ms();
@@ -287,9 +288,9 @@ Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t w
   if (!has_run && !queue_of(*job).empty()) return success();
   // Its pods have the world size of the Job's creation in their environment, and would wait for
   // all.
-  if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job, 0);
-  // Growing again before a removed worker has ended would make its end the end of the run, and one
-  // that comes when the others end finds nobody to train with.
+  if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job, /*hold_ms=*/0);
+  // While a removed worker has not ended, growing would give it its rank back, and its end would be
+  // the end of the run. While the others end, a new worker would find no peers.
   const bool grows = workers > job->completions;
   if (grows && (has_surplus_workers(*job) || has_begun_to_end(*job))) return success();
   return patch_spec(*job, Json::object({{"completions", workers}, {"parallelism", workers}}));
@@ -302,6 +303,7 @@ Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
     held_.erase(name_of(trial, run));
   }
   const JobPtr job = find_job(trial, run);
+  // Without a Job no watch does.
   if (job == nullptr) notify(trial.metadata.ns, trial.metadata.name);
   if (job == nullptr || job->metadata.deleted_ms != 0) return success();
   if (!queue_of(*job).empty()) return delete_with_pods(*job);
@@ -490,8 +492,9 @@ core::Capacity JobRuns::capacity(const api::Study& study) {
   return capacity;
 }
 
-// When the oldest pod of another Study was made that the scheduler finds no node for. Node
-// selectors are not compared: a trial that gives GPUs back in vain gets them again.
+// Of the pods of other Studies for which the scheduler finds no node: when the oldest was created.
+// Only pods that compete count, with GPUs or without like this Study's. Node selectors are not
+// compared: a trial that gives GPUs back in vain gets them again.
 std::optional<std::int64_t> JobRuns::waiting_elsewhere(const api::Study& study) {
   std::optional<std::int64_t> oldest_ms;
   std::map<control::Key, bool> competes;

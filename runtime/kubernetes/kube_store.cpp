@@ -253,7 +253,7 @@ Result<kube::Written> KubeStore::apply_status(const kube::Resource& resource,
       if (believed && field.first == resource.plural) status.erase(field.second);
     }
   }
-  while (true) {
+  while (true) {  // each round leaves out one field more
     Result<kube::Written> written =
         client_.apply(resource, key_of(metadata), "status", object, kManager);
     if (written.ok()) return written;
@@ -332,7 +332,7 @@ Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
   return cache_trial(written.object);
 }
 
-// True, too, if the Study is gone: then nobody may take the report over.
+// True, too, if the Study is gone: then it is unknown whose the report is, and it stays as it is.
 bool KubeStore::is_reported_by_trainer(const api::Trial& trial) const {
   const auto entry = studies_.get({trial.metadata.ns, trial.spec.study});
   return entry == nullptr || entry->study == nullptr ||
@@ -351,6 +351,7 @@ Status KubeStore::report_for_trainer(api::Trial& trial) {
   FETTLE_ASSIGN(const kube::Written written, client_.apply(kube::kTrials, key_of(trial.metadata),
                                                            "status", object, api::kReportManager));
   FETTLE_ASSIGN(const api::Trial stored, cache_trial(written.object));
+  // The status is applied next, and would conflict with the report's own write.
   trial.metadata.resource_version = stored.metadata.resource_version;
   return success();
 }

@@ -65,6 +65,7 @@ LogCursor::Window LogCursor::next() const {
     window.limit_bytes = kMaxLogBytes;
     return window;
   }
+  // The server knows whole seconds only: the one of the newest line, from its beginning.
   const std::int64_t since_ms =
       std::max(newest_ns_ / kNsPerSecond * (kNsPerSecond / kNsPerMs), skip_to_ms_);
   if (since_ms != 0) window.since_ms = since_ms;
@@ -113,6 +114,8 @@ bool LogCursor::take_lines(std::string_view piece, bool last_is_whole,
   return any_new;
 }
 
+// Continues after the second that fills the largest piece with lines that were all read before. If
+// none was read yet, it is the second of the piece's first line.
 void LogCursor::skip_second(std::string_view piece) {
   const std::optional<StampedLine> first = split_stamp(piece.substr(0, piece.find('\n')));
   const std::int64_t at_ns = std::max(newest_ns_, first ? first->at_ns : 0);

@@ -81,7 +81,7 @@ LogReading LogMetrics::read(const LogSource& source, bool ended) {
   log->ended = ended;
   if (!reading.complete && (is_new || has_just_ended)) {
     const std::int64_t due_ms = clock_.now_ms() + (ended ? 0 : kFirstPauseMs);
-    queue_.enqueue(source.uid, source.pod.ns, source.study, {due_ms, ended, false});
+    queue_.enqueue(source.uid, source.pod.ns, source.study, {due_ms, ended, /*failing=*/false});
     ++requests_;
     news_.notify_one();
   }
@@ -133,14 +133,15 @@ void LogMetrics::drop_oldest() {
 
 void LogMetrics::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    std::uint64_t wishes = 0;
+    // Before step(): a request that comes during it must not be slept through.
+    std::uint64_t seen_requests = 0;
     {
       const std::lock_guard lock(mutex_);
-      wishes = requests_;
+      seen_requests = requests_;
     }
     if (step()) continue;
     std::unique_lock lock(mutex_);
-    const auto changed = [&] { return wishes != requests_; };
+    const auto changed = [&] { return seen_requests != requests_; };
     if (const std::optional<std::int64_t> next_ms = queue_.next_ms()) {
       const std::chrono::milliseconds wait(std::max<std::int64_t>(1, *next_ms - clock_.now_ms()));
       news_.wait_for(lock, stop, wait, changed);
@@ -210,6 +211,8 @@ bool LogMetrics::record_piece(Log& log, std::int64_t now_ms, bool at_end) {
   return published || log.reading.complete;
 }
 
+// The same. A pod that is gone has no log any more; of one that has ended the log is given up after
+// kMaxLogTries; of a running one it is read again.
 bool LogMetrics::record_error(Log& log, const Error& error) {
   ++log.tries;
   const bool is_gone = error.code == ErrorCode::kNotFound;
@@ -220,11 +223,12 @@ bool LogMetrics::record_error(Log& log, const Error& error) {
   log.reading.complete = is_gone || (log.ended && hopeless);
   if (!log.reading.complete) {
     queue_.enqueue(log.source.uid, log.source.pod.ns, log.source.study,
-                   {clock_.now_ms() + retry_after(log.tries), log.ended, true});
+                   {clock_.now_ms() + retry_after(log.tries), log.ended, /*failing=*/true});
   }
   return is_news || log.reading.complete;
 }
 
+// Whether there is a newer report, and it is time to publish it.
 bool LogMetrics::publish(Log& log, std::int64_t now_ms) {
   if (log.published == log.lines.lines()) return false;
   const bool behind = log.reading.read_ms == 0 && log.pieces < kMaxPiecesUnpublished;
@@ -242,7 +246,7 @@ void LogMetrics::enqueue_again(const Log& log, std::int64_t now_ms, bool at_end)
   const std::int64_t pause_ms = std::clamp(silent_ms / kSilenceFraction, kMinPauseMs, kMaxPauseMs);
   const bool at_once = !at_end || log.ended;
   queue_.enqueue(log.source.uid, log.source.pod.ns, log.source.study,
-                 {now_ms + (at_once ? 0 : pause_ms), log.ended, false});
+                 {now_ms + (at_once ? 0 : pause_ms), log.ended, /*failing=*/false});
 }
 
 }  // namespace fettle::kubernetes

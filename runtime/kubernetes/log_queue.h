@@ -2,7 +2,7 @@
 //
 // Scheduling is round-robin over namespaces, then over the Studies of a namespace. Within a Study
 // the logs of ended pods come first, because their trials wait for them, then the one due longest.
-// So a Study of a thousand trials delays its own logs and nobody else's. A token bucket limits all
+// So a Study of a thousand trials delays its own logs and no others. A token bucket limits all
 // reads to `calls_per_second`, with bursts of at most one second's worth. Logs that failed last
 // time take at most half of the readers, so a node that does not answer delays only its own pods.
 // The caller passes the time. Not synchronised. take() is linear in the entries, a few thousand.

@@ -56,6 +56,7 @@ void add_rendezvous(const api::Trial& trial, const std::string& job, Json& env) 
   env.push_back(field_variable("RANK", kRankField));
   env.push_back(variable("WORLD_SIZE", workers));
   env.push_back(variable("LOCAL_RANK", "0"));
+  // PET_: the defaults of torchrun's options.
   env.push_back(variable("PET_MASTER_ADDR", master));
   env.push_back(variable("PET_MASTER_PORT", port));
   env.push_back(field_variable("PET_NODE_RANK", kRankField));

@@ -97,10 +97,10 @@ PodEnd by_container(const kube::Container& container) {
 // The pod failed as a whole, without an exit code: the kubelet did not admit it (no room, a device
 // gone), or an init container failed.
 PodEnd by_pod(const kube::Pod& pod) {
-  const bool began = !pod.reason.empty();
-  PodEnd end =
-      judge(began ? EndCondition::kPodRefused : EndCondition::kPodNeverBegan, std::nullopt, 0);
-  end.reason += began ? ": " + pod.reason + ": " + pod.message : " " + pod.message;
+  const bool by_node = !pod.reason.empty();  // the failure of an init container has no reason
+  PodEnd end = judge(by_node ? EndCondition::kPodRefused : EndCondition::kPodNeverBegan,
+                     std::nullopt, /*at_ms=*/0);
+  end.reason += by_node ? ": " + pod.reason + ": " + pod.message : " " + pod.message;
   return end;
 }
 

@@ -23,7 +23,7 @@ struct PodEnd {
 std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& container,
                                  bool stop_asked);
 
-// Why a pod does not run, if that needs somebody's action; else "".
+// Why a pod does not run, if a person must act; else "".
 std::string why_waiting(const kube::Pod& pod, const std::string& container, std::int64_t now_ms);
 
 // The reason to report for a terminating pod past its deadline.

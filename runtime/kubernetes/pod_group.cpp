@@ -58,7 +58,7 @@ void join_pod_group(const api::TrialTemplate& trial, const std::string& job, boo
   } else if (trial.gang == "kai") {
     use_scheduler("kai-scheduler", pod_template);
     if (grouped) map_of(metadata, "annotations").set(kKaiGroup, job);
-    map_of(metadata, "labels").set(kKaiQueue, trial.queue);
+    map_of(metadata, "labels").set(kKaiQueue, trial.queue);  // never empty: check_study
   }
 }
 
@@ -76,6 +76,7 @@ std::string pod_group_of(const kube::Job& job) {
 }
 
 Json build_pod_group(const kube::Job& job, const kube::Resource& resource) {
+  // An elastic trial can begin with the fewest of its workers.
   std::int64_t members = workers_at_start(job);
   const std::int64_t least = number_in(job.metadata.annotations, kMinWorkersAnnotation);
   if (least != 0) members = least;

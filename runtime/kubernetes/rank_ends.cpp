@@ -69,6 +69,9 @@ class RankReader {
     return first;
   }
 
+  // How the worker was lost, if that can have been before `failure`; without one, before now. In
+  // the order of what is known best: a disruption, a deletion, an end that counts as a disruption,
+  // and last that the worker was not there when the other one failed.
   std::optional<PodEnd> loss_of(std::int64_t rank, const kube::Pod& pod,
                                 const std::optional<RankEnd>& failure) const {
     const std::int64_t before_ms = failure ? failure->end.at_ms : view_.now_ms;
@@ -110,6 +113,7 @@ class RankReader {
                     " gave up: " + (why.empty() ? failure.end.reason : why);
       return loss;
     }
+    // A worker that joined in a resize came late without having been lost.
     const bool of_first = rank < workers_at_start(view_.job) && !is_elastic(view_.job);
     if (of_first && pod.metadata.created_ms > first_made_ms_ + kMadeTogetherMs) {
       loss.reason = "its pod was made again, and worker " + std::to_string(failure.rank) +

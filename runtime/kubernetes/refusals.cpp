@@ -6,12 +6,13 @@
 namespace fettle::kubernetes {
 
 void Refusals::add(const RunName& run, std::int64_t workers, std::string why, std::int64_t now_ms) {
-  insert(run, {workers, std::move(why), now_ms, now_ms + kRetryRefusedMs, true});
+  insert(run, {workers, std::move(why), now_ms, now_ms + kRetryRefusedMs,
+               /*may_be_released=*/true});
 }
 
 void Refusals::hold_back(const RunName& run, std::int64_t workers, std::string why,
                          std::int64_t now_ms, std::int64_t until_ms) {
-  insert(run, {workers, std::move(why), now_ms, until_ms, false});
+  insert(run, {workers, std::move(why), now_ms, until_ms, /*may_be_released=*/false});
 }
 
 void Refusals::insert(const RunName& run, Refusal refusal) {

@@ -81,6 +81,8 @@ class RunReader {
     run_.gpus = gpus_of(job_);
     if (is_returned()) return std::move(run_);
     if (const auto first = pods_.find(0); first != pods_.end()) take_first(*first->second);
+    // The first that holds is the end of the run. A queue's doing comes before the ends of ranks,
+    // which would count against the trial. The Job's conditions come last: its pods say more.
     if (was_preempted() || first_succeeded() || ends_by_a_rank() || is_node_lost() ||
         all_succeeded() || has_job_ended() || was_rank_zero_replaced() || has_gang_timed_out()) {
       run_.terminating = any_pod_alive();
@@ -159,9 +161,9 @@ void RunReader::take_first(const kube::Pod& pod) {
   }
 }
 
-// A queue suspended the Job, and its workers ended as the Job controller does not forgive: it has
-// failed, or counts what they had done as all there was to do. The queue's doing and not the
-// trial's, however they exited; the next run is the same in the queue's eyes.
+// A queue suspended the Job, which deletes its pods, and the Job is over by the way in which they
+// ended: a failure of one failed it, or each exit with 0 counted as a completed index. Whatever the
+// exit codes, the queue caused this and not the trial; the next run waits in the queue.
 bool RunReader::was_preempted() {
   if (!is_queued()) return false;
   const bool over = kube::find_condition(job_.conditions, "Complete") != nullptr ||

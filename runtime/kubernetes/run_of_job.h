@@ -18,7 +18,7 @@
 // its minimum runs.
 //
 // Normal waiting (pod created, scheduled, image pulled) has no reason, so nothing is written for
-// it. Waiting that needs somebody's action has one.
+// it. Waiting that a person must end has one.
 // Pure; usable from any thread.
 #pragma once
 

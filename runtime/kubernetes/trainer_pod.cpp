@@ -74,8 +74,8 @@ Json trainer_container(const api::Study& study, const std::string& image) {
        {"volumeMounts", std::move(mounts)}});
 }
 
-// A resource with a limit alone is requested up to it, as Kubernetes has it, and not as much as a
-// trainer usually is.
+// Kubernetes requests as much as the limit of a resource that has no request. The patch keeps that
+// rule: where it has a limit alone, it removes the trainer's usual request.
 Json resources_patch(const Json& wanted) {
   Json resources = wanted;
   const Json* const limits = wanted.find("limits");
@@ -83,7 +83,7 @@ Json resources_patch(const Json& wanted) {
   const Json* const there = wanted.find("requests");
   Json requests = there != nullptr && there->is_object() ? *there : Json::object();
   for (const auto& [name, amount] : limits->as_object()) {
-    if (requests.find(name) == nullptr) requests.set(name, Json());
+    if (requests.find(name) == nullptr) requests.set(name, Json());  // null removes (pod_patch.h)
   }
   return resources.set("requests", std::move(requests));
 }
@@ -96,8 +96,8 @@ void move_member(Json& spec, std::string_view from, Json& target, std::string_vi
   spec.erase(from);
 }
 
-// spec.trial.pod as a part of a pod template: what it does not have as a pod's spec has it belongs
-// to the pod's metadata or to its container.
+// spec.trial.pod as a partial pod template. It reads like the spec of a pod; the fields that are
+// moved here belong to the pod's metadata or to its container.
 Json patch_of(const api::TrainerPod& wanted) {
   Json spec = api::write_struct(wanted);
   Json metadata = Json::object();

@@ -50,6 +50,7 @@ Status make_trustworthy(SqliteStore& store, const SessionOptions& options) {
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   const Layout layout = make_layout(options.root, options.study);
   Status made = make_private_root(layout.root);
+  // Any other error has its way out already.
   if (!made.ok() && made.error().code != ErrorCode::kIo) return made.error();
   if (made.ok()) made = make_directories(layout.study_directory());
   if (!made.ok()) {

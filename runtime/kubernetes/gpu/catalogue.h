@@ -1,8 +1,8 @@
 // GpuCatalogue: the administrator's GPU profiles, read from a file that may change at any time.
 //
 // On a cluster the file is a key of a mounted ConfigMap, which the kubelet replaces within a minute
-// or so of a change. The file is read again when somebody asks and the last reading is kAgainMs
-// old; nothing runs in between. A list that is wrong never replaces one that was right: it is told
+// or so of a change. profiles() reads the file again if the last reading is kAgainMs old; nothing
+// runs in between. A list that is wrong never replaces one that was right: it is told
 // once, and the earlier one stays in force. Before there was a right one nothing is placed.
 // Thread-safe; `tell` is called on the thread that asks.
 #pragma once

@@ -16,7 +16,7 @@ namespace {
 using api::GpuEnforcement;
 using api::GpuProfile;
 
-constexpr double kNoise = 1e-6;  // of multiples of a step
+constexpr double kNoise = 1e-6;  // rounding of doubles: 0.3 is 3 steps of 0.1
 constexpr double kMib = 1024.0 * 1024.0;
 constexpr double kPercent = 100;
 // A worker that is killed in the middle of a kernel can take its neighbours on the card with it
@@ -77,6 +77,7 @@ std::optional<Fit> fit_fraction(double fraction, const GpuProfile& profile) {
   if (steps < 1 || std::abs(steps * offer->step - fraction) > kNoise) return std::nullopt;
   Fit fit{fraction, static_cast<std::int64_t>(steps), std::nullopt};
   if (api::is_one_slice(profile)) {
+    // It says its memory itself: a MIG slice has not the same fraction of memory and of compute.
     fit.memory = profile.offers.memory->step;
   } else if (profile.memory) {
     fit.memory = *profile.memory * fraction;
@@ -95,6 +96,7 @@ std::optional<Fit> fit_memory(double memory, const GpuProfile& profile) {
   if (api::is_one_slice(profile)) {
     fit.gpus = profile.offers.fraction->step;
   } else {
+    // check_gpu_profile sees to it that profile.memory is there.
     fit.gpus = std::min(
         1.0, offer ? *fit.memory / *profile.memory : steps * profile.offers.fraction->step);
   }
@@ -121,7 +123,7 @@ api::GpuSlotValues slot_values(const GpuRequest& request, const Fit& fit) {
   values.count = request.count.value_or(1);
   values.units = fit.units;
   if (fit.memory) values.mib = static_cast<std::int64_t>(std::floor(*fit.memory / kMib + kNoise));
-  if (request.count) return values;
+  if (request.count) return values;  // whole cards have no fraction
   values.fraction = fit.gpus;
   values.percent = static_cast<std::int64_t>(std::ceil(fit.gpus * kPercent - kNoise));
   return values;
@@ -162,6 +164,7 @@ GpuPlacement placement_of(const GpuRequest& request, const GpuProfile& profile, 
   out.enforces = profile.enforces;
   out.gpus = fit.gpus;
   if (fit.memory) out.memory = static_cast<std::int64_t>(*fit.memory);
+  // No neighbour on the card, or one that the hardware keeps apart.
   const bool alone = !out.is_share() || profile.enforces == GpuEnforcement::kHardware;
   out.least_grace = alone ? 0 : kGraceOfShares;
   if (profile.put.limits.is_object()) {

@@ -108,6 +108,7 @@ Status add_scheduling(const GpuPlacement& placement, Json& spec) {
 std::map<std::string, std::string> env_of(const GpuPlacement& placement) {
   std::map<std::string, std::string> env = placement.env;
   if (!placement.is_share()) return env;
+  // In MiB.
   if (placement.memory) env.emplace("FETTLE_GPU_MEMORY", std::to_string(*placement.memory >> 20));
   if (placement.sharing == api::GpuSharing::kMps) {
     // It may be below what the daemon allows, never above.

@@ -1,6 +1,6 @@
 // What a trial inherits from the environment of `fettle run`: the variables that are named here and
 // those of spec.trial.passEnvironment. The supervisor alone reads their values, so no file and no
-// message holds them. Reads the environment of this process; call it where nobody changes that.
+// message holds them. Reads the environment of this process; call it where no thread changes that.
 #pragma once
 
 #include <string>

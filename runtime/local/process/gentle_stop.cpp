@@ -71,9 +71,9 @@ Turns whose_turn(pid_t guard, const std::vector<Process>& tree, const std::set<P
   if (!turns.now.empty() || turns.later.empty()) return turns;
   // They read from each other, or from one that gets no signal: otherwise none would ever come
   // next.
-  const bool somebody_ends =
+  const bool some_are_ending =
       std::ranges::any_of(tree, [&](const Process& process) { return told.count(process.id) > 0; });
-  if (!somebody_ends) std::swap(turns.now, turns.later);
+  if (!some_are_ending) std::swap(turns.now, turns.later);
   return turns;
 }
 
@@ -83,7 +83,7 @@ void GentleStop::begin(Time now) {
 }
 
 void GentleStop::overhear(Time now) {
-  if (repeated_) return;
+  if (repeated_) return;  // what is marked as told now would never be signalled
   if (!since_) since_ = now;
   for (const Process& process : processes_below(::getpid())) told_.try_emplace(process.id, false);
 }
@@ -91,6 +91,7 @@ void GentleStop::overhear(Time now) {
 void GentleStop::tell(Time now) {
   if (!repeated_ && now >= *since_ + grace_ / 3) {
     repeated_ = true;
+    // Those that were only overheard to be told.
     std::erase_if(told_, [](const auto& entry) { return !entry.second; });
   }
   const std::vector<Process> tree = processes_below(::getpid());

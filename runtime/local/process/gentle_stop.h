@@ -47,8 +47,8 @@ class GentleStop {
   void overhear(Time now);
   bool has_begun() const { return since_.has_value(); }
 
-  // Sends SIGTERM to those that come next. Call it when a process has ended, and from time to time:
-  // the guard is not told when a shell's children end.
+  // Sends SIGTERM to those that come next. Requires has_begun(). Call it when a process has ended,
+  // and from time to time: the guard gets no signal when a shell's children end.
   void tell(Time now);
 
   // The grace period has passed, and no supervisor has sent the command to kill.

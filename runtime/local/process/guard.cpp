@@ -147,7 +147,7 @@ void start_program(const std::vector<char*>& arguments) {
                                pid_t guard) {
   ::setsid();  // a group and a session of its own: no terminal, and Ctrl-C does not reach it
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != guard) ::_exit(127);
+  if (::getppid() != guard) ::_exit(127);  // it died before prctl()
   reset_signals();
   machine::limit_open_files(request.open_files);
   const int null = ::open("/dev/null", O_RDONLY);
@@ -233,7 +233,7 @@ class Workers {
     wanted_ = std::clamp<std::int64_t>(wanted, std::min(least_, most), most);
   }
 
-  // The trial is to end: nobody is started any more.
+  // The trial is to end: no more workers are started.
   void close() { closing_ = true; }
 
   // Starts the workers that are missing, and stops those above the wanted number.
@@ -252,7 +252,8 @@ class Workers {
 
   // Some workers could not be started; call settle() again.
   bool waits_for_room() const { return failed_starts_ > 0 && !closing_ && !is_parting(); }
-  // errno; 0: enough workers run, or may still start.
+  // errno of the start that ends the trial: too few workers run and no more are tried, or it is to
+  // end before worker 0 has begun. 0: enough workers run, or may still start.
   int start_error() const {
     const bool gives_up = failed_starts_ >= kStartAttempts && left() < least_;
     return gives_up || (closing_ && decider().pid == 0) ? start_error_ : 0;
@@ -326,7 +327,8 @@ class Workers {
   std::int32_t decider_ = 0;
 };
 
-// Kills and reaps until this process has no children left. Returns how many there were.
+// Kills and reaps until this process has no children left. Returns how many there were, the most
+// that one round found.
 int kill_all(Workers& workers) {
   int killed = 0;
   for (int round = 0; round < kKillRounds; ++round) {
@@ -479,7 +481,7 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
   ::prctl(PR_SET_NAME, "fettle-guard");
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_PDEATHSIG, guard_kill_signal());
-  if (::getppid() != supervisor) ::_exit(1);
+  if (::getppid() != supervisor) ::_exit(1);  // it died before prctl()
   close_all_but({pipes.status.write, pipes.output.write, pipes.errors.write, request.lock_fd,
                  request.claim_fd});
 

@@ -168,6 +168,7 @@ RunOutcome explain(const RunEnd& end) {
       out.message = "rank " + std::to_string(end.report.rank) + " of its workers: " + out.message;
     }
   }
+  // Then with_grace_period() has counted them.
   const bool said = end.killed_after_grace && out.outcome != api::Outcome::kSucceeded;
   if (end.report.left_behind > 0 && !said) {
     add_sentence(out.message, "it left " + std::to_string(end.report.left_behind) +

@@ -49,7 +49,7 @@ class OomWatch {
   void sample(std::int64_t now_ms) {
     if (now_ms < sampled_ms_ + kOomIntervalMs) return;
     const std::int64_t kills = machine::oom_kills();
-    // While nothing ran nobody counted, and what was killed then was none of ours.
+    // While nothing ran no samples were taken, and what was killed then was none of ours.
     before_ = now_ms > sampled_ms_ + 2 * kOomIntervalMs ? kills : newest_;
     newest_ = kills;
     sampled_ms_ = now_ms;
@@ -167,6 +167,7 @@ void SupervisedRun::tick(std::int64_t now_ms) {
   if (ended_) return;
   oom_watch().sample(now_ms);
   if (kill_at_ms_ == 0 || now_ms < kill_at_ms_) return;
+  // Unless kill() was called before: then this only repeats the command.
   end_.killed_after_grace = end_.killed_after_grace || !killing_;
   kill(end_.cause, now_ms);
 }

@@ -91,7 +91,7 @@ class Supervisor {
     std::int64_t wake = now + (has_strays() ? kStrayIntervalMs : kLongestSleepMs);
     for (const auto& [key, run] : runs_) {
       run->add_polls(polls);
-      owners.resize(polls.size(), run.get());
+      owners.resize(polls.size(), run.get());  // the new polls are this run's
       wake = std::min(wake, run->wake_ms());
       // With a backlog it is the runner that wakes the loop, by reading.
       if (!backlogged()) wake = std::min(wake, run->report_wake_ms());
@@ -157,7 +157,7 @@ class Supervisor {
     sweep(command.study_directory);
     const std::string trouble = trouble_with_proc();
     if (!trouble.empty()) std::fprintf(stderr, "fettle: %s\n", trouble.c_str());
-    say({SupervisorEvent::Kind::kReady, "", 0, 0, {}, {}, ""});
+    say({SupervisorEvent::Kind::kReady, /*trial=*/"", /*run=*/0, /*started_ms=*/0, {}, {}, ""});
   }
 
   void start(const SupervisorCommand& command, std::int64_t now) {
@@ -172,7 +172,7 @@ class Supervisor {
       run->forget();
       return refuse(key, run->no_room());
     }
-    say({SupervisorEvent::Kind::kStarted, key.first, key.second, now, {}, {}, ""});
+    say({SupervisorEvent::Kind::kStarted, key.first, key.second, /*started_ms=*/now, {}, {}, ""});
     runs_.emplace(key, std::move(run));
   }
 
@@ -196,6 +196,7 @@ class Supervisor {
       SupervisorEvent event{
           SupervisorEvent::Kind::kExited, it->first.first, it->first.second, 0, {}, {}, ""};
       event.outcome = it->second->finish(now);
+      // One cause of this outcome is a guard that was killed; then the trial may have left orphans.
       guard_lost = guard_lost || event.outcome->outcome == api::Outcome::kDisrupted;
       say(event);
       it = runs_.erase(it);

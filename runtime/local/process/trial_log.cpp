@@ -122,6 +122,7 @@ void TrialLog::write_tail(std::string_view bytes) {
     if (within == 0 && error_.empty()) {
       close();
       open(tail_piece(path_, number), O_CREAT | O_TRUNC);
+      // The newest two stay. The first two numbers have no file to remove.
       ::unlink(tail_piece(path_, number - 2).c_str());
     }
     const std::string_view part = bytes.substr(0, static_cast<std::size_t>(kPiece - within));
@@ -168,6 +169,7 @@ std::string TrialLog::last_lines(int lines) const {
     cut = true;
   }
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  // The newline before the lines that are wanted; npos or 0: there are no more lines than that.
   std::size_t from = text.size();
   for (int i = 0; i < lines && from != std::string_view::npos && from > 0; ++i) {
     from = text.rfind('\n', from - 1);
@@ -175,7 +177,7 @@ std::string TrialLog::last_lines(int lines) const {
   if (from != std::string_view::npos && from < text.size()) {
     text.remove_prefix(from + 1);
   } else if (cut) {
-    // What is left of the first line would begin anywhere, unless it is all there is.
+    // The first line has lost its beginning: it goes, unless it is the only one.
     const std::size_t newline = text.find('\n');
     if (newline != std::string_view::npos) text.remove_prefix(newline + 1);
   }

@@ -20,7 +20,7 @@ class TrialLogReader {
 
   explicit TrialLogReader(std::string path) : path_(std::move(path)) {}
 
-  // Prints what is new, in pieces. `ended`: nobody writes any more. kNotFound: there is no log;
+  // Prints what is new, in pieces. `ended`: its writer has ended. kNotFound: there is no log;
   // kIo: it cannot be read.
   Status read(bool ended, const Print& print);
 

@@ -91,7 +91,8 @@ int open_directory(const std::string& directory) {
   return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Everybody may add files, and nobody may remove those of others, as in /tmp.
+// Returns what is wrong with the directory, "" if it can be used. Every user may add files, and no
+// user may remove those of others, as in /tmp.
 std::string make_shared_directory(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0777) == 0) (void)::chmod(directory.c_str(), 01777);
   const Descriptor opened(open_directory(directory));
@@ -151,7 +152,8 @@ Claim read_claim(const std::string& name, const Json& document) {
   return claim;
 }
 
-// The claim in that file, if somebody holds it; a file that nobody holds is removed.
+// Appends the claim in that file to `out`, if a process holds it; a file without a lock is removed.
+// A run that waits counts only if touch() or take() has written the file lately.
 void visit(int directory, const std::string& name, std::int64_t now_ms, std::vector<Claim>& out) {
   const Descriptor file(
       ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -172,7 +174,7 @@ void visit(int directory, const std::string& name, std::int64_t now_ms, std::vec
 void for_each_claim_file(int directory, const std::function<void(const std::string&)>& see) {
   DIR* const dir = ::fdopendir(::fcntl(directory, F_DUPFD_CLOEXEC, 0));
   if (dir == nullptr) return;
-  ::rewinddir(dir);  // the place in the directory is shared with whoever read it before
+  ::rewinddir(dir);  // the place in the directory is that of `directory`, read before perhaps
   std::size_t seen = 0;
   while (const dirent* entry = ::readdir(dir)) {
     const std::string name = entry->d_name;

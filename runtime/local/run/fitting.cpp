@@ -39,8 +39,8 @@ Need need_of(const api::Study& study, std::int64_t workers) {
   const auto count_of = static_cast<double>(workers);
   Need need;
   need.gpus = study.spec.trial.gpu ? workers * api::whole_gpus(study.spec.trial) : 0;
-  need.cores = cores_per_trial(study) * count_of;
-  need.memory = memory_per_trial(study) * workers;
+  need.cores = cores_per_worker(study) * count_of;
+  need.memory = memory_per_worker(study) * workers;
   return need;
 }
 

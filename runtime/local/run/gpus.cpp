@@ -47,7 +47,7 @@ std::optional<std::string> uuid_at(const GpuSources& sources, std::size_t place)
 std::string id_of(const std::string& name, const GpuSources& sources) {
   const bool is_number =
       std::ranges::all_of(name, [](unsigned char c) { return c >= '0' && c <= '9'; });
-  if (is_number && name.size() < 6) {
+  if (is_number && name.size() < 6) {  // a longer one is no place in a list of GPUs
     return uuid_at(sources, std::stoul(name)).value_or("cuda:" + name);
   }
   for (const machine::Gpu& gpu : sources.driver.all) {
@@ -85,6 +85,7 @@ VisibleGpus name_gpus(const GpuSources& sources) {
     for (const std::string& uuid : uuids_of(gpu)) add(uuid, uuid);
   }
   if (!sources.driver.all.empty()) return visible;
+  // No driver library: the device nodes are numbered in the order of PCI_BUS_ID.
   visible.by_pci = true;
   for (std::size_t place = 0; place < sources.nodes.size(); ++place) {
     add("nvidia" + std::to_string(sources.nodes[place]), std::to_string(place));

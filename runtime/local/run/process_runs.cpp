@@ -128,7 +128,7 @@ Status ProcessRuns::begin(const RunKey& key) {
     wanted = found->second.wanted;
     living = std::ranges::count_if(
         runs_, [](const auto& entry) { return entry.second.run.state != core::RunState::kExited; });
-    living -= std::ssize(queue_);
+    living -= std::ssize(queue_);  // those that wait have no process and no open files
   }
   const std::string name = core::run_name(key.first, key.second);
   Result<std::vector<GpuName>> gpus =
@@ -176,6 +176,7 @@ Status ProcessRuns::give_gpus(const Wanted& wanted, const std::vector<GpuName>& 
   if (command.workers.empty()) give(list_of(gpus.begin(), each), command.environment);
   auto next = gpus.begin();
   for (Variables& worker : command.workers) {
+    // A worker that begins later has none yet: the guard reads the file below when it starts it.
     const bool has = gpus.end() - next >= each;
     give(has ? list_of(next, each) : "", worker);
     next += has ? each : 0;
@@ -279,6 +280,7 @@ void ProcessRuns::serve_queue() {
     const Status begun = begin(key);
     if (!begun.ok() && begun.error().code == ErrorCode::kUnavailable) continue;
     if (!begun.ok() && begun.error().code != ErrorCode::kInvalid) {
+      // The system's fault, such as a full disk: it may go away.
       wait(key, begun.error().message, kRefusedPauseMs);
       continue;
     }
@@ -441,6 +443,8 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
     if (auto recalled = recall_run(layout_, trial, record.run))
       runs_[key].run = std::move(*recalled);
   }
+  // The first run is started without a record of its own (core/trial_plan.cpp). After a crash its
+  // trial file says that there was one.
   const bool unrecorded = trial.status.runs.empty() && runs_.count({name, 0}) == 0;
   if (unrecorded && was_prepared(layout_, trial, 0)) {
     if (auto recalled = recall_run(layout_, trial, 0)) runs_[{name, 0}].run = std::move(*recalled);
@@ -505,6 +509,7 @@ void ProcessRuns::take(const SupervisorEvent& event, const RunKey& key, Known& k
     // It has not begun, so its trial file goes.
     ::unlink(layout_.trial_file(key.first, key.second).c_str());
     claims_->release(name);
+    // Where it was said to run already, it is as if a queue had preempted it (core/plan.h).
     run.queued = run.state == core::RunState::kRunning;
     run.state = core::RunState::kPending;
     run.started_ms = 0;
@@ -522,6 +527,7 @@ void ProcessRuns::take(const SupervisorEvent& event, const RunKey& key, Known& k
     known.wanted.reset();
     claims_->release(name);
   }
+  // A run that ended makes room; one that was refused, which has a reason, waits for it.
   retry_ = retry_ || event.outcome.has_value() || !event.reason.empty();
   if (retry_) room_made_.notify_all();
 }

@@ -11,8 +11,8 @@
 
 namespace fettle::local {
 
-// Whether the trial file of a run was written that has no record. The file of a trial of the same
-// name, of a Study that was deleted since, does not count.
+// Whether the trial file of this run was written, which happens before it begins. The file of a
+// trial of the same name, of a Study that was deleted since, does not count.
 bool was_prepared(const Layout& layout, const api::Trial& trial, std::int64_t run);
 
 // How the run ended: as outcome.json says, else Disrupted. Nothing if it has not begun: then it was

@@ -21,7 +21,7 @@ struct Room {
   bool gpus_by_pci = false;  // as VisibleGpus::by_pci
   double cores = 1;
   std::vector<std::int64_t> cpus;  // the processors that these cores are of; empty: all
-  std::int64_t memory = 0;         // bytes; 0: unknown, and nobody is held back
+  std::int64_t memory = 0;         // bytes; 0: unknown, and no run is held back
   std::int64_t runs = 1'000'000;   // at once, which the open files of the supervisor allow
 };
 

@@ -176,10 +176,12 @@ void set_variable(Variables& variables, const std::string& name, std::string val
   variables.emplace_back(name, std::move(value));
 }
 
-// The processes of one trial share what it asked for instead of each taking the whole machine.
+// Each worker has as many threads as it asked for cores, instead of as many as the machine has. A
+// number that the user has set is inherited (process/environment.h).
 void set_threads(const api::Study& study, Variables& variables) {
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
-  const auto threads = std::max<std::int64_t>(1, static_cast<std::int64_t>(cores_per_trial(study)));
+  const auto threads =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(cores_per_worker(study)));
   set_variable(variables, "OMP_NUM_THREADS", std::to_string(threads));
 }
 
@@ -269,7 +271,7 @@ Result<RunCommand> make_command(const api::Study& study, const api::Trial& trial
   return out;
 }
 
-double cores_per_trial(const api::Study& study) {
+double cores_per_worker(const api::Study& study) {
   const api::TrialTemplate& trial = study.spec.trial;
   if (trial.trainer) {
     return static_cast<double>(std::max<std::int64_t>(trial.trainer->training.threads, 1));
@@ -281,7 +283,7 @@ double cores_per_trial(const api::Study& study) {
   return std::max(request.value_or(limit.value_or(1)), kLeastCores);
 }
 
-std::int64_t memory_per_trial(const api::Study& study) {
+std::int64_t memory_per_worker(const api::Study& study) {
   const Json* const container = api::trial_container(study.spec.trial.pod_template);
   if (study.spec.trial.trainer || container == nullptr) return 0;
   const auto limit = quantity(*container, "limits", "memory");

@@ -36,10 +36,11 @@ Result<RunCommand> make_command(const api::Study& study, const api::Trial& trial
 // What tells this run apart from those of equally named trials: FETTLE_POD_UID.
 std::string pod_uid_of(const api::Trial& trial, std::int64_t run);
 
-// Cores one trial asks for: training.threads, or the container's cpu request; at least 0.001.
-double cores_per_trial(const api::Study& study);
+// Cores that one worker asks for: training.threads, or the container's cpu request, else its limit,
+// else 1; at least 0.001.
+double cores_per_worker(const api::Study& study);
 
 // Bytes that one worker asks for: the container's memory request, else its limit; 0 = it says none.
-std::int64_t memory_per_trial(const api::Study& study);
+std::int64_t memory_per_worker(const api::Study& study);
 
 }  // namespace fettle::local

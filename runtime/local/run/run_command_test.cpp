@@ -70,7 +70,7 @@ TEST(RunCommand, TheBuiltInTrainer) {
   study.spec.trial.trainer->training.threads = 2;
   EXPECT_THAT(make_command(study, trial_with({}), 1, kLayout, "/bin/trainer")->arguments,
               ElementsAre("/bin/trainer"));
-  EXPECT_EQ(cores_per_trial(study), 2);
+  EXPECT_EQ(cores_per_worker(study), 2);
 }
 
 TEST(RunCommand, Cores) {
@@ -84,7 +84,7 @@ TEST(RunCommand, Cores) {
       {R"({"command": ["x"], "resources": {"limits": {"cpu": "3"}}})", 3},
       {R"({"command": ["x"], "resources": {"requests": {"cpu": "0"}}})", 0.001},
   };
-  for (const auto& c : cases) EXPECT_EQ(cores_per_trial(study_of(c.container)), c.cores);
+  for (const auto& c : cases) EXPECT_EQ(cores_per_worker(study_of(c.container)), c.cores);
 }
 
 TEST(RunCommand, WhatALocalRunCannotDoIsRefusedInWords) {

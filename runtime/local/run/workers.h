@@ -11,8 +11,8 @@
 namespace fettle::local {
 
 // Of each of the `most` workers that there can be on this machine, by rank; `world_size` of them
-// begin. They meet on a port of the loopback that is free now, and share a token that nobody can
-// guess. kIo: there is no free port.
+// begin. They meet on a port of the loopback that is free now, and share a token that cannot be
+// guessed. kIo: there is no free port.
 Result<std::vector<Variables>> worker_variables(std::int64_t world_size, std::int64_t most);
 
 }  // namespace fettle::local

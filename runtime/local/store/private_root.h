@@ -1,7 +1,7 @@
 // The directory in which Studies are kept, `.fettle`: its user's alone.
 //
 // It holds the values of a Study's environment variables and the output of trials. And a directory
-// that somebody else made, in a place where all may write, could redirect what fettle writes.
+// that another user made, in a place where all may write, could redirect what fettle writes.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@ struct WorkersRequest {
   std::int64_t workers = 1;
 };
 
-// kUnavailable: nobody runs the Study.
+// kUnavailable: no runner has the Study.
 Status request_workers(const Layout& layout, const WorkersRequest& request);
 
 // Returns all requests and removes them. For the runner.

@@ -279,6 +279,7 @@ Result<control::Store::StudyAndTrials> SqliteStore::read_other(const control::Ke
   const std::string folder = path_.substr(0, path_.find_last_of('/'));
   const Layout layout = make_layout(folder, study.name);
   const auto other = open(layout.database(), Mode::kReadOnly, clock_);
+  // The interface's own read_other(), which reads that store and no further one.
   if (other.ok()) return (*other)->control::Store::read_other(study);
   if (other.error().code != ErrorCode::kNotFound) return other.error();
   return not_found("there is no study " + study.name + " in " + folder);
@@ -416,6 +417,7 @@ Result<std::int64_t> SqliteStore::end_future() {
     ahead_ms = std::max(ahead_ms, ahead);
     return keep(&before, after);
   };
+  // Copies, because keep() changes the maps.
   const std::map<control::Key, api::Study> studies = studies_;
   const std::map<control::Key, api::TrialPtr> trials = trials_;
   for (const auto& [key, study] : studies) FETTLE_TRY(end_for(study));

@@ -60,7 +60,7 @@ class SqliteStore final : public control::Store {
   const std::vector<std::string>& caveats() const { return caveats_; }
 
   // Sets times that lie in the future back to now (future_times.h); returns by how many
-  // milliseconds the latest was ahead, 0 if none was. Before anybody watches.
+  // milliseconds the latest was ahead, 0 if none was. Before watch().
   Result<std::int64_t> end_future();
 
   Result<api::Study> get_study(const control::Key& key) override;

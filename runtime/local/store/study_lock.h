@@ -35,7 +35,7 @@ class StudyLock {
   // The pid of the living runner that holds `path`; 0: none; kElsewhere: one on another machine.
   static constexpr pid_t kElsewhere = -1;
   static pid_t holder(const std::string& path);
-  // Whether anybody holds `path`: a runner, its supervisor, or a guard that still cleans up. It
+  // Whether a process holds `path`: a runner, its supervisor, or a guard that still cleans up. It
   // tries to take the lock, so the process that holds it must not ask.
   static bool is_held(const std::string& path);
 
