@@ -153,6 +153,7 @@ Status ProcessRuns::begin(const RunKey& key) {
     const std::lock_guard<std::mutex> guard(mutex_);
     Known& known = runs_[key];
     known.gpus = *gpus;
+    known.claimed_workers = workers_of(wanted->trial);
     known.run.pod_uid = command.pod_uid;
     known.run.reason.clear();
     leave_queue(key);
@@ -381,8 +382,8 @@ Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
   const api::TrialTemplate& trial = known.wanted->study.spec.trial;
   const bool is_elastic = trial.workers.min < trial.workers.max;
   const std::int64_t each = api::whole_gpus(trial);
-  const std::int64_t has =
-      trial.gpu ? std::ssize(known.gpus) / each : std::max<std::int64_t>(known.run.workers, 1);
+  // Not the workers that run: after a run has shrunk it still holds what the others had.
+  const std::int64_t has = trial.gpu ? std::ssize(known.gpus) / each : known.claimed_workers;
   const std::int64_t wanted = std::min(workers, trial.workers.max);
   if (!is_elastic || wanted <= has) return success();
   const auto more = claims_->add(core::run_name(key.first, key.second),
@@ -391,12 +392,13 @@ Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
     return Error(more.error())
         .in("trial " + key.first + " cannot have " + std::to_string(wanted) + " workers now");
   }
-  if (more->empty()) return success();
   known.gpus.insert(known.gpus.end(), more->begin(), more->end());
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     runs_[key].gpus = known.gpus;
+    runs_[key].claimed_workers = wanted;
   }
+  if (more->empty()) return success();
   return write_file(gpus_file_in(layout_.run_directory(key.first, key.second)),
                     lines_of(known.gpus, each));
 }

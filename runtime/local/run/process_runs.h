@@ -42,7 +42,7 @@ class ProcessRuns final : public control::Runs {
 
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
   // Between trial.workers' min and max; a run whose workers are all needed stays as it is.
-  // kUnavailable: there are no GPUs for more workers now. A run keeps its GPUs to its end.
+  // kUnavailable: there are no GPUs for more workers now. A run keeps what it claimed to its end.
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
   Status stop(const api::Trial& trial, std::int64_t run) override;
   Status remove(const api::Trial& trial, std::int64_t run) override;
@@ -73,6 +73,9 @@ class ProcessRuns final : public control::Runs {
     core::Run run;
     std::shared_ptr<const Wanted> wanted;
     std::vector<GpuName> gpus;
+    // That its claim holds cores and memory for. Like its GPUs it keeps them to its end, however few
+    // workers are left.
+    std::int64_t claimed_workers = 0;
     std::int64_t try_at_ms = 0;  // of one that waits: not before
   };
 

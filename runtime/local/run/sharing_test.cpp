@@ -142,6 +142,27 @@ TEST_F(SharingTest, AWorkerThatComesLaterHasAGpuThatNobodyElseHas) {
   EXPECT_TRUE(await(*session, core::RunState::kExited, 1));
 }
 
+TEST_F(SharingTest, ARunThatShrinksAndGrowsAgainHoldsNoMoreCoresThanBefore) {
+  const auto session = open("s", room_of(0));
+  api::Study study = elastic_study();
+  study.spec.trial.gpu.reset();
+  const api::Trial trial = trial_of(0);
+  ASSERT_TRUE(session->runs().start(study, trial, 1).ok());
+  ASSERT_TRUE(await(*session, core::RunState::kRunning));
+  const auto cores = [&] {
+    const std::vector<Claim> claims = read_claims(scratch_ / "machine");
+    return claims.size() == 1 ? claims[0].need.cores : -1;
+  };
+  const double of_one = cores();
+  EXPECT_GT(of_one, 0);
+  for (const std::int64_t workers : {4, 1, 3, 2, 4}) {
+    ASSERT_TRUE(session->runs().resize(trial, 1, workers).ok());
+    EXPECT_EQ(cores(), 4 * of_one) << workers;
+  }
+  go();
+  EXPECT_TRUE(await(*session, core::RunState::kExited));
+}
+
 TEST_F(SharingTest, TwoStudiesOnTwoGpusNeverHaveTheSame) {
   const auto one = open("one", room_of(2));
   const auto two = open("two", room_of(2));
