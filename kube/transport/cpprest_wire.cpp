@@ -253,7 +253,7 @@ void Exchange::note_end(std::string error) {
 pplx::task<std::size_t> Exchange::put(const std::uint8_t* bytes, std::size_t size) {
   const std::lock_guard lock(mutex_);
   if (left_) {
-    return pplx::task_from_exception<std::size_t>(std::runtime_error("nobody reads the answer"));
+    return pplx::task_from_exception<std::size_t>(std::runtime_error("the caller has left"));
   }
   block_ = std::string_view(reinterpret_cast<const char*>(bytes), size);
   taken_ = {};
@@ -291,7 +291,7 @@ void Exchange::leave() {
     block_.reset();
     const auto taken = std::move(taken_);
     lock.unlock();
-    taken.set_exception(std::runtime_error("nobody reads the answer"));
+    taken.set_exception(std::runtime_error("the caller has left"));
     lock.lock();
   }
   pool_service().post([cancel = cancel_] {

@@ -104,6 +104,7 @@ std::vector<GangStep> next_gang_steps(std::vector<Gang> gangs, std::int64_t now_
   std::vector<GangStep> steps;
   bool gathering = false;
   for (const auto& [job, with_node] : gangs) {
+    // Its Job is not deleted yet: the operator may have stopped between the two writes.
     if (gang_state(*job) == GangState::kReturned) steps.push_back({job, GangState::kReturned});
     if (!is_open(*job)) continue;
     const bool late = now_ms >= gang_opened_ms(*job) + timeout_ms;

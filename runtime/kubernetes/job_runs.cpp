@@ -360,6 +360,7 @@ Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
   add_held(trial, runs);
   const std::lock_guard lock(mutex_);
   for (core::Run& refused : refusals_.of_trial(name_of(trial, 0), clock_.now_ms())) {
+    // A run with a Job is what the Job says, also if it was refused before.
     const auto known = std::ranges::find(runs, refused.id, &core::Run::id);
     if (known == runs.end()) runs.push_back(std::move(refused));
   }
@@ -463,6 +464,7 @@ void JobRuns::read_log(const kube::Job& job, const api::Study& study, const api:
     reading = logs_.read(source, ended);
     run.seen_ms = reading.since_ms;
     run.heard_ms = std::max(run.heard_ms, reading.heard_ms);
+    // What is recorded of an end is final, so it waits for the last report.
     const bool wait = run.state == RunState::kExited && ended && !reading.complete;
     if (wait) {
       run.state = RunState::kRunning;

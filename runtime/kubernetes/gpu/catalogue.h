@@ -2,9 +2,9 @@
 //
 // On a cluster the file is a key of a mounted ConfigMap, which the kubelet replaces within a minute
 // or so of a change. profiles() reads the file again if the last reading is kAgainMs old; nothing
-// runs in between. A list that is wrong never replaces one that was right: it is told
-// once, and the earlier one stays in force. Before there was a right one nothing is placed.
-// Thread-safe; `tell` is called on the thread that asks.
+// runs in between. A list that is wrong never replaces one that was right: it is reported once, and
+// the earlier one stays in force. Before there was a right one nothing is placed.
+// Thread-safe; `tell` is called on the thread that calls profiles().
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,7 @@ constexpr auto kLastCheck = std::chrono::milliseconds(200);
 // The time that the other workers have to end by themselves, and to print why, when one has failed
 // or worker 0 has ended. A short grace period bounds it.
 constexpr auto kPartingTime = std::chrono::milliseconds(5'000);
-// Between looks at the memory of a trial that has a limit, and of one that has none.
+// Between checks of the memory of a trial that has a limit, and of one that has none.
 constexpr auto kLimitInterval = std::chrono::milliseconds(100);
 constexpr auto kPeakInterval = std::chrono::milliseconds(1000);
 
@@ -243,7 +243,7 @@ class Workers {
       Worker& worker = workers_[rank];
       const bool wanted = static_cast<std::int64_t>(rank) < wanted_;
       const bool is_missing = worker.pid == 0 || (worker.ended && (worker.leaves || worker.lost));
-      if (wanted && is_missing && !begin(rank)) return;
+      if (wanted && is_missing && !begin(rank)) return;  // the next call tries again
       if (wanted || !worker.runs() || worker.leaves) continue;
       worker.leaves = true;
       ::kill(worker.pid, SIGTERM);
@@ -450,7 +450,7 @@ class Watch {
   const std::chrono::milliseconds parting_time_;
   const std::int64_t memory_limit_;
   const std::chrono::milliseconds memory_interval_;
-  Clock::time_point memory_at_ = Clock::now() + memory_interval_;  // when to look at it again
+  Clock::time_point memory_at_ = Clock::now() + memory_interval_;  // when to check it again
   std::int64_t peak_memory_ = 0;
   std::optional<Clock::time_point> parting_until_;
   GentleStop stop_;

@@ -50,7 +50,7 @@ std::map<pid_t, std::vector<pid_t>> children_by_scan(const std::string& proc = k
 // "", or what is wrong with /proc here and what that means for stopping trials.
 std::string trouble_with_proc(const std::string& proc = kProc);
 
-// The numbers in `text`, separated by anything.
+// The numbers in `text`, separated by anything. One of more than 64 bits is left out.
 std::vector<std::int64_t> numbers_in(std::string_view text);
 
 // The names in a directory of /proc that are numbers.

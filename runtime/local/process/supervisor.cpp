@@ -101,7 +101,7 @@ class Supervisor {
     ::poll(polls.data(), polls.size(), static_cast<int>(std::max<std::int64_t>(wake - now, 0)));
     std::vector<SupervisedRun*> ready;
     for (std::size_t i = 0; i < owners.size(); ++i) {
-      const bool again = !ready.empty() && ready.back() == owners[i];
+      const bool again = !ready.empty() && ready.back() == owners[i];  // another poll of that run
       if (polls[i].revents != 0 && !again) ready.push_back(owners[i]);
     }
     return ready;

@@ -25,7 +25,7 @@ std::vector<std::string> uuids_of(const machine::Gpu& gpu) {
 }
 
 // Whether CUDA's numbers follow the driver's: cards of one kind are in the order of their buses
-// anyhow, others only if CUDA is told so. It counts the parts of a card otherwise.
+// anyhow, others only if CUDA_DEVICE_ORDER says so. It counts the parts of a card otherwise.
 bool counts_as_driver(const GpuSources& sources) {
   const std::vector<machine::Gpu>& all = sources.driver.all;
   if (std::ranges::any_of(all, is_cut)) return false;

@@ -51,7 +51,8 @@ class Rest {
     memory_ -= claim.need.memory;
   }
 
-  // Sets aside for a run that waits what it lacks; if it lacks nothing, all that it will take.
+  // Sets aside for a run that waits what it lacks, and leaves the rest of its need to others for as
+  // long. If it lacks nothing, it sets aside all that the run will take.
   void reserve(const Claim& claim) {
     const bool fits = has_gpus(claim) && has_cores(claim) && has_memory(claim);
     if (fits || !has_gpus(claim)) {

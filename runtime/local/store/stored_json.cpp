@@ -12,9 +12,10 @@ Json carry_over_map(const Json& stored, const Json& before, const Json& after) {
     if (after.find(key) == nullptr) out.erase(key);
   }
   for (const auto& [key, value] : after.as_object()) {
-    const Json* const is = stored.find(key);
-    const Json* const was = before.find(key);
-    out.set(key, is != nullptr && was != nullptr ? carry_over(*is, *was, value) : value);
+    const Json* const in_stored = stored.find(key);
+    const Json* const in_before = before.find(key);
+    const bool known = in_stored != nullptr && in_before != nullptr;
+    out.set(key, known ? carry_over(*in_stored, *in_before, value) : value);
   }
   return out;
 }
