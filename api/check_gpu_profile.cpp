@@ -178,7 +178,7 @@ class Checker {
       const bool taken = std::ranges::any_of(
           kTakenDomains, [&key = key](auto domain) { return key.starts_with(domain); });
       if (taken) {
-        errors_.add(item, "is written by others; expected a key of whoever shares the GPUs");
+        errors_.add(item, "is written by others; expected a key of what shares the GPUs");
       } else if (check_slots(slots_of(text), item) && is_label && !is_label_value(filled(text))) {
         errors_.add(item, "found " + describe(Json(text)) + ", expected the value of a label");
       }

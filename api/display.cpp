@@ -13,8 +13,8 @@ std::string short_number(double value) {
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   constexpr int kDigits = 4;
   // Between these a number is rounded to a whole one with all its digits; "general" would write
-  // 12345 as 1.234e+04.
-  constexpr double kLeastPlain = 1e4;
+  // 12345 as 1.234e+04, and what it rounds to five digits as 1e+04.
+  constexpr double kLeastPlain = 9999.5;
   constexpr double kMostPlain = 1e15;
   std::array<char, 32> text{};
   const double size = std::abs(value);

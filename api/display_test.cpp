@@ -13,6 +13,8 @@ TEST(Display, NumbersAreShort) {
   EXPECT_EQ(short_number(0), "0");
   EXPECT_EQ(short_number(-12.5), "-12.5");
   EXPECT_EQ(short_number(41204.4), "41204");
+  EXPECT_EQ(short_number(9999.4), "9999");
+  EXPECT_EQ(short_number(9999.7), "10000");
   EXPECT_EQ(short_number(1.5e-7), "1.5e-07");
   EXPECT_EQ(short_number(-1e300), "-1e+300");
   EXPECT_EQ(short_number(NAN), "NaN");

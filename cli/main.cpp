@@ -311,6 +311,9 @@ std::string complete(bool is_plugin, Arguments& arguments) {
   if (!arguments.run.study.empty()) {
     arguments.run.resume += " --study " + fettle::cli::shell_word(arguments.run.study);
   }
+  if (arguments.run.parallelism) {
+    arguments.run.resume += " --parallelism " + std::to_string(*arguments.run.parallelism);
+  }
   return wrong;
 }
 

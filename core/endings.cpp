@@ -54,7 +54,7 @@ constexpr Rule kRules[] = {
     {kEither, kRunnerDied, How::kAny, Outcome::kDisrupted, "stopped because fettle run had died"},
 
     {kEither, kPodDisrupted, How::kAny, Outcome::kDisrupted, "its pod was disrupted"},
-    {kEither, kPodDeleted, How::kAny, Outcome::kDisrupted, "somebody deleted its pod"},
+    {kEither, kPodDeleted, How::kAny, Outcome::kDisrupted, "its pod was deleted"},
     {kEither, kPodRefused, How::kAny, Outcome::kDisrupted, "its node refused or lost the pod"},
     {kEither, kPodNeverBegan, How::kAny, Outcome::kFailed,
      "its pod failed before the trial began; does an init container fail?"},
@@ -75,7 +75,7 @@ constexpr Rule kRules[] = {
 
     {kEither, kWhatever, How::kSuccess, Outcome::kSucceeded, ""},
     {kEither, kWhatever, How::kStopped, Outcome::kDisrupted,
-     "exit code {code}: somebody else sent it SIGTERM"},
+     "exit code {code}: another process sent it SIGTERM"},
     {kEither, kWhatever, How::kMissesPeers, Outcome::kDisrupted,
      "exit code {code}: another worker did not come or was lost"},
     {Host::kContainer, kWhatever, How::kKilledCode, Outcome::kDisrupted,

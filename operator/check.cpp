@@ -30,7 +30,7 @@ Status check_leader(kube::Client& client, const Options& options, const std::str
       return success();
     }
   }
-  return io_error("nobody renews " + kube::describe(kube::kLeases, key) +
+  return io_error("no replica renews " + kube::describe(kube::kLeases, key) +
                   ": no operator leads; see the log of its pods");
 }
 

@@ -72,7 +72,7 @@ TEST_F(CheckTest, ALeaseThatNobodyRenewsIsAnError) {
                 parse_json(R"({"spec": {"holderIdentity": "gone"}})").value());
   const Status works = check();
   ASSERT_FALSE(works.ok());
-  EXPECT_THAT(works.error().message, HasSubstr("nobody renews Lease system/fettle-operator"));
+  EXPECT_THAT(works.error().message, HasSubstr("no replica renews Lease system/fettle-operator"));
 }
 
 TEST_F(CheckTest, APolicyThatIsMissingIsAnError) {

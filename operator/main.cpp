@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <random>
 #include <string>
@@ -55,12 +56,16 @@ op::Identity make_identity(const std::string& ns) {
 // Runs the Operator on its own thread; this one waits for signals, which all others block.
 Status run_until_signal(op::Operator& program, op::Log& log, const sigset_t& signals) {
   Status outcome = fettle::success();
+  std::atomic<bool> ended = false;
   const pthread_t waiter = ::pthread_self();
   std::thread worker([&] {
     outcome = program.run();
-    ::pthread_kill(waiter, SIGUSR1);  // the Operator has ended
+    ended = true;
+    ::pthread_kill(waiter, SIGUSR1);
   });
-  for (int signal = 0; ::sigwait(&signals, &signal) == 0 && signal != SIGUSR1;) {
+  int signal = 0;
+  while (!ended && ::sigwait(&signals, &signal) == 0) {
+    if (signal == SIGUSR1) continue;  // from the worker, or from outside and of no meaning
     log.info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
     program.stop();
   }

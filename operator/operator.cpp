@@ -228,7 +228,7 @@ Operator::Readiness Operator::readiness() {
   if (!working_) {
     // A standby is ready if it can read who leads.
     if (!options_.leader_elect) return {false, "starting"};
-    const std::string nobody = elector_.holder().empty() ? "nobody leads yet" : "";
+    const std::string nobody = elector_.holder().empty() ? "no replica leads yet" : "";
     const std::string why = elector_.last_error().value_or(nobody);
     return {why.empty(), why};
   }

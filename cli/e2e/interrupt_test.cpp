@@ -82,16 +82,18 @@ class Signalled : public testing::TestWithParam<int> {};
 TEST_P(Signalled, StopsGentlyAndSaysHowToGoOn) {
   Workshop shop;
   StudyText text;
-  text.budget = "{trials: 2, parallelism: 2}";
+  text.budget = "{trials: 2, parallelism: 1}";
   text.script =
       "trap 'echo x >> gentle; exit 143' TERM\n"
       "echo x >> began\n"
       "while [ ! -e go ]; do sleep 0.05; done\n"
       "echo '{\"value\": 1}'\n";
-  const pid_t runner = shop.run_until_begun(text, 2);
+  shop.write("study.yaml", text.yaml());
+  const pid_t runner = shop.start({"run", "study.yaml", "--parallelism=2"});
+  ASSERT_TRUE(shop.wait_for_lines("began", 2));
   const Finished stopped = shop.interrupt(runner, GetParam());
   EXPECT_EQ(stopped.code, 130) << stopped.out << stopped.err;
-  EXPECT_THAT(stopped.out, HasSubstr("To resume: fettle run study.yaml"));
+  EXPECT_THAT(stopped.out, HasSubstr("To resume: fettle run study.yaml --parallelism 2\n"));
   EXPECT_EQ(shop.count_lines("gentle"), 2U);
   EXPECT_EQ(shop.trial_processes().size(), 0U);
 

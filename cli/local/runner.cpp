@@ -117,11 +117,17 @@ void Runner::apply_workers_requests() {
     Status granted = Error{ErrorCode::kConflict, ""};
     while (!granted.ok() && granted.error().code == ErrorCode::kConflict) {
       const auto found = session_.store().get_trial({key_.ns, request.trial});
-      if (!found.ok()) break;
+      if (!found.ok()) {
+        granted = found.error();
+        break;
+      }
       api::Trial trial = **found;
       trial.spec.workers = request.workers;
       const auto written = session_.store().update_trial_spec(trial);
       granted = written.ok() ? success() : Status(written.error());
+    }
+    if (!granted.ok()) {
+      display_.say("trial " + request.trial + " keeps its workers: " + granted.error().message);
     }
   }
 }

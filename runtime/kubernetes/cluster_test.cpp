@@ -156,7 +156,7 @@ TEST(Cluster, AForeignJobWithTheTrialsNameIsLeftAloneAndExplained) {
   EXPECT_TRUE(cluster.is_true("Succeeded"));
   EXPECT_FALSE(cluster.server.get(kube::kJobs, {"team", "digits-0-r0"}).is_null());
   EXPECT_EQ(cluster.created["jobs/digits-0-r1"], 1) << "the next run has another name";
-  EXPECT_TRUE(cluster.manager->has_event("NameCollision", "belongs to somebody else"));
+  EXPECT_TRUE(cluster.manager->has_event("NameCollision", "is not Fettle's"));
 }
 
 TEST(Cluster, ATemplateThatTheApiServerRefusesFailsTheStudyInItsWords) {

@@ -186,9 +186,9 @@ Status JobRuns::adopt(const api::Trial& trial, const std::string& name) {
   FETTLE_ASSIGN(const Json object, client_.get(kube::kJobs, {trial.metadata.ns, name}));
   FETTLE_ASSIGN(const kube::Job job, kube::read_job(object));
   if (!is_owned_by(job, trial)) {
-    return Error{ErrorCode::kAlreadyExists,
-                 "a Job " + name + " exists in namespace " + trial.metadata.ns +
-                     " and belongs to somebody else; delete it or rename it"};
+    return Error{ErrorCode::kAlreadyExists, "a Job " + name + " exists in namespace " +
+                                                trial.metadata.ns +
+                                                " and is not Fettle's; delete it or rename it"};
   }
   if (job.metadata.deleted_ms != 0) {
     return Error{ErrorCode::kUnavailable, "the Job " + name + " is still being deleted"};

@@ -120,7 +120,7 @@ TEST_F(JobRunsTest, AForeignJobIsNotAdopted) {
   const Status started = start();
   ASSERT_FALSE(started.ok());
   EXPECT_EQ(started.error().code, ErrorCode::kAlreadyExists);
-  EXPECT_THAT(started.error().message, HasSubstr("belongs to somebody else"));
+  EXPECT_THAT(started.error().message, HasSubstr("is not Fettle's"));
   EXPECT_TRUE(runs().observe(trial_).value().empty());
 }
 
@@ -429,7 +429,7 @@ TEST_F(JobRunsTest, AClusterHasNoEnvironmentToPassOn) {
   study_.spec.trial.pass_environment = {"HF_TOKEN"};
   const Status checked = runs().check(study_);
   ASSERT_FALSE(checked.ok());
-  EXPECT_THAT(checked.error().message, HasSubstr("spec.trial.passEnvironment: a cluster has not"));
+  EXPECT_THAT(checked.error().message, HasSubstr("spec.trial.passEnvironment: a cluster does not"));
   EXPECT_THAT(checked.error().message, HasSubstr("env or envFrom"));
 }
 

@@ -85,7 +85,7 @@ class RankReader {
     }
     if (is_deleted_by_others(pod) && (!failure || pod.doomed_ms < before_ms)) {
       loss.at_ms = pod.doomed_ms;
-      loss.reason = "somebody deleted its pod";
+      loss.reason = "its pod was deleted";
       return loss;
     }
     const bool lost = known != ends_.end() && known->end.outcome == Outcome::kDisrupted;

@@ -213,7 +213,7 @@ TEST(RankEnds, AFailureForAnothersSakeIsADisruption) {
        job(2),
        {ended(0, 1, 61), deleted(ended(1, 143, 62), 60)},
        Outcome::kDisrupted,
-       "worker 1: somebody deleted its pod"},
+       "worker 1: its pod was deleted"},
       {"another is killed without a word",
        job(2),
        {ended(0, 1, 61), ended(1, 137, 60)},

@@ -265,7 +265,7 @@ bool RunReader::has_job_ended() {
   const bool deleted = job_.metadata.deleted_ms != 0;
   if (view_.pods.empty() && (deleted || (view_.stop_asked && job_.suspended && job_.active == 0))) {
     exit(view_.stop_asked ? Outcome::kStopped : Outcome::kDisrupted,
-         view_.stop_asked ? "stopped" : "the Job was deleted by somebody else", view_.now_ms);
+         view_.stop_asked ? "stopped" : "the Job was deleted, not by Fettle", view_.now_ms);
     return true;
   }
   return false;
@@ -314,7 +314,8 @@ std::string RunReader::why_no_pods() const {
     return why_queued(job_);
   }
   if (is_queued()) {
-    return "the Job is suspended: a queue such as Kueue, or whoever suspended it, must resume it";
+    return "the Job is suspended: a queue such as Kueue, or the user who suspended it, must resume "
+           "it";
   }
   if (job_.suspended) return "";
   const std::int64_t since_ms =

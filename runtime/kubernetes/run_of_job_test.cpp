@@ -201,12 +201,12 @@ TEST(RunOfJob, EndsAreExplained) {
        "exit code 137: killed by SIGKILL, but not for its own memory limit; perhaps its node ran "
        "out of memory"},
       {with(pod("Failed"), ended(143)), Outcome::kDisrupted,
-       "exit code 143: somebody else sent it SIGTERM"},
+       "exit code 143: another process sent it SIGTERM"},
       {with(pod("Failed"), ended(128, "StartError", "exec: \"trian\": not found")),
        Outcome::kFailed,
        "cannot start: exec: \"trian\": not found; correct command, args or image in the Study's "
        "template"},
-      {deleted(with(pod("Failed"), ended(143))), Outcome::kDisrupted, "somebody deleted its pod"},
+      {deleted(with(pod("Failed"), ended(143))), Outcome::kDisrupted, "its pod was deleted"},
       {refused(pod("Failed"), "OutOfcpu", "Node didn't have enough resource"), Outcome::kDisrupted,
        "its node refused or lost the pod: OutOfcpu: Node didn't have enough resource"},
       {refused(with(pod("Failed"), ended(137)), "DeadlineExceeded", ""), Outcome::kTimedOut,

@@ -113,9 +113,9 @@ Status check_template(kube::Client& client, const api::Study& study, const JobOp
   }
   if (!study.spec.trial.pass_environment.empty()) {
     return invalid(
-        "spec.trial.passEnvironment: a cluster has not the environment of who applies the Study; "
-        "put the variables into a Secret and name it under env or envFrom of the template's "
-        "container");
+        "spec.trial.passEnvironment: a cluster does not have the environment of the user who "
+        "applies the Study; put the variables into a Secret and name it under env or envFrom of "
+        "the template's container");
   }
   FETTLE_ASSIGN(const Json job, build_job(study, sample_trial(study), 0, options));
   FETTLE_ASSIGN(const auto gpus, place_gpus(study.spec, options.gpu_profiles));

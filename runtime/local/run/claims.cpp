@@ -270,7 +270,7 @@ Result<std::vector<GpuName>> Claims::take(const std::string& run, const Need& ne
   const std::lock_guard<std::mutex> guard(mutex_);
   const Descriptor opened(problem_.empty() ? open_directory(directory_) : -1);
   if (opened.get() >= 0 && !lock_directory(opened.get())) {
-    return Error{ErrorCode::kUnavailable, "somebody has locked " + directory_};
+    return Error{ErrorCode::kUnavailable, "another process has locked " + directory_};
   }
   const auto found = own_.find(run);
   Own own = found == own_.end() ? Own{} : found->second;
@@ -310,7 +310,7 @@ Result<std::vector<GpuName>> Claims::add(const std::string& run, const Need& mor
   if (found == own_.end()) return Error{ErrorCode::kUnavailable, run + " has not begun"};
   const Descriptor opened(problem_.empty() ? open_directory(directory_) : -1);
   if (opened.get() >= 0 && !lock_directory(opened.get())) {
-    return Error{ErrorCode::kUnavailable, "somebody has locked " + directory_};
+    return Error{ErrorCode::kUnavailable, "another process has locked " + directory_};
   }
   // Cores and memory of a run that grows are written down, but only GPUs can be missing.
   Claim wanted = found->second.claim;
