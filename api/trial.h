@@ -136,8 +136,10 @@ struct RunRecord {
   std::int64_t ended_ms = 0;   // 0 = not ended
   std::int64_t last_step = 0;  // the trial's newest reported step when the run ended
   std::int64_t failures = 0;   // earlier runs that failed by the trial's own fault
-  double earlier_seconds = 0;  // worker-seconds of all earlier runs (see core/run_records.h)
-  // GPU-seconds of all earlier runs; absent: earlier_seconds times the GPUs of a worker.
+  // Worker-seconds of all earlier runs, and of this one what its other members no longer tell
+  // (core/run_records.h).
+  double earlier_seconds = 0;
+  // The same in GPU-seconds; absent: earlier_seconds times the GPUs of a worker.
   std::optional<double> earlier_gpu_seconds;
   std::optional<Outcome> stopping;  // why we asked it to stop; absent = we did not
   std::optional<Outcome> outcome;

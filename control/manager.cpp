@@ -138,10 +138,10 @@ Status Manager::settle(const Item& item, const Result<ReconcileResult>& outcome,
   // After a conflict the next plan is another one; it says nothing of what is refused.
   if (outcome.error().code != ErrorCode::kConflict) note_refusal(item, outcome.error(), record);
   if (is_transient(outcome.error().code)) return success();
-  const int row = refusals_.count_failure(item);
-  if (options_.max_failures == 0 || row < options_.max_failures) return success();
+  const int failures = refusals_.count_failure(item);
+  if (options_.max_failures == 0 || failures < options_.max_failures) return success();
   return Error(outcome.error())
-      .in(item.key.name + " failed " + std::to_string(row) + " times in a row");
+      .in(item.key.name + " failed " + std::to_string(failures) + " times in a row");
 }
 
 // The item was reconciled: its rows of retries and refusals end. The condition Blocked is written

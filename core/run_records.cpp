@@ -60,21 +60,21 @@ std::int64_t workers_now(const RunRecord& record) {
   return record.resizes.empty() ? record.workers : record.resizes.back().workers;
 }
 
-bool is_full(const RunRecord& record) { return record.resizes.size() == api::kMaxResizes; }
+bool has_full_resizes(const RunRecord& record) { return record.resizes.size() == api::kMaxResizes; }
 
 void set_workers(RunRecord& record, std::int64_t workers, std::int64_t now_ms) {
   if (workers == workers_now(record)) return;
   std::vector<api::Resize>& resizes = record.resizes;
   // A full list drops its oldest resize; the seconds up to the next one are kept as a sum. Before
   // the list was full, that sum had nothing of this run: the last push below adds its beginning.
-  if (is_full(record)) {
+  if (has_full_resizes(record)) {
     carry_seconds(record, seconds_of(resizes[0].workers, resizes[0].at_ms, resizes[1].at_ms));
     resizes.erase(resizes.begin());
     resizes.push_back({now_ms, workers});
     return;
   }
   resizes.push_back({now_ms, workers});
-  if (!is_full(record)) return;
+  if (!has_full_resizes(record)) return;
   carry_seconds(record, seconds_of(record.workers, record.running_ms, resizes[0].at_ms));
 }
 
@@ -98,7 +98,7 @@ double worker_seconds(const RunRecord& record, std::int64_t now_ms) {
   double total = 0;
   std::int64_t from_ms = record.running_ms;
   // Of a full list, what came before the first resize is in earlier_seconds (set_workers).
-  std::int64_t workers = is_full(record) ? 0 : record.workers;
+  std::int64_t workers = has_full_resizes(record) ? 0 : record.workers;
   for (const api::Resize& resize : record.resizes) {
     total += seconds_of(workers, from_ms, resize.at_ms);
     from_ms = std::max(from_ms, resize.at_ms);

@@ -45,7 +45,7 @@ std::int64_t workers_now(const api::RunRecord& record);
 // Records that from now on `workers` run, if their number has changed. Requires running_ms.
 void set_workers(api::RunRecord& record, std::int64_t workers, std::int64_t now_ms);
 // Whether the list of resizes is full: then earlier_seconds has the beginning of this run, too.
-bool is_full(const api::RunRecord& record);
+bool has_full_resizes(const api::RunRecord& record);
 // Seconds that the run's workers have run in all, until `now_ms` if it still runs. After
 // kMaxResizes resizes, the time before the oldest resize that is kept is in earlier_seconds
 // instead.

@@ -29,7 +29,10 @@ void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Int
     const std::int64_t start = run.started_ms;
     if (previous == nullptr && run.run > 0) {
       intervals.emplace_back(start - length_ms(run.earlier_seconds, run), start);
-    } else if (!is_full(run)) {  // a full one has been running since, as the interval below says
+    } else if (!has_full_resizes(run)) {
+      // With a full list of resizes the difference would also have time from running_ms on, which
+      // the interval below covers. What such a run had done before its queue preempted it is then
+      // missing from the time, not from the GPU-hours.
       const double of_others =
           previous == nullptr ? 0 : previous->earlier_seconds + worker_seconds(*previous, now_ms);
       intervals.emplace_back(start, start + length_ms(run.earlier_seconds - of_others, run));

@@ -23,8 +23,8 @@ struct Spending {
 bool is_settled(const api::Trial& trial);
 
 // Whether the intervals of all ended runs of `before` are among those of `after`. They are not if
-// records were pruned: pruned runs count as one interval right before the oldest record. They may not
-// be if a queue preempted a run again.
+// records were pruned, since pruned runs count as one interval right before the oldest record, and
+// may not be if a queue preempted a run again.
 bool keeps_time(const api::Trial& before, const api::Trial& after);
 
 // SpendingTally: the spending of settled trials, updated as they come and change.

@@ -93,7 +93,6 @@ double Tree::place(std::size_t column, double coordinate) const {
   return order[std::min(cell, order.size() - 1)];
 }
 
-// Most places lack nothing and lie in one leaf, which is found without any memory.
 const Node& Tree::leaf_at(const Place& complete) const {
   const Node* node = &nodes_[0];
   while (node->left != 0) {
@@ -104,6 +103,8 @@ const Node& Tree::leaf_at(const Place& complete) const {
 }
 
 Tree::Moments Tree::predict(const Place& at) const {
+  // Where nothing is absent, leaf_at() finds the one leaf without any memory, and converts each
+  // coordinate to the tree's own on its way. Walk takes them converted.
   if (std::ranges::none_of(at, [](double value) { return std::isnan(value); })) {
     const Node& leaf = leaf_at(at);
     return {leaf.mean, leaf.mean * leaf.mean + leaf.variance};

@@ -107,14 +107,17 @@ TEST(AutoFidelity, SaysNothingOfStepsWhereItHadNoSay) {
 }
 
 TEST(AutoFidelity, RungsAreThoseOfWhatIsInForce) {
-  api::StudySpec spec = study();
-  EXPECT_EQ(rung_steps(spec), std::vector<std::int64_t>());
+  api::Study whole;
+  api::StudySpec& spec = whole.spec;
+  spec = study();
+  const auto rungs = [&whole] { return rung_steps(whole); };
+  EXPECT_EQ(rungs(), std::vector<std::int64_t>());
   with_wall_time(spec);
-  EXPECT_EQ(rung_steps(spec), (std::vector<std::int64_t>{1, 3, 9}));
+  EXPECT_EQ(rungs(), (std::vector<std::int64_t>{1, 3, 9}));
   with_checkpoints(spec);
-  EXPECT_EQ(rung_steps(spec), (std::vector<std::int64_t>{1, 3, 9}));
+  EXPECT_EQ(rungs(), (std::vector<std::int64_t>{1, 3, 9}));
   with_none(spec);
-  EXPECT_EQ(rung_steps(spec), std::vector<std::int64_t>());
+  EXPECT_EQ(rungs(), std::vector<std::int64_t>());
 }
 
 TEST(AutoFidelity, NobodyIsStoppedByTheRuleNone) {

@@ -123,9 +123,4 @@ std::vector<std::int64_t> rung_steps(const api::Study& study) {
   return rung_steps(problem.algorithm, problem.early_stopping, problem.resource);
 }
 
-std::vector<std::int64_t> rung_steps(const api::StudySpec& spec) {
-  const Problem problem = problem_of(spec);
-  return rung_steps(problem.algorithm, problem.early_stopping, problem.resource);
-}
-
 }  // namespace fettle::search

@@ -40,8 +40,7 @@ api::SearchPeriod settle(const api::Study& study);
 // Whether there is an algorithm of that name here.
 bool is_known(const api::SearchPeriod& period);
 
-// The steps at which a Rung fact is wanted of the Study's trials (search.h); of one that begins.
+// The steps at which a Rung fact is wanted of the Study's trials (search.h).
 std::vector<std::int64_t> rung_steps(const api::Study& study);
-std::vector<std::int64_t> rung_steps(const api::StudySpec& spec);
 
 }  // namespace fettle::search

@@ -90,6 +90,8 @@ class WarmStart final : public Sampler {
       known_.trials.push_back(space_.write(prior.point));
       known_.events.push_back(std::move(event));
     }
+    // What the inner sampler chose itself comes after the priors and the points to try first. Those
+    // points come with the history (catch_up).
     known_.unnumbered = known_.priors + static_cast<std::int64_t>(first_.size());
     trials_ = 0;
     events_ = 0;

@@ -131,14 +131,15 @@ Lines running_section(const RunView& view, int most, const Style& style) {
   const std::vector<const api::Trial*> running = running_trials(view);
   if (running.empty() || most <= 0) return {};
   const std::string unit = throughput_unit(running);
-  std::vector<Column> columns = {{"trial"},
-                                 {printable(view.study.spec.resource.unit)},
-                                 {printable(view.study.spec.objectives[0].metric), true}};
-  if (!unit.empty()) columns.push_back({unit, true});
-  columns.push_back({"time", true});
+  std::vector<Column> columns = {
+      {.title = "trial"},
+      {.title = printable(view.study.spec.resource.unit)},
+      {.title = printable(view.study.spec.objectives[0].metric), .right_aligned = true}};
+  if (!unit.empty()) columns.push_back({.title = unit, .right_aligned = true});
+  columns.push_back({.title = "time", .right_aligned = true});
   const auto& parameters = view.study.spec.parameters;
   for (std::size_t i = 0; i < parameters.size() && i < kMostParameters; ++i) {
-    columns.push_back({printable(parameters[i].name), true});
+    columns.push_back({.title = printable(parameters[i].name), .right_aligned = true});
   }
   const std::size_t shown = std::min(running.size(), static_cast<std::size_t>(most));
   Lines rows;

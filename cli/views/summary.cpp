@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "api/metric_names.h"
 #include "api/resolve.h"
 #include "api/trainer_json.h"
 #include "api/yaml/yaml_text.h"
@@ -100,6 +101,14 @@ std::string front_text(const RunView& view) {
   return text;
 }
 
+// Whether the built-in trainer reports the metric, and no objective is judged by it.
+bool is_unseen(const std::string& metric, const api::StudySpec& spec) {
+  return spec.trial.trainer &&
+         std::ranges::none_of(spec.objectives, [&](const api::Objective& objective) {
+           return objective.metric == metric;
+         });
+}
+
 std::string best_text(const RunView& view, const Style& style) {
   if (view.study.status.best.empty()) return "";
   const api::BestTrial& best = view.study.status.best.front();
@@ -110,8 +119,9 @@ std::string best_text(const RunView& view, const Style& style) {
                                  kAnyWidth, style) +
                      '\n';
   const api::Trial* trial = find_trial(view.trials, best.trial);
-  const auto tested = trial != nullptr ? metric_of(*trial, "test_accuracy") : std::nullopt;
-  if (tested) {
+  const auto tested =
+      trial != nullptr ? metric_of(*trial, api::metric::kTestAccuracy) : std::nullopt;
+  if (tested && is_unseen(api::metric::kTestAccuracy, view.study.spec)) {
     text +=
         "      " + format_number(*tested) + " accuracy on the test images, which no decision saw\n";
   }

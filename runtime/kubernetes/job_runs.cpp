@@ -303,15 +303,16 @@ Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
     held_.erase(name_of(trial, run));
   }
   const JobPtr job = find_job(trial, run);
-  // Without a Job no watch does.
+  // Without a Job, no watch tells the controller.
   if (job == nullptr) notify(trial.metadata.ns, trial.metadata.name);
   if (job == nullptr || job->metadata.deleted_ms != 0) return success();
   if (!queue_of(*job).empty()) return delete_with_pods(*job);
+  // A gang is marked as stopped, too, or it would be resumed when its turn came (gang.h).
   const GangState state = gang_state(*job);
-  const bool leaves_line = state != GangState::kNone && state != GangState::kStopped;
-  if (job->suspended && !leaves_line) return success();
+  const bool unmarked_gang = state != GangState::kNone && state != GangState::kStopped;
+  if (job->suspended && !unmarked_gang) return success();
   Json suspended = Json::object({{"suspend", true}});
-  if (!leaves_line) return patch_spec(*job, std::move(suspended));
+  if (!unmarked_gang) return patch_spec(*job, std::move(suspended));
   return set_gang_state(*job, GangState::kStopped, std::move(suspended));
 }
 

@@ -317,7 +317,7 @@ std::string RunReader::why_no_pods() const {
     return "the Job is suspended: a queue such as Kueue, or the user who suspended it, must resume "
            "it";
   }
-  if (job_.suspended) return "";
+  if (job_.suspended) return "";  // by Fettle, which stops it
   const std::int64_t since_ms =
       gang == GangState::kNone ? job_.metadata.created_ms : gang_opened_ms(job_);
   if (view_.now_ms - since_ms < kPodsPatienceMs) return "";

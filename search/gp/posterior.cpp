@@ -52,10 +52,11 @@ void Posterior::solve(VectorXd& values) const {
 void Posterior::append(const Inputs& from, Index row) {
   CHECK(rows_ < factor_.rows(), "a posterior has room for its rows");
   inputs_.copy(rows_, from, row);
-  kernel_.bend(inputs_, rows_, 1);
+  kernel_.bend(inputs_, rows_, 1);  // `from` is straight
   Kernel::Row with;
   kernel_.row(inputs_, 0, rows_, inputs_, rows_, with);
-  // One more row of the Cholesky factor L: L l = k, and below it sqrt(k(x, x) - l'l).
+  // One more row of the Cholesky factor L: L l = k, and below it sqrt(k(x, x) - l'l). The mean's
+  // variance is part of both: Kernel::variance() includes it, what row() gives does not.
   VectorXd line = with.value + kMeanVariance;
   solve(line);
   factor_.row(rows_).head(rows_) = line.transpose();

@@ -47,7 +47,7 @@ class Ranking {
     std::int64_t front = 0;      // with several objectives; 0 = not dominated
     std::int64_t step = 0;       // reached, where stopped early
     std::vector<double> losses;  // objectives, all turned to be minimised
-    std::int64_t learnt = 0;     // how many facts were known before
+    std::int64_t learnt = 0;     // the number of this fact, from 1
   };
   Entry entry_of(const api::Fact& fact) const;
   bool better(std::int64_t a, std::int64_t b) const;

@@ -76,7 +76,10 @@ Result<Connection> try_connect(const Endpoint& to, Deadline deadline) {
   std::string reason;
   for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
     Socket socket = make_socket(*at);
-    if (socket.fd() < 0) continue;
+    if (socket.fd() < 0) {
+      reason = system_message(errno);
+      continue;
+    }
     int code = ::connect(socket.fd(), at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
     if (code == EINPROGRESS) {
       // The deadline is of all addresses, so there is no time left for another.

@@ -73,8 +73,8 @@ class ProcessRuns final : public control::Runs {
     core::Run run;
     std::shared_ptr<const Wanted> wanted;
     std::vector<GpuName> gpus;
-    // That its claim holds cores and memory for. Like its GPUs it keeps them to its end, however few
-    // workers are left.
+    // That its claim holds cores and memory for. Like its GPUs it keeps them to its end, however
+    // few workers are left.
     std::int64_t claimed_workers = 0;
     std::int64_t try_at_ms = 0;  // of one that waits: not before
   };
