@@ -17,6 +17,7 @@
 // The sums: each team sums its rows' losses in double, in order, and the block that ends last
 // sums the teams. Neither how many teams there are nor the order of that sum depends on the GPU.
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "kernels/cuda/last_block.cuh"
@@ -167,6 +168,13 @@ struct Gradients {
   float largest, inverse_total, spread, peak, scale;
 };
 
+// Whether the argmax of a row with NaN is another class than the label. As the reference's
+// std::max_element has it: a NaN is beaten by none in the first place, and beats none elsewhere.
+template <class T>
+__device__ bool beaten_by_nan(const T* z, const Label& label) {
+  return label.index != 0 && (std::isnan(label.logit) || std::isnan(cuda::to_float(z[0])));
+}
+
 // visit(pack) for this thread's packs of a row.
 template <class Team, int width, class Visit>
 __device__ __forceinline__ void for_each_pack(const RowPacks<width>& row, Visit visit) {
@@ -185,7 +193,10 @@ __device__ Softmax run_row(const LossSettings& settings, const T* z, const Label
     if constexpr (kept) shared[pack] = values;
     see(values, row, pack, label, smooth, mine);
   });
-  const Softmax seen = together<Team>(mine, smooth);
+  Softmax seen = together<Team>(mine, smooth);
+  // `see` compares with NaN in vain, but any NaN is in the sum. Only the first thread's answer
+  // counts, and z[0] lies in its pack: nobody else writes a gradient there.
+  if (Team::rank() == 0 && std::isnan(seen.total)) seen.beaten |= beaten_by_nan(z, label);
   if (dz == nullptr) return seen;
   const Gradients gradients(settings, seen);
   for_each_pack<Team>(row, [&](int pack) {

@@ -1,4 +1,5 @@
 // The loss of every backend: against PyTorch and finite differences.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -87,6 +88,29 @@ TEST_P(SoftmaxCrossEntropy, ADivergedNetworkHasNoFiniteLoss) {
   auto op = backend(GetParam())->softmax_cross_entropy(2, DataType::kFloat32);
   const Array z(DataType::kFloat32, Floats{0, std::numeric_limits<float>::quiet_NaN()});
   EXPECT_FALSE(std::isfinite(run(*op, z, {0}).loss));
+}
+
+// A NaN is the largest in the first place and nowhere else. So a row of NaN is of class 0, as
+// PyTorch's argmax has it.
+TEST_P(SoftmaxCrossEntropy, ADivergedNetworkIsNotRightAboutEveryLabel) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  constexpr std::int64_t kCorrect[] = {2, 0, 1};  // of three rows, if all have this label
+  // Rows of a warp, of a block, and of a block that cannot keep them.
+  for (const std::int64_t classes : {3, 5003, 60001}) {
+    Floats logits = random_floats(3 * classes, 1);
+    float* const row[] = {&logits[0], &logits[0] + classes, &logits[0] + 2 * classes};
+    std::fill_n(row[0], classes, kNaN);
+    row[1][0] = row[2][1] = kNaN;
+    row[1][2] = row[2][2] = 9;  // the largest number
+    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+      auto op = backend(GetParam())->softmax_cross_entropy(classes, type);
+      for (const std::int32_t label : {0, 1, 2}) {
+        Array z(type, logits);
+        EXPECT_EQ(run(*op, z, {label, label, label}, {}, z.data()).correct, kCorrect[label])
+            << classes << " classes, label " << label;
+      }
+    }
+  }
 }
 
 TEST_P(SoftmaxCrossEntropy, AddsUpOverCallsAndScalesOnlyTheGradient) {
