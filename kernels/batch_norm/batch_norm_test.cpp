@@ -2,6 +2,7 @@
 // of a residual block against the operations that it is made of.
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "kernels/testing/differences.h"
 
@@ -382,6 +383,51 @@ TEST_P(BatchNorm, PassesNaNOn) {
         expect_nan_from(ends.inference, 1, c.scale.size());
       }
     }
+  }
+}
+
+// The numbers of one channel.
+Floats channel_of(const Floats& values, std::size_t channel, std::size_t channels) {
+  Floats found;
+  for (std::size_t i = channel; i < values.size(); i += channels) found.push_back(values[i]);
+  return found;
+}
+
+// Where y is NaN a fused ReLU masks nothing: the gradients are those of no ReLU.
+TEST_P(BatchNorm, PassesGradientsBackWhereYIsNaN) {
+  for (const std::int64_t channels : {3, 16}) {
+    for (const DataType type : kTypes) {
+      Case c = random_case({{2, 2, channels}, 1e-5F, 0.1F, false}, 3);
+      c.shift[1] = std::numeric_limits<float>::quiet_NaN();
+      const auto outcome = [&](bool fused) -> std::optional<Outcome> {
+        c.shape.relu = fused;
+        auto op = backend(GetParam())->batch_norm(c.shape, {3, type});
+        if (!op.ok() && type != DataType::kFloat32) return {};
+        return run(*must(std::move(op)), type, c);
+      };
+      const auto found = outcome(true), expected = outcome(false);
+      if (!found || !expected) continue;
+      const auto n = static_cast<std::size_t>(channels);
+      expect_nan_from(found->y, 1, n);
+      EXPECT_EQ(channel_of(found->dx, 1, n), channel_of(expected->dx, 1, n));
+      EXPECT_EQ(found->dscale[1], expected->dscale[1]);
+      EXPECT_EQ(found->dshift[1], expected->dshift[1]);
+      EXPECT_NE(found->dshift[0], expected->dshift[0]) << "elsewhere it masks";
+    }
+  }
+}
+
+TEST_P(BatchNorm, PassesGradientsBackWhereABlockEndedInNaN) {
+  const Case c = random_case({{2, 2, 16}, 1e-5F, 0.1F, false}, 3);
+  const Floats y(c.x.size(), std::numeric_limits<float>::quiet_NaN());
+  for (const DataType type : kTypes) {
+    auto op = backend(GetParam())->batch_norm(c.shape, {3, type});
+    if (!op.ok() && type != DataType::kFloat32) continue;
+    const auto through = [&](const Floats& end) {
+      return step_back_through_the_end(*backend(GetParam()), *op.value(), type, c, {}, end, true);
+    };
+    EXPECT_EQ(through(y).dy, Array(type, c.dy).floats());
+    EXPECT_EQ(through(y).dx, through({}).dx);
   }
 }
 
