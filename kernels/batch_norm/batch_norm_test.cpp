@@ -125,6 +125,28 @@ TEST_P(BatchNorm, GivesTheSameBitsForTheSameBatch) {
   EXPECT_EQ(first.variance, second.variance);
 }
 
+// An evaluation between a step's forward and its backward changes nothing.
+TEST_P(BatchNorm, GoesBackwardForTheLastForwardOfTraining) {
+  for (const DataType type : kTypes) {
+    const Case c = random_case({{3, 5, 17}, 1e-5F, 0.1F, false}, 7);
+    auto op = backend(GetParam())->batch_norm(c.shape, {7, type});
+    if (!op.ok() && type != DataType::kFloat32) continue;
+    const Outcome expected = run(*op.value(), type, c);
+    const auto count = static_cast<std::int64_t>(c.x.size());
+    Array x(type, c.x), y(type, count), dy(type, c.dy), dx(type, count);
+    Floats mean = c.mean, variance = c.variance, dscale(c.scale.size()), dshift(c.scale.size());
+    (*op)->forward_training(7, x.data(), c.scale.data(), c.shift.data(), mean.data(),
+                            variance.data(), y.data(), {});
+    (*op)->forward_inference(7, x.data(), c.scale.data(), c.shift.data(), c.mean.data(),
+                             c.variance.data(), y.data(), {});
+    (*op)->backward(7, x.data(), nullptr, dy.data(), c.scale.data(), dx.data(), dscale.data(),
+                    dshift.data());
+    EXPECT_EQ(dx.floats(), expected.dx);
+    EXPECT_EQ(dscale, expected.dscale);
+    EXPECT_EQ(dshift, expected.dshift);
+  }
+}
+
 // A large mean beside a small deviation: sums of squares in fp32 would lose the variance.
 TEST_P(BatchNorm, KeepsASmallVarianceBesideALargeMean) {
   Case c = random_case({{4, 4, 2}, 1e-5F, 1.0F, false}, 8);

@@ -161,11 +161,12 @@ class FastBatchNorm : public BatchNormOp {
     for (std::int64_t c = 0; c < channels_; ++c) {
       const double variance = second_[c] / n;
       mean_[c] = static_cast<float>(first_[c]);
-      inverse_deviation_[c] = static_cast<float>(1 / std::sqrt(variance + shape_.epsilon));
+      inverse_deviation_[c] = inverse_deviation_of(variance);
+      factor_[c] = inverse_deviation_[c] * scale[c];
       move_towards(first_[c], running_mean[c]);
       move_towards(rows > 1 ? variance * n / (n - 1) : variance, running_variance[c]);
     }
-    write_normalised(rows, x, scale, shift, end, y);
+    write_normalised(rows, x, mean_.data(), shift, end, y);
   }
 
   void forward_inference(std::int64_t samples, ConstBuffer x, const float* scale,
@@ -173,11 +174,9 @@ class FastBatchNorm : public BatchNormOp {
                          const float* running_variance, Buffer y, const BlockEnd& end) override {
     check_end(shape_, end);
     for (std::int64_t c = 0; c < channels_; ++c) {
-      mean_[c] = running_mean[c];
-      inverse_deviation_[c] = static_cast<float>(
-          1 / std::sqrt(static_cast<double>(running_variance[c]) + shape_.epsilon));
+      factor_[c] = inverse_deviation_of(running_variance[c]) * scale[c];
     }
-    write_normalised(rows_of(samples), x, scale, shift, end, y);
+    write_normalised(rows_of(samples), x, running_mean, shift, end, y);
   }
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, const float* scale,
@@ -199,9 +198,10 @@ class FastBatchNorm : public BatchNormOp {
       slope_[c] = static_cast<float>(scale[c] * inverse * inverse * inverse * second_[c] / n);
     }
     if (dx == nullptr) return;
+    const ChannelFactors factors{mean_.data(), factor_.data(), offset_.data(), slope_.data()};
     for_each_chunk(rows, [&](std::int64_t row, std::int64_t count) {
       const std::int64_t first = row * channels_;
-      input_gradient({count, channels_}, input + first, gradient + first, factors(),
+      input_gradient({count, channels_}, input + first, gradient + first, factors,
                      static_cast<Element*>(dx) + first);
     });
   }
@@ -223,8 +223,8 @@ class FastBatchNorm : public BatchNormOp {
   std::int64_t rows_of(std::int64_t samples) const {
     return samples * shape_.input.height * shape_.input.width;
   }
-  ChannelFactors factors() const {
-    return {mean_.data(), factor_.data(), offset_.data(), slope_.data()};
+  float inverse_deviation_of(double variance) const {
+    return static_cast<float>(1 / std::sqrt(variance + shape_.epsilon));
   }
   void move_towards(double statistic, float& running) const {
     running = static_cast<float>((1 - shape_.momentum) * static_cast<double>(running) +
@@ -269,17 +269,15 @@ class FastBatchNorm : public BatchNormOp {
     });
   }
 
-  void write_normalised(std::int64_t rows, ConstBuffer x, const float* scale, const float* shift,
+  // Of x about `mean`, times factor_.
+  void write_normalised(std::int64_t rows, ConstBuffer x, const float* mean, const float* shift,
                         const BlockEnd& end, Buffer y) {
-    for (std::int64_t c = 0; c < channels_; ++c) {
-      factor_[c] = inverse_deviation_[c] * scale[c];
-      offset_[c] = shift[c];
-    }
+    const ChannelFactors factors{mean, factor_.data(), /*offset=*/shift, /*slope=*/nullptr};
     for_each_chunk(rows, [&](std::int64_t row, std::int64_t count) {
       const std::int64_t first = row * channels_;
       const auto* shortcut = static_cast<const Element*>(end.shortcut);
       if (shortcut != nullptr) shortcut += first;
-      normalise({count, channels_}, static_cast<const Element*>(x) + first, factors(),
+      normalise({count, channels_}, static_cast<const Element*>(x) + first, factors,
                 {shortcut, shape_.relu || end.relu}, static_cast<Element*>(y) + first);
     });
   }
@@ -287,8 +285,8 @@ class FastBatchNorm : public BatchNormOp {
   const BatchNormShape shape_;
   const DataType type_;
   const std::int64_t channels_;
-  AlignedArray<float> mean_, inverse_deviation_;  // of the last forward
-  AlignedArray<float> factor_, offset_, slope_;
+  AlignedArray<float> mean_, inverse_deviation_;  // of the last forward_training
+  AlignedArray<float> factor_, offset_, slope_;   // of the call under way
   AlignedArray<float> chunk_first_, chunk_second_;
   AlignedArray<double> first_, second_;
 };

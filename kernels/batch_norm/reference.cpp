@@ -45,8 +45,7 @@ class ReferenceBatchNorm : public BatchNormOp {
         inverse_deviation_(channels_),
         sums_(channels_),
         products_(channels_),
-        factor_(channels_),
-        offset_(channels_) {}
+        factor_(channels_) {}
 
   void forward_training(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
                         float* running_mean, float* running_variance, Buffer y,
@@ -60,11 +59,12 @@ class ReferenceBatchNorm : public BatchNormOp {
     for (std::int64_t c = 0; c < channels_; ++c) {
       const double variance = products_[c] / n;
       mean_[c] = static_cast<float>(sums_[c] / n);
-      inverse_deviation_[c] = static_cast<float>(1 / std::sqrt(variance + shape_.epsilon));
+      inverse_deviation_[c] = inverse_deviation_of(variance);
+      factor_[c] = inverse_deviation_[c] * scale[c];
       move_towards(sums_[c] / n, running_mean[c]);
       move_towards(variance * unbiased, running_variance[c]);
     }
-    normalise(rows, input, scale, shift, end, y);
+    normalise(rows, input, mean_.data(), shift, end, y);
   }
 
   void forward_inference(std::int64_t samples, ConstBuffer x, const float* scale,
@@ -73,11 +73,9 @@ class ReferenceBatchNorm : public BatchNormOp {
     check_end(shape_, end);
     const std::int64_t rows = rows_of(samples);
     for (std::int64_t c = 0; c < channels_; ++c) {
-      mean_[c] = running_mean[c];
-      inverse_deviation_[c] = static_cast<float>(
-          1 / std::sqrt(static_cast<double>(running_variance[c]) + shape_.epsilon));
+      factor_[c] = inverse_deviation_of(running_variance[c]) * scale[c];
     }
-    normalise(rows, x_.read(x, rows * channels_), scale, shift, end, y);
+    normalise(rows, x_.read(x, rows * channels_), running_mean, shift, end, y);
   }
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, const float* scale,
@@ -124,6 +122,10 @@ class ReferenceBatchNorm : public BatchNormOp {
     return samples * shape_.input.height * shape_.input.width;
   }
 
+  float inverse_deviation_of(double variance) const {
+    return static_cast<float>(1 / std::sqrt(variance + shape_.epsilon));
+  }
+
   double normalised(float x, std::int64_t c) const {
     return (static_cast<double>(x) - mean_[c]) * inverse_deviation_[c];
   }
@@ -161,12 +163,9 @@ class ReferenceBatchNorm : public BatchNormOp {
     }
   }
 
-  void normalise(std::int64_t rows, const float* x, const float* scale, const float* shift,
+  // Of x about `mean`, times factor_.
+  void normalise(std::int64_t rows, const float* x, const float* mean, const float* shift,
                  const BlockEnd& end, Buffer y) {
-    for (std::int64_t c = 0; c < channels_; ++c) {
-      factor_[c] = inverse_deviation_[c] * scale[c];
-      offset_[c] = shift[c];
-    }
     const float* shortcut = nullptr;
     if (end.shortcut != nullptr) shortcut = shortcut_.read(end.shortcut, rows * channels_);
     const bool with_relu = shape_.relu || end.relu;
@@ -174,7 +173,7 @@ class ReferenceBatchNorm : public BatchNormOp {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t c = 0; c < channels_; ++c) {
         const std::int64_t i = row * channels_ + c;
-        float value = (x[i] - mean_[c]) * factor_[c] + offset_[c];
+        float value = (x[i] - mean[c]) * factor_[c] + shift[c];
         if (shortcut != nullptr) value += shortcut[i];
         output[i] = with_relu ? relu(value) : value;
       }
@@ -185,9 +184,9 @@ class ReferenceBatchNorm : public BatchNormOp {
   const BatchNormShape shape_;
   const std::int64_t channels_;
   Floats x_, shortcut_, y_, dy_, dx_;
-  AlignedArray<float> mean_, inverse_deviation_;  // of the last forward
+  AlignedArray<float> mean_, inverse_deviation_;  // of the last forward_training
   AlignedArray<double> sums_, products_;
-  AlignedArray<float> factor_, offset_;
+  AlignedArray<float> factor_;  // of the forward under way
 };
 
 }  // namespace
