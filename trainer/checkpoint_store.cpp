@@ -47,6 +47,10 @@ bool take(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
+bool is_later(const Position& a, const Position& b) {
+  return std::pair(a.epoch, a.offset) > std::pair(b.epoch, b.offset);
+}
+
 Result<Checkpoint> load(const std::string& path) {
   FETTLE_ASSIGN(const std::string bytes, read_file(path, kMaxBytes));
   return decode_checkpoint(bytes, path);
@@ -89,7 +93,7 @@ Result<std::string> CheckpointStore::save(const Checkpoint& checkpoint) const {
     FETTLE_TRY(may_write());
     return written.error();
   }
-  remove_superseded();
+  remove_superseded(/*newest=*/path);
   return path;
 }
 
@@ -111,9 +115,12 @@ bool CheckpointStore::is_at_rung(const File& file) const {
   return file.whole_epoch && std::binary_search(kept_.rungs.begin(), kept_.rungs.end(), file.epoch);
 }
 
-void CheckpointStore::remove_superseded() const {
+void CheckpointStore::remove_superseded(const std::string& newest) const {
   std::error_code ignored;  // a file that stays costs only space
-  const std::vector<File> files = list();
+  std::vector<File> files = list();
+  // Names do not say so if others have as many updates, or a damaged one has more.
+  std::stable_partition(files.begin(), files.end(),
+                        [&newest](const File& file) { return file.path == newest; });
   std::int64_t at_rungs = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const bool kept_for_others = is_at_rung(files[i]) && ++at_rungs <= kept_.at_rungs;
@@ -136,15 +143,19 @@ void CheckpointStore::remove_superseded() const {
 Result<CheckpointStore::Found> CheckpointStore::newest() const {
   Found found;
   for (const File& file : list()) {
+    // The name of one within an epoch does not say of which: of as many updates, positions count.
+    const bool may_be_later =
+        !found.checkpoint || (!file.whole_epoch && file.updates == found.checkpoint->updates);
+    if (!may_be_later) continue;
     auto loaded = load(file.path);
-    if (loaded.ok()) {
+    if (!loaded.ok()) {
+      found.skipped.push_back(loaded.error().message);
+    } else if (!found.checkpoint || is_later(loaded->position, found.checkpoint->position)) {
       found.checkpoint = std::move(loaded).value();
       found.path = file.path;
-      return found;
     }
-    found.skipped.push_back(loaded.error().message);
   }
-  if (found.skipped.empty()) return found;
+  if (found.checkpoint || found.skipped.empty()) return found;
   std::string message = "none of the checkpoints in " + directory_ + " can be read:";
   for (const std::string& reason : found.skipped) message += "\n  " + reason;
   return invalid(message + "\n  remove the directory to start from the beginning");

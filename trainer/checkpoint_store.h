@@ -58,8 +58,8 @@ class CheckpointStore {
     bool whole_epoch = false;
     std::string path;
   };
-  std::vector<File> list() const;  // newest first
-  void remove_superseded() const;
+  std::vector<File> list() const;  // newest first, as far as names tell
+  void remove_superseded(const std::string& newest) const;
   Status give_name(const std::string& unnamed, const std::string& path) const;
   Status may_write() const { return fence_ ? fence_->check() : success(); }
   bool is_at_rung(const File& file) const;

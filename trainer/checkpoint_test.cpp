@@ -106,6 +106,30 @@ TEST_F(CheckpointStoreTest, OfAsManyUpdatesThoseOfLaterEpochsAreNewer) {
   EXPECT_EQ(store_.newest()->checkpoint, example(5, {9, 0}));
 }
 
+// One within an epoch, too: it is newer than the whole epoch before it, not than the one after it.
+TEST_F(CheckpointStoreTest, OfAsManyUpdatesTheOneJustWrittenStays) {
+  const Position positions[] = {{4, 0}, {4, 128}, {5, 0}};
+  for (const std::int64_t kept : {1, 2, 3}) {
+    const TemporaryDirectory directory;
+    const CheckpointStore store(directory.path(), {kept, 0, {}});
+    for (const Position& position : positions) {
+      const auto path = store.save(example(5, position));
+      ASSERT_TRUE(path.ok());
+      EXPECT_TRUE(std::filesystem::exists(*path)) << kept << " kept, " << *path;
+      const auto found = store.newest();
+      EXPECT_EQ(found->path, *path);
+      EXPECT_EQ(found->checkpoint, example(5, position));
+    }
+  }
+}
+
+TEST_F(CheckpointStoreTest, WhatFollowsADamagedOneStays) {
+  const CheckpointStore store(directory_.path(), {1, 0, {}});
+  ASSERT_TRUE(write_file(directory_.file("update-3.epoch-3.checkpoint"), "garbage").ok());
+  ASSERT_TRUE(store.save(example(2, {2, 0})).ok());
+  EXPECT_THAT(names(), ElementsAre("update-2.epoch-2.checkpoint"));
+}
+
 // Of a population: some may still start from where this one was one or two intervals ago.
 TEST_F(CheckpointStoreTest, KeepsTheNewestAtRungsBesides) {
   const CheckpointStore store(directory_.path(), {1, 2, {2, 4, 6, 8}});
