@@ -20,6 +20,8 @@ namespace {
 constexpr auto kConnectTime = std::chrono::seconds(10);
 // A neighbour that is done may leave before this worker has read all that it sent.
 constexpr auto kShortWhile = std::chrono::milliseconds(200);
+// Connections that have not said yet who they are; the worker before says so at once.
+constexpr std::size_t kMostStrangers = 64;
 constexpr std::size_t kBroadcastBytes = 1 << 20;  // handed on at once
 
 // What still has to go out to the next worker, and to come in from the one before.
@@ -49,6 +51,17 @@ bool receive_some(Transfer& transfer) {
   transfer.in = transfer.in.subspan(static_cast<std::size_t>(got));
   return true;
 }
+
+// A connection that has not said yet who it is.
+struct Stranger {
+  Stranger(Connection from, std::size_t bytes)
+      : connection(std::move(from)),
+        greeting(bytes),
+        transfer{/*to=*/-1, /*out=*/{}, connection.fd(), greeting} {}
+  Connection connection;
+  std::vector<std::byte> greeting;
+  Transfer transfer;  // into `greeting`, whose bytes stay where they are when this is moved
+};
 
 class RingCollective final : public Collective {
  public:
@@ -125,29 +138,49 @@ class RingCollective final : public Collective {
                 in(kConnectTime));
   }
 
-  // Accepts connections until one begins with the greeting of the worker before. Others are closed.
+  // Accepts connections until one begins with the greeting of the worker before. Those that begin
+  // otherwise are closed; those that say nothing keep nobody waiting.
   bool await_previous(Listener& listener) {
-    const Deadline deadline = in(kConnectTime);
-    const std::string expected = greeting_of((rank() + world_size() - 1) % world_size());
+    Deadline deadline = in(kConnectTime);
+    const std::string expected = greeting_of(wrapped(rank() - 1));
     std::vector<int> watched = membership_.connections();
+    std::vector<Stranger> strangers;
     while (std::chrono::steady_clock::now() < deadline) {
-      std::optional<Connection> came = listener.accept();
-      if (came) {
-        std::string greeting(expected.size(), '\0');
-        const auto bytes = std::as_writable_bytes(std::span(greeting));
-        const bool whole = move({/*to=*/-1, /*out=*/{}, came->fd(), bytes}, deadline);
-        if (whole && greeting == expected) {
-          previous_.emplace(*std::move(came));
-          return true;
-        }
-        continue;
+      const bool came = accept_one(listener, expected.size(), strangers);
+      if (find_greeting(expected, strangers)) return true;
+      if (came) continue;
+      if (find_trouble(watched)) {
+        if (strangers.empty()) return false;
+        deadline = std::min(deadline, in(kShortWhile));  // as in move()
+        watched.clear();
       }
-      if (find_trouble(watched)) return false;
       std::vector<pollfd> polled = {{listener.fd(), POLLIN, 0}};
+      for (const Stranger& one : strangers) polled.push_back({one.connection.fd(), POLLIN, 0});
       for (const int fd : watched) polled.push_back({fd, POLLIN, 0});
       ::poll(polled.data(), polled.size(), milliseconds_until(deadline));
     }
     return false;
+  }
+
+  // False if nobody waits. The one that has been silent for longest makes room.
+  static bool accept_one(Listener& listener, std::size_t bytes, std::vector<Stranger>& strangers) {
+    std::optional<Connection> came = listener.accept();
+    if (!came) return false;
+    if (strangers.size() == kMostStrangers) strangers.erase(strangers.begin());
+    strangers.emplace_back(*std::move(came), bytes);
+    return true;
+  }
+
+  // Reads what has come. The connection with the greeting becomes previous_.
+  bool find_greeting(const std::string& expected, std::vector<Stranger>& strangers) {
+    std::erase_if(strangers, [&](Stranger& one) {
+      if (!receive_some(one.transfer)) return true;
+      if (!one.transfer.done()) return false;
+      const auto greeting = std::as_bytes(std::span(expected));
+      if (std::ranges::equal(one.greeting, greeting)) previous_.emplace(std::move(one.connection));
+      return true;
+    });
+    return previous_.has_value();
   }
 
   // ---- Sums

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <barrier>
@@ -156,6 +157,46 @@ TEST(Ring, ThoseThatAreLeftMakeTheNextEpoch) {
     ASSERT_TRUE((*next)->sum(std::span(&one, 1)).ok());
     EXPECT_EQ(one, 3);
   });
+}
+
+std::string address_of(const Listener& listener) {
+  return Json::object({{"host", "127.0.0.1"}, {"port", static_cast<int>(listener.port())}}).dump();
+}
+
+void send_bytes(const Connection& to, const std::string& bytes) {
+  EXPECT_EQ(::send(to.fd(), bytes.data(), bytes.size(), 0), std::ssize(bytes));
+}
+
+// Of two workers the second, by hand: before it comes, some come to rank 0 that are no workers.
+TEST(Ring, ConnectionsThatSayNothingKeepNoWorkerWaiting) {
+  Listener meeting = *Listener::open({"127.0.0.1", 0});
+  const RendezvousRequest first = request_of(meeting, 0, 2, 60s),
+                          second = request_of(meeting, 1, 2, 60s);
+  std::jthread rank0([&] {
+    const auto membership = Membership::host(first, std::move(meeting));
+    ASSERT_TRUE(membership.ok()) << membership.error().message;
+    const auto begin = std::chrono::steady_clock::now();
+    const auto collective = make_ring_collective(**membership, first.timeout);
+    EXPECT_TRUE(collective.ok());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  });
+  const auto membership = *Membership::join(second);
+  const Listener listener = *Listener::open({"127.0.0.1", 0});
+  const auto addresses = membership->all_gather(address_of(listener));
+  ASSERT_TRUE(addresses.ok()) << addresses.error().message;
+  const auto port = parse_json(addresses->front())->find("port")->as_integer();
+  const Endpoint rank0_listens{"127.0.0.1", static_cast<std::uint16_t>(port)};
+  const auto knock = [&] { return *Connection::open(rank0_listens, in(5s)); };
+  std::vector<Connection> silent;
+  for (int i = 0; i < 100; ++i) silent.push_back(knock());  // more than it listens to at once
+  const std::string greeting = membership->shared_id() + std::string("\1\0\0\0\0\0\0\0", 8);
+  const Connection hesitant = knock();
+  send_bytes(hesitant, greeting.substr(0, 5));
+  const Connection wrong = knock();
+  send_bytes(wrong, std::string(greeting.size(), '!'));
+  const Connection right = knock();
+  send_bytes(right, greeting);
+  rank0.join();  // while the second is still there
 }
 
 TEST(Ring, TooFewThatAreLeftEnd) {
