@@ -51,8 +51,7 @@ std::string greeting_of(const RendezvousRequest& request) {
                        {"run", request.run},
                        {"token", request.token},
                        {"rank", request.rank},
-                       {"world", request.world_size},
-                       {"card", request.card}})
+                       {"world", request.world_size}})
       .dump();
 }
 
@@ -131,7 +130,7 @@ Result<Connection> Membership::reach_master() const {
 
 Status Membership::knock() {
   FETTLE_ASSIGN(Connection connected, reach_master());
-  members_.push_back({0, 0, std::move(connected), ""});
+  members_.push_back({0, 0, std::move(connected)});
   FETTLE_TRY(members_[0].connection.send(greeting_of(request_), in(request_.timeout)));
   // Rank 0 gives up, and says so, no later than this worker.
   FETTLE_TRY(hear_welcome(end_of_gathering(kGreetingTime)));
@@ -230,7 +229,7 @@ bool Membership::is_settled(Stranger& stranger) {
   const std::string reason = reason_to_refuse(said, stranger.connection.peer_host());
   if (reason.empty()) {
     const std::int64_t rank = number_of(said, "rank");
-    seat({rank, rank, std::move(stranger.connection), text_of(said, "card")});
+    seat({rank, rank, std::move(stranger.connection)});
     return true;
   }
   request_.log("refused a worker at " + stranger.connection.peer() + ": " + reason);
@@ -253,7 +252,6 @@ std::string Membership::reason_to_refuse(const Json& said, const std::string& ho
   const std::string trial = text_of(said, "trial");
   const std::int64_t rank = number_of(said, "rank");
   const std::int64_t world_size = number_of(said, "world");
-  const std::string card = text_of(said, "card");
   if (!same_token(text_of(said, "token"), request_.token)) return "it has another token";
   if (trial != request_.trial) {
     return "it comes from trial " + trial + ", this is trial " + request_.trial;
@@ -279,11 +277,7 @@ std::string Membership::reason_to_refuse(const Json& said, const std::string& ho
     if (member.name == rank && !request_.open) {
       return "rank " + std::to_string(rank) + " is here already, from " + member.connection.peer();
     }
-    if (!card.empty() && card == member.card) {
-      return "rank " + std::to_string(member.rank) + " uses the same GPU, " + card;
-    }
   }
-  if (!card.empty() && card == request_.card) return "rank 0 uses the same GPU, " + card;
   return "";
 }
 

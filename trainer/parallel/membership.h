@@ -38,7 +38,6 @@ struct RendezvousRequest {
   std::int64_t rank = 0;
   std::int64_t world_size = 1;
   bool open = false;                    // workers may also come later
-  std::string card;                     // the GPU it uses; "" = none. No two may use one
   std::chrono::milliseconds timeout{};  // for all to come, and for each answer afterwards
   // All have as long as they need to come: somebody else ends a meeting that does not come about.
   bool patient = false;
@@ -105,7 +104,6 @@ class Membership {
     std::int64_t rank = 0;
     std::int64_t name = 0;  // the rank as which it came
     Connection connection;
-    std::string card;
   };
 
   // A connection that has not said yet who it is.

@@ -52,8 +52,7 @@ class MembershipTest : public testing::Test {
   }
 
   // What rank 0 of two says to a second worker that is wrong, before the right one comes.
-  std::string refusal_of(const RendezvousRequest& wrong) { return refusal_of(wrong, as(1, 2)); }
-  std::string refusal_of(const RendezvousRequest& wrong, const RendezvousRequest& good) {
+  std::string refusal_of(const RendezvousRequest& wrong) {
     std::optional<Joined> refused;
     std::optional<Joined> right;
     std::jthread rank0([this] {
@@ -61,7 +60,7 @@ class MembershipTest : public testing::Test {
       EXPECT_TRUE(host.ok()) << host.error().message;
     });
     start(wrong, refused).join();
-    start(good, right).join();
+    start(as(1, 2), right).join();
     EXPECT_TRUE(right->ok()) << right->error().message;
     if (refused->ok()) return "";
     EXPECT_EQ(refused->error().code, ErrorCode::kInvalid);
@@ -124,13 +123,6 @@ TEST_F(MembershipTest, RefusesAWorkerThatExpectsAnotherWorld) {
 
 TEST_F(MembershipTest, RefusesARankThatThereIsNot) {
   EXPECT_THAT(refusal_of(as(2, 2)), HasSubstr("it is rank 2, expected 1 to 1"));
-}
-
-TEST_F(MembershipTest, RefusesTwoWorkersOnOneGpu) {
-  request_.card = "GPU-1234";
-  RendezvousRequest good = as(1, 2);
-  good.card = "GPU-5678";
-  EXPECT_THAT(refusal_of(as(1, 2), good), HasSubstr("rank 0 uses the same GPU, GPU-1234"));
 }
 
 TEST_F(MembershipTest, RefusesARankThatIsThereAlready) {
