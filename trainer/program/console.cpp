@@ -37,6 +37,4 @@ int fail(const Error& error) {
   }
 }
 
-int exit_code(const Status& done) { return done.ok() ? 0 : fail(done.error()); }
-
 }  // namespace fettle::trainer

@@ -22,6 +22,5 @@ void log_line(const std::string& line);
 
 // Says the error and returns the exit code for it.
 int fail(const Error& error);
-int exit_code(const Status& done);
 
 }  // namespace fettle::trainer
