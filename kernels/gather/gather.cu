@@ -35,17 +35,18 @@ struct View {
   std::int32_t pieces;    // of a sample
 };
 
-// A block's part of the work: elements begin to end of sample `number` of the batch.
+// A block's part of the work: `size` elements of sample `number` of the batch, from `begin` on.
+// Threads count from there: a step past the last element of a large sample is beyond 32 bits.
 struct Piece {
   std::int64_t number;
   std::int32_t begin;
-  std::int32_t end;
+  std::int32_t size;
 };
 
 __device__ __forceinline__ Piece piece_of_block(const View& view) {
   const auto block = static_cast<std::int32_t>(blockIdx.x);
   const std::int32_t begin = block % view.pieces * kPiece;
-  return {block / view.pieces, begin, min(begin + kPiece, view.elements)};
+  return {block / view.pieces, begin, min(kPiece, view.elements - begin)};
 }
 
 // Pixels as the network takes them. `Pixel` is std::uint8_t, looked up, or float, computed.
@@ -125,12 +126,12 @@ __global__ void __launch_bounds__(kMaxThreads)
   T* const to = x + piece.number * view.elements;
   // Samples begin where a pack may be written if each has a multiple of its elements.
   if (view.elements % kPack == 0) {
-    for (std::int32_t e = piece.begin + thread * kPack; e < piece.end; e += threads * kPack) {
-      image.template write<kPack>(e, to);
+    for (std::int32_t i = thread * kPack; i < piece.size; i += threads * kPack) {
+      image.template write<kPack>(piece.begin + i, to);
     }
   } else {
-    for (std::int32_t e = piece.begin + thread; e < piece.end; e += threads) {
-      image.template write<1>(e, to);
+    for (std::int32_t i = thread; i < piece.size; i += threads) {
+      image.template write<1>(piece.begin + i, to);
     }
   }
 }
@@ -140,12 +141,12 @@ __global__ void __launch_bounds__(kMaxThreads)
     gather_tokens(View view, const std::int64_t* indices, std::int32_t* x, std::int32_t* labels) {
   const Piece piece = piece_of_block(view);
   const std::uint16_t* const from = static_cast<const std::uint16_t*>(view.samples.pixels) +
-                                    indices[piece.number] * view.elements;
-  const std::int64_t to = piece.number * view.elements;
-  for (std::int32_t e = piece.begin + static_cast<std::int32_t>(threadIdx.x); e < piece.end;
-       e += static_cast<std::int32_t>(blockDim.x)) {
-    x[to + e] = from[e];
-    labels[to + e] = from[e + 1];
+                                    indices[piece.number] * view.elements + piece.begin;
+  const std::int64_t to = piece.number * view.elements + piece.begin;
+  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < piece.size;
+       i += static_cast<std::int32_t>(blockDim.x)) {
+    x[to + i] = from[i];
+    labels[to + i] = from[i + 1];
   }
 }
 
