@@ -38,13 +38,15 @@ MachineFacts ask_runtime() {
   facts.error_text = cudaGetErrorString(counted);
   cudaDriverGetVersion(&facts.driver_version);
   cudaRuntimeGetVersion(&facts.runtime_version);
-  cudaDeviceProp properties;
-  if (counted == cudaSuccess && facts.devices > 0 &&
-      cudaGetDeviceProperties(&properties, 0) == cudaSuccess) {
-    facts.name = properties.name;
-    facts.major = properties.major;
-    facts.minor = properties.minor;
-  }
+  if (counted != cudaSuccess || facts.devices == 0) return facts;
+  cudaDeviceProp properties{};
+  const cudaError_t asked = cudaGetDeviceProperties(&properties, 0);
+  if (asked != cudaSuccess) cudaGetLastError();  // clears it, likewise
+  facts.error = asked;
+  facts.error_text = cudaGetErrorString(asked);
+  facts.name = properties.name;
+  facts.major = properties.major;
+  facts.minor = properties.minor;
   return facts;
 }
 

@@ -57,6 +57,12 @@ TEST(Device, SaysWhyThereIsNone) {
               AllOf(HasSubstr("compute capability 7.5"), HasSubstr("this build is for")));
 }
 
+TEST(Device, SaysThatItCouldNotBeAsked) {
+  EXPECT_THAT(error_on({.properties_error = cudaErrorInvalidValue}),
+              AllOf(HasSubstr("the GPU cannot be used: "), HasSubstr("(CUDA error 1)")));
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
 TEST(EventDeathTest, OneWithoutTimeHasNoSeconds) {
   const auto device = std::move(Device::open()).value();
   Event timed, other, without = Event::without_time();

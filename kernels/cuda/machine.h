@@ -11,7 +11,7 @@ namespace fettle::kernels::cuda {
 
 // What the CUDA runtime says; versions as it numbers them, 1000 x major + 10 x minor.
 struct MachineFacts {
-  int error = 0;           // of cudaGetDeviceCount, and its words
+  int error = 0;           // of counting the devices or asking for the first, and its words
   std::string error_text;  //
   int driver_version = 0;  // 0: there is no driver
   int runtime_version = 0;

@@ -44,6 +44,7 @@ struct Machine {
   int minor = 0;
   int multiprocessors = 4;
   std::size_t memory = std::size_t{4} << 30;
+  int properties_error = 0;  // what cudaGetDeviceProperties returns
 };
 // For tests; of the whole process. Returns what it was.
 Machine set_machine(const Machine& machine);

@@ -338,6 +338,9 @@ cudaError_t cudaGetDevice(int* device) {
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device < 0 || device >= machine().devices) return remember(cudaErrorInvalidDevice);
+  if (const int error = machine().properties_error; error != 0) {
+    return remember(static_cast<cudaError_t>(error));
+  }
   *properties = {};
   std::strncpy(properties->name, "emulated GPU", sizeof properties->name - 1);
   properties->uuid.bytes[0] =
