@@ -2,9 +2,11 @@
 //
 //   kernels_bench [--backend cuda] [--seconds 1] [--tiny]
 //
-// --tiny: shapes that only show that it works.
+// --seconds: of each measurement, more than 0. --tiny: shapes that only show that it works.
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +14,15 @@
 
 namespace fettle::kernels::bench {
 namespace {
+
+// Absent if it is not a number of seconds that a measurement can take.
+std::optional<double> read_seconds(const std::string& word) {
+  char* end = nullptr;
+  const double seconds = std::strtod(word.c_str(), &end);
+  const bool whole = !word.empty() && *end == '\0';
+  if (!whole || !std::isfinite(seconds) || seconds <= 0) return {};
+  return seconds;
+}
 
 // Into `backend` and `options`; whether all words were understood.
 bool read_options(int count, char** words, std::string& backend, LadderOptions& options) {
@@ -26,7 +37,9 @@ bool read_options(int count, char** words, std::string& backend, LadderOptions& 
     if (word == "--backend") {
       backend = value;
     } else if (word == "--seconds") {
-      options.seconds = std::atof(value);
+      const auto seconds = read_seconds(value);
+      if (!seconds) return false;
+      options.seconds = *seconds;
     } else {
       return false;
     }
@@ -58,6 +71,6 @@ int main(int count, char** words) {
   if (fettle::kernels::bench::read_options(count, words, backend, options)) {
     return fettle::kernels::bench::run(backend, options);
   }
-  std::fprintf(stderr, "usage: kernels_bench [--backend NAME] [--seconds S] [--tiny]\n");
+  std::fprintf(stderr, "usage: kernels_bench [--backend NAME] [--seconds MORE_THAN_0] [--tiny]\n");
   return 2;
 }
