@@ -26,7 +26,7 @@ std::vector<Leg> lineage_of(const std::vector<TrialPtr>& trials, const std::stri
                             std::int64_t step) {
   std::vector<Leg> legs;  // newest first, until the reversal below
   const api::Trial* next = find_trial(trials, trial).get();
-  // A parent was created before its child; so this ends, whatever the objects say.
+  // The bound ends the loop even if edited objects name each other as parents.
   while (next != nullptr && legs.size() < trials.size()) {
     const auto& parent = next->spec.parent;
     legs.push_back({next, parent ? parent->step : 0, step, values_at(*next, step)});

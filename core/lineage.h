@@ -23,8 +23,7 @@ struct Leg {
 };
 
 // The legs that led to `trial` at `step`, oldest first. If a parent was deleted by hand, the first
-// leg does not begin at 0. `trials` are sorted
-// by index and must outlive the result.
+// leg does not begin at 0. `trials` are sorted by index and must outlive the result.
 std::vector<Leg> lineage_of(const std::vector<api::TrialPtr>& trials, const std::string& trial,
                             std::int64_t step);
 

@@ -50,6 +50,7 @@ Result<int> list_studies(StudySource& source, Output output, const Style& style)
     std::cout << "No studies " << source.place() << ".\n";
     return code;
   }
+  if (rows.empty()) return code;  // none could be read, as was said
   std::cout << render_lines(
       table({{"study"}, {"state"}, {"trials", true}, {"best"}, {"age", true}}, rows), kAnyWidth,
       style);

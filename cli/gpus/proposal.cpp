@@ -219,7 +219,7 @@ class Proposal {
     profile.sharing = GpuSharing::kHami;
     // Each card counts as several in the capacity, and a pod gets as many cards as it asks for.
     profile.offers.count = std::clamp<std::int64_t>(group.cards, 1, kMostCount);
-    profile.offers.fraction = {kHundredth, {}};
+    profile.offers.fraction = {.step = kHundredth, .max = {}};  // in whole percent
     profile.enforces = GpuEnforcement::kMemory;
     keep_to_product(group, profile);
     profile.put.limits = Json::object({{"nvidia.com/gpu", "{count}"},
@@ -239,8 +239,9 @@ class Proposal {
   void propose_volcano(const GroupKey& key, const Group& group) {
     GpuProfile profile = start("volcano", key.model, group);
     profile.sharing = GpuSharing::kVolcano;
-    profile.offers.count = std::min(group.most, kMostCount);
-    profile.offers.fraction = {kHundredth, {}};
+    // Each card counts as several in the capacity, as with HAMi.
+    profile.offers.count = std::clamp<std::int64_t>(group.cards, 1, kMostCount);
+    profile.offers.fraction = {.step = kHundredth, .max = {}};  // in whole percent
     profile.enforces = GpuEnforcement::kMemory;
     profile.put.scheduler_name = "volcano";
     profile.put.annotations["volcano.sh/vgpu-mode"] = "hami-core";

@@ -138,7 +138,6 @@ RunView view_in_the_middle() {
 
 RunView view_at_the_end() {
   RunView view = ended_trials();
-  view.study.spec.trial.trainer.emplace();
   bring_up_to_date(view);
   view.study.status.active_seconds = 30;
   view.study.status.ended_ms = kStartMs + 30'500;

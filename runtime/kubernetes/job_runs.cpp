@@ -145,7 +145,9 @@ std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
   return "";
 }
 
-// A run that need not wait any longer is left out, so that the controller starts it again.
+// Adds the trial's held runs: started without a Job, since a pod of an earlier run may still write
+// checkpoints. One that need not wait any longer is left out, so that the controller starts it
+// again.
 void JobRuns::add_held(const api::Trial& trial, std::vector<core::Run>& runs) {
   std::vector<RunName> held;
   {
@@ -153,7 +155,7 @@ void JobRuns::add_held(const api::Trial& trial, std::vector<core::Run>& runs) {
     auto name = held_.lower_bound(name_of(trial, 0));
     for (; name != held_.end() && name->uid == trial.metadata.uid; ++name) held.push_back(*name);
   }
-  for (const RunName& name : held) {
+  for (const RunName& name : held) {  // without the mutex: why_held() reads every pod
     core::Run run;
     run.id = name.run;
     run.workers = trial.spec.workers;

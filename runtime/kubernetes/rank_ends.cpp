@@ -74,7 +74,8 @@ class RankReader {
   // and last that the worker was not there when the other one failed.
   std::optional<PodEnd> loss_of(std::int64_t rank, const kube::Pod& pod,
                                 const std::optional<RankEnd>& failure) const {
-    const std::int64_t before_ms = failure ? failure->end.at_ms : view_.now_ms;
+    const bool is_known = failure && failure->end.at_ms != 0;  // 0: its pod does not say when
+    const std::int64_t before_ms = is_known ? failure->end.at_ms : view_.now_ms;
     const auto known = std::ranges::find(ends_, rank, &RankEnd::rank);
     PodEnd loss = known != ends_.end() ? known->end : PodEnd{};
     loss.outcome = Outcome::kDisrupted;
@@ -83,11 +84,14 @@ class RankReader {
       if (known == ends_.end()) loss.reason = "its pod is disrupted (" + target->reason + ")";
       if (loss.at_ms <= before_ms) return loss;
     }
+    // Strictly before: times are whole seconds, and in that of the failure the deletion may be the
+    // Job controller's.
     if (is_deleted_by_others(pod) && (!failure || pod.doomed_ms < before_ms)) {
       loss.at_ms = pod.doomed_ms;
       loss.reason = "its pod was deleted";
       return loss;
     }
+    // A deleted pod's end is due to the deletion, which was judged above.
     const bool lost = known != ends_.end() && known->end.outcome == Outcome::kDisrupted;
     if (lost && pod.doomed_ms == 0 && loss.at_ms <= before_ms) return loss;
     return failure ? absence_of(rank, pod, *failure) : std::nullopt;

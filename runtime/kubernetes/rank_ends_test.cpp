@@ -197,8 +197,18 @@ TEST(RankEnds, AFailureBeforeAllElseIsTheTrialsOwn) {
   });
 }
 
+kube::Pod without_a_time(kube::Pod out) {
+  out.containers[0].finished_ms = 0;
+  return out;
+}
+
 TEST(RankEnds, AFailureForAnothersSakeIsADisruption) {
   expect_ends({
+      {"another is preempted, and nothing says when this one failed",
+       job(2),
+       {without_a_time(ended(0, 1, 61)), disrupted(ended(1, 143, 60), 59)},
+       Outcome::kDisrupted,
+       "worker 1: its pod was disrupted (PreemptionByScheduler)"},
       {"another is preempted",
        job(2),
        {ended(0, 1, 61), disrupted(ended(1, 143, 60), 59)},

@@ -12,9 +12,10 @@ namespace {
 
 // Integers up to here are exact in a double.
 constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
-// A range that is a multiple of the step but for rounding (0.1 + 2 * 0.1 > 0.3) holds its end. In
-// steps; and the share of the number of steps that rounding can make of it.
+// In steps. A range that is a multiple of the step but for rounding (0.1 + 2 * 0.1 > 0.3) includes
+// its end.
 constexpr double kStepTolerance = 1e-9;
+// The relative error of a quotient of two doubles: about two units in the last place.
 constexpr double kRounding = 4e-16;
 
 std::string text(double number) { return Json(number).dump(); }
@@ -209,6 +210,8 @@ std::optional<double> Dimension::coordinate(const Json& value) const {
     guess = share * static_cast<double>(cells_ - 1);
   }
   const double cell = std::clamp(std::round(guess), 0.0, static_cast<double>(cells_ - 1));
+  // In cells. The k-th value as written is off by a relative error, so by more the larger k is. The
+  // rounding of `wanted` itself is many steps where the range lies far from 0.
   double tolerance = kStepTolerance * std::max(1.0, cell);
   if (step_ > 0) tolerance += kRounding * std::abs(wanted) / step_;
   const bool near = std::abs(guess - cell) <= tolerance;  // otherwise it lies between two cells

@@ -91,7 +91,7 @@ void GentleStop::overhear(Time now) {
 void GentleStop::tell(Time now) {
   if (!repeated_ && now >= *since_ + grace_ / 3) {
     repeated_ = true;
-    // Those that were only overheard to be told.
+    // Those assumed to have been signalled from elsewhere get their signal now.
     std::erase_if(told_, [](const auto& entry) { return !entry.second; });
   }
   const std::vector<Process> tree = processes_below(::getpid());
@@ -100,6 +100,8 @@ void GentleStop::tell(Time now) {
     if (told_.count(process.id) > 0) told.insert(process.id);
   }
   std::erase_if(told_, [&](const auto& entry) { return told.count(entry.first) == 0; });
+  // What waits since the last call keeps its turn: a child that a shell starts after its signal
+  // belongs to its trap, and gets none.
   const Turns turns = whose_turn(::getpid(), tree, told, later_);
   for (const ProcessId& id : turns.now) {
     ::kill(id.first, SIGTERM);

@@ -59,8 +59,10 @@ class GentleStop {
   std::optional<Time> since_;
   bool has_supervisor_ = false;  // which keeps the time
   bool repeated_ = false;        // for those that may not have got it from elsewhere
-  std::set<ProcessId> later_;
-  std::map<ProcessId, bool> told_;  // true: by this object; only processes that still run
+  std::set<ProcessId> later_;    // whose turn comes when the writers of their pipes have ended
+  // Of those that still run. true: signalled by this object; false: assumed to have been, from
+  // elsewhere.
+  std::map<ProcessId, bool> told_;
 };
 
 }  // namespace fettle::local

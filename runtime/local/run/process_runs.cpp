@@ -365,7 +365,8 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
 void ProcessRuns::lack(const RunKey& key, std::int64_t workers, const std::string& why) {
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto found = runs_.find(key);
-  if (found == runs_.end()) return;
+  // One that has ended meanwhile says why it did, not what it lacked.
+  if (found == runs_.end() || found->second.run.state == core::RunState::kExited) return;
   core::Run& run = found->second.run;
   run.unplaced_workers = std::max<std::int64_t>(0, workers - run.workers);
   if (essence(run.reason) != essence(why)) run.reason = why;
@@ -385,20 +386,23 @@ Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
   // Not the workers that run: after a run has shrunk it still holds what the others had.
   const std::int64_t has = trial.gpu ? std::ssize(known.gpus) / each : known.claimed_workers;
   const std::int64_t wanted = std::min(workers, trial.workers.max);
-  if (!is_elastic || wanted <= has) return success();
-  const auto more = claims_->add(core::run_name(key.first, key.second),
-                                 need_of(known.wanted->study, wanted - has));
-  if (!more.ok()) {
-    return Error(more.error())
-        .in("trial " + key.first + " cannot have " + std::to_string(wanted) + " workers now");
-  }
-  known.gpus.insert(known.gpus.end(), more->begin(), more->end());
-  {
+  if (!is_elastic) return success();
+  if (wanted > has) {
+    const auto more = claims_->add(core::run_name(key.first, key.second),
+                                   need_of(known.wanted->study, wanted - has));
+    if (!more.ok()) {
+      return Error(more.error())
+          .in("trial " + key.first + " cannot have " + std::to_string(wanted) + " workers now");
+    }
+    known.gpus.insert(known.gpus.end(), more->begin(), more->end());
     const std::lock_guard<std::mutex> guard(mutex_);
-    runs_[key].gpus = known.gpus;
-    runs_[key].claimed_workers = wanted;
+    if (const auto found = runs_.find(key); found != runs_.end()) {
+      found->second.gpus = known.gpus;
+      found->second.claimed_workers = wanted;
+    }
   }
-  if (more->empty()) return success();
+  if (known.gpus.empty()) return success();
+  // In any case: an earlier call may have claimed the GPUs and failed to write them.
   return write_file(gpus_file_in(layout_.run_directory(key.first, key.second)),
                     lines_of(known.gpus, each));
 }
