@@ -103,8 +103,8 @@ class Bandit {
       targets_(row) = known[i].score;
     }
     const gp::Likelihood likelihood(axes_, inputs_, targets_);
-    // Two starts, since the likelihood may have several maxima: the priors' modes, and length scales
-    // shorter by a factor of e. Inputs are not warped.
+    // Two starts, since the likelihood may have several maxima: the priors' modes, and length
+    // scales shorter by a factor of e. Inputs are not warped.
     const gp::Hyperparameters fitted =
         likelihood.fit({likelihood.prior_mode(/*log_factor=*/0, /*bends=*/false),
                         likelihood.prior_mode(/*log_factor=*/-1, /*bends=*/false)},
@@ -112,8 +112,8 @@ class Bandit {
     const auto rows = static_cast<gp::Index>(known.size() + pending.size());
     posterior_.emplace(axes_, fitted, inputs_, rows);
     gp::Inputs waiting(1, columns());
-    // Pending rows come last and have no target: they narrow the uncertainty near them and leave the
-    // mean alone.
+    // Pending rows come last and have no target: they narrow the uncertainty near them and leave
+    // the mean alone.
     for (const Stretch& stretch : pending) {
       set(waiting, 0, stretch.point, stretch.rung);
       posterior_->append(waiting, 0);
