@@ -25,7 +25,8 @@ import time
 
 CANNOT_RUN = 77
 TAIL = 80  # lines of a failed part's log that are shown
-COMPLAINT = re.compile(r"\bFAILED\b|\*\*\*|: Failure$|\berror:|Error:|^schema: \D")  # a line that names what failed
+FAILURE = re.compile(r"\bFAILED\b|\*\*\*")  # a line of ours, or of CTest's, that names what failed
+COMPLAINT = re.compile(FAILURE.pattern + r"|: Failure$|\berror:|Error:|^schema: \D")  # or one that may say why
 COMPLAINTS = 6  # of each failed part, said again below the table
 HEARTBEAT = 60  # seconds between two lines that say what is running
 
@@ -93,9 +94,10 @@ def counted(part, log):
 
 
 def complaints(log):
-    """The last lines that name what failed: where only the end of all output is kept, that is in it."""
+    """Lines that may say why it failed, then those that name what failed: where only the end of all output is kept,
+    they are in it."""
     found = dict.fromkeys(line.strip()[:200] for line in log.splitlines() if COMPLAINT.search(line))
-    return list(found)[-COMPLAINTS:]
+    return sorted(found, key=lambda line: bool(FAILURE.search(line)))[-COMPLAINTS:]
 
 
 def reason(log):

@@ -66,6 +66,11 @@ class RunTestsTest(unittest.TestCase):
         self.run_lanes([self.part("a", "echo fine; echo Disk.Full FAILED; seq 200; exit 1")])
         self.assertIn("  a: Disk.Full FAILED\nparts:", self.run_of.table())
 
+    def test_what_failed_is_named_whatever_else_complains(self):
+        noise = "for i in 1 2 3 4 5 6 7 8; do echo component $i: error: closing; done"
+        self.run_lanes([self.part("a", f"echo journey: FAILED: no node; {noise}; exit 1")])
+        self.assertIn("  a: journey: FAILED: no node\n", self.run_of.table())
+
     def test_what_cannot_run_is_named_in_the_last_line(self):
         self.assertTrue(
             self.run_lanes([self.part("a", "echo a: NOT RUN: no browser; exit 77"), self.part("b", after=("a",))])

@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 fail() {
-  echo "journey: $1" >&2
+  echo "journey: FAILED: $1" >&2
   exit 1
 }
 

@@ -13,7 +13,7 @@ keep=${2:-}
 [ -z "$keep" ] || { mkdir -p "$keep" && keep=$(realpath "$keep"); }
 
 fail() {
-  echo "report page: $1" >&2
+  echo "report page: FAILED: $1" >&2
   exit 1
 }
 

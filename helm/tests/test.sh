@@ -15,7 +15,7 @@ cp -rL helm/fettle "$chart"
 failed=0
 
 fail() {
-  printf 'helm: %s\n' "$1" >&2
+  printf 'helm: FAILED: %s\n' "$1" >&2
   failed=1
 }
 

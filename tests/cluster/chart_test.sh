@@ -24,7 +24,7 @@ clean_up() {
 trap clean_up EXIT
 
 complain() {
-  printf 'chart: %s\n' "$1" >&2
+  printf 'chart: FAILED: %s\n' "$1" >&2
   failed=1
 }
 

@@ -141,7 +141,7 @@ answered() {
 }
 
 complain() {
-  echo "fence: $1, but the answer was:" >&2
+  echo "fence: FAILED: $1, but the answer was:" >&2
   cat "$work/answer" >&2
   failed=1
 }

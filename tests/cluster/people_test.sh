@@ -109,7 +109,7 @@ refused() {
 }
 
 complain() {
-  echo "people: $1, but the answer was: $(cat "$work/said")" >&2
+  echo "people: FAILED: $1, but the answer was: $(cat "$work/said")" >&2
   failed=1
 }
 
