@@ -334,9 +334,11 @@ void MetricLines::keep_room_for(Found& found) {
     if (other != metrics.end()) metrics.erase(other);
   };
   for (std::size_t i = found.metrics.size(); i > kMaxMetrics; --i) drop_one(found.metrics);
-  for (const std::string& name : wanted_) {
-    const bool comes = found.metrics.count(name) > 0 && report_.metrics.count(name) == 0;
-    if (comes && report_.metrics.size() >= kMaxMetrics) drop_one(report_.metrics);
+  for (const auto& [name, value] : found.metrics) {
+    if (!is_wanted(name) || report_.metrics.count(name) > 0) continue;
+    if (report_.metrics.size() >= kMaxMetrics) drop_one(report_.metrics);
+    // At once: add_line() gives the free places to the first names of the line, wanted or not.
+    if (report_.metrics.size() < kMaxMetrics) report_.metrics.emplace(name, value);
   }
 }
 

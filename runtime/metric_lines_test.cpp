@@ -81,6 +81,17 @@ TEST(MetricLines, WhatTheStudyAsksForHasItsPlaceAmongManyMetrics) {
   }
 }
 
+TEST(MetricLines, WhatComesLaterOnALineLeavesAFullReportRoomForAllThatTheStudyAsksFor) {
+  std::string many;
+  for (int i = 100; i < 200; ++i) many += "m" + std::to_string(i) + "=1 ";
+  MetricLinesOptions options = asks_for("zeal", {"(\\w+)=(\\S+)"});
+  options.constraints = {"yield"};
+  const api::Report report = read(many + "\nanother=3 yield=4 zeal=2\n", options);
+  EXPECT_EQ(report.metrics.size(), kMaxMetrics);
+  EXPECT_EQ(report.metrics.count("zeal"), 1u);
+  EXPECT_EQ(report.metrics.count("yield"), 1u);
+}
+
 TEST(MetricLines, JsonLinesWithoutWhatTheStudyAsksForAreOnlyLog) {
   MetricLinesOptions options = asks_for("accuracy");
   options.constraints = {"memory"};
