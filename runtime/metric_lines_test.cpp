@@ -92,6 +92,13 @@ TEST(MetricLines, WhatComesLaterOnALineLeavesAFullReportRoomForAllThatTheStudyAs
   EXPECT_EQ(report.metrics.count("yield"), 1u);
 }
 
+TEST(MetricLines, GroupsMayFollowManyOthers) {
+  std::string others;
+  for (int i = 0; i < 20; ++i) others += "(x?)";
+  EXPECT_EQ(read("loss=0.5\n", others + "(?P<name>\\w+)=(?P<value>\\S+)").metrics,
+            (Metrics{{"loss", 0.5}}));
+}
+
 TEST(MetricLines, JsonLinesWithoutWhatTheStudyAsksForAreOnlyLog) {
   MetricLinesOptions options = asks_for("accuracy");
   options.constraints = {"memory"};
