@@ -211,8 +211,8 @@ bool LogMetrics::record_piece(Log& log, std::int64_t now_ms, bool at_end) {
   return published || log.reading.complete;
 }
 
-// The same. A pod that is gone has no log any more; of one that has ended the log is given up after
-// kMaxLogTries; of a running one it is read again.
+// Returns whether to reconcile the trial. A pod that is gone has no log any more; of one that has
+// ended the log is given up after kMaxLogTries; of a running one it is read again.
 bool LogMetrics::record_error(Log& log, const Error& error) {
   ++log.tries;
   const bool is_gone = error.code == ErrorCode::kNotFound;

@@ -282,7 +282,8 @@ bool RunReader::was_rank_zero_replaced() {
   return true;
 }
 
-// A gang that was running waits for a replaced worker that finds no node.
+// A gang that was running waits for a replaced worker that finds no node. One that has not run yet
+// (first_uid is empty) is returned to the queue instead, by next_gang_steps().
 bool RunReader::has_gang_timed_out() {
   if (view_.gang_timeout_ms == 0 || view_.first_uid.empty()) return false;
   if (is_elastic(job_) || job_.completions == 1) return false;
@@ -292,7 +293,7 @@ bool RunReader::has_gang_timed_out() {
     exit(Outcome::kDisrupted,
          "worker " + std::to_string(rank) +
              " was disrupted and finds no node: " + why_waiting(*pod, container_, view_.now_ms),
-         0);
+         view_.now_ms);
     return true;
   }
   return false;
@@ -386,7 +387,8 @@ void RunReader::wait_or_run() {
   if (const std::string few = why_incomplete(); !few.empty()) {
     run_.reason = few + (run_.reason.empty() ? "" : "; " + run_.reason);
   }
-  // Rank 0 holds the rendezvous: without it no worker continues.
+  // Rank 0 holds the rendezvous: without it no worker continues. A run that is stopped has not ended
+  // while any worker still saves.
   if (run_.queued || running < needed() || !(first_runs || view_.stop_asked)) return;
   run_.state = RunState::kRunning;
   run_.reason.clear();

@@ -382,7 +382,7 @@ Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
   if (!known.wanted || known.run.state == core::RunState::kExited) return success();
   const api::TrialTemplate& trial = known.wanted->study.spec.trial;
   const bool is_elastic = trial.workers.min < trial.workers.max;
-  const std::int64_t each = api::whole_gpus(trial);
+  const std::int64_t each = api::whole_gpus(trial);  // GPUs of a worker, at least 1
   // Not the workers that run: after a run has shrunk it still holds what the others had.
   const std::int64_t has = trial.gpu ? std::ssize(known.gpus) / each : known.claimed_workers;
   const std::int64_t wanted = std::min(workers, trial.workers.max);

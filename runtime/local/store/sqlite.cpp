@@ -115,6 +115,7 @@ Status Sqlite::run(const char* sql, const std::vector<Value>& values,
     if (code == SQLITE_ROW && visit) visit(read_row(statement));
   }
   Status done = code == SQLITE_DONE ? success() : Status(error(code));
+  // Of the last failure: a success leaves it as it is.
   if (!done.ok()) is_full_ = cause(code) == SQLITE_FULL;
   sqlite3_reset(statement);
   sqlite3_clear_bindings(statement);
