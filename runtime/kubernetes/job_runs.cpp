@@ -138,6 +138,7 @@ std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
     const bool of_other_run = metadata.ns == trial.metadata.ns &&
                               kube::text_in(metadata.labels, kTrialLabel) == trial.metadata.name &&
                               kube::text_in(metadata.labels, kRunLabel) != std::to_string(run);
+    // Of the pod as a whole: the Job that names the container of its trial may be gone.
     if (of_other_run && may_write(*pod, /*container=*/"", clock_.now_ms())) {
       return "pod " + metadata.name + " of an earlier run has not ended yet";
     }

@@ -171,7 +171,7 @@ bool RunReader::was_preempted() {
   const bool taken_away = std::ranges::all_of(
       pods_, [](const auto& pod) { return pod.second->metadata.deleted_ms != 0; });
   if (!over || !taken_away) return false;
-  exit(Outcome::kDisrupted, "its queue took its nodes back", 0);
+  exit(Outcome::kDisrupted, "its queue took its nodes back", view_.now_ms);
   run_.queued = true;
   const auto first = pods_.find(0);
   const kube::Container* const container =
@@ -282,8 +282,8 @@ bool RunReader::was_rank_zero_replaced() {
   return true;
 }
 
-// A gang that was running waits for a replaced worker that finds no node. One that has not run yet
-// (first_uid is empty) is returned to the queue instead, by next_gang_steps().
+// A gang that was running waits for a replaced worker that finds no node. While it has not run yet
+// (first_uid is empty), the timeout is that of next_gang_steps().
 bool RunReader::has_gang_timed_out() {
   if (view_.gang_timeout_ms == 0 || view_.first_uid.empty()) return false;
   if (is_elastic(job_) || job_.completions == 1) return false;
@@ -387,8 +387,8 @@ void RunReader::wait_or_run() {
   if (const std::string few = why_incomplete(); !few.empty()) {
     run_.reason = few + (run_.reason.empty() ? "" : "; " + run_.reason);
   }
-  // Rank 0 holds the rendezvous: without it no worker continues. A run that is stopped has not ended
-  // while any worker still saves.
+  // Rank 0 holds the rendezvous: without it no worker continues. A run that is stopped still runs
+  // while any worker saves.
   if (run_.queued || running < needed() || !(first_runs || view_.stop_asked)) return;
   run_.state = RunState::kRunning;
   run_.reason.clear();

@@ -190,8 +190,7 @@ void TrialLog::write(std::string_view bytes) {
   if (fd_ >= 0 && unasked_ >= kAskEvery) {
     if (!has_room_for_log(fd_, unasked_)) {
       error_ = "the log is not complete: the last of the disk is kept for results";
-      ::close(fd_);
-      fd_ = -1;
+      close();
       return;
     }
     unasked_ = 0;

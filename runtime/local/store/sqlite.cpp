@@ -48,6 +48,7 @@ int bind(sqlite3_stmt* statement, const std::vector<Sqlite::Value>& values) {
     if (const auto* number = std::get_if<std::int64_t>(&values[i])) {
       code = sqlite3_bind_int64(statement, at, *number);
     } else {
+      // Not copied (SQLITE_STATIC): run() clears the bindings before `values` ends.
       const auto& text = std::get<std::string>(values[i]);
       code =
           sqlite3_bind_text64(statement, at, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
