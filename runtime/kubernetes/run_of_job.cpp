@@ -195,6 +195,7 @@ bool RunReader::ends_by_a_rank() {
   // While a run stops, rank 0 may still be writing the checkpoint.
   if (!found || (view_.stop_asked && any_pod_alive())) return false;
   const auto& [rank, end] = *found;
+  // The queue took the pod away, and the run waits for it to resume the Job.
   if (is_queued() && pods_.at(rank)->metadata.deleted_ms != 0) return false;
   const bool one_of_many = job_.completions > 1;
   const std::string who = one_of_many ? "worker " + std::to_string(rank) + ": " : std::string();
@@ -223,7 +224,7 @@ std::int64_t RunReader::overdue_ms(const kube::Pod& pod) const {
 bool RunReader::is_node_lost() {
   for (const auto& [rank, pod] : pods_) {
     if (overdue_ms(*pod) < kLostMs) continue;
-    exit_for(EndCondition::kNodeLost, "", 0);
+    exit_for(EndCondition::kNodeLost, "", view_.now_ms);
     if (!view_.stop_asked) {
       run_.reason =
           "its node " + pod->node + " is lost: the pod should have ended, and does not say so";

@@ -152,6 +152,7 @@ void start_program(const std::vector<char*>& arguments) {
   machine::limit_open_files(request.open_files);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
+  // The output of worker 0 is the trial's and is read for metrics; that of others is only log.
   ::dup2(rank == 0 ? pipes.output.write : pipes.errors.write, STDOUT_FILENO);
   ::dup2(pipes.errors.write, STDERR_FILENO);
   if (null > STDERR_FILENO) ::close(null);
@@ -461,7 +462,7 @@ class Watch {
 
 GuardReport report_of(const Workers& workers, const Watch& watch) {
   GuardReport report;
-  if (workers.start_error() != 0) {
+  if (workers.start_error() != 0) {  // of fork(), which fails only for lack of room
     report.failure = GuardReport::kNoRoom;
     report.error = workers.start_error();
   }
@@ -487,7 +488,8 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
 
   Workers workers(request, pipes);
   workers.settle();
-  if (!request.command.open && !workers.waits_for_room()) {  // else later workers need them
+  // Else workers that start later, of an open trial or for want of room, write to them.
+  if (!request.command.open && !workers.waits_for_room()) {
     ::close(pipes.output.write);
     ::close(pipes.errors.write);
   }
@@ -496,7 +498,7 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
   const bool ended = workers.all_ended() || workers.is_parting();
   const int killed = kill_all(workers);
   GuardReport report = report_of(workers, watch);
-  report.left_behind = ended ? killed : 0;
+  report.left_behind = ended ? killed : 0;  // of a trial that is killed itself nothing is left
   send_report(pipes.status.write, report);
   ::_exit(0);
 }
