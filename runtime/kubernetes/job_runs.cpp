@@ -500,7 +500,7 @@ core::Capacity JobRuns::capacity(const api::Study& study) {
 
 // Of the pods of other Studies for which the scheduler finds no node: when the oldest was created.
 // Only pods that compete count, with GPUs or without like this Study's. Node selectors are not
-// compared: a trial that gives GPUs back in vain gets them again.
+// compared: a trial that gives GPUs back for nothing gets them again.
 std::optional<std::int64_t> JobRuns::waiting_elsewhere(const api::Study& study) {
   std::optional<std::int64_t> oldest_ms;
   std::map<control::Key, bool> competes;

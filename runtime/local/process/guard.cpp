@@ -303,7 +303,8 @@ class Workers {
       worker.status = status;
       if (ended_well(worker)) continue;
       // The first failure decides how the trial ended, unless that worker says that it failed for
-      // want of the others: then the next one does.
+      // want of the others: then the next one does. Worker 0 parts by its own end, and decides
+      // unless another one does.
       if (is_parting()) {
         if (decider().ended && misses_others(decider())) decider_ = static_cast<std::int32_t>(rank);
         continue;
@@ -380,6 +381,7 @@ class Watch {
   bool was_over_memory() const { return memory_limit_ > 0 && peak_memory_ > memory_limit_; }
 
  private:
+  // `some_left`: a process of the trial still runs, its orphans included.
   bool is_over(bool some_left, Clock::time_point now) {
     // SIGTERM from elsewhere ended the trial's own process. It may have been sent to all, and
     // others may still be saving: they get the grace period.
@@ -426,7 +428,7 @@ class Watch {
       const timespec time{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
       signal = ::sigtimedwait(&all, &info, &time);
     }
-    if (signal > 0) next_check_ = kFirstCheck;
+    if (signal > 0) next_check_ = kFirstCheck;  // something has changed: patience() begins again
     obey(signal, info);
   }
 
