@@ -262,20 +262,20 @@ void MetricLines::read_step(std::string_view text) {
 }
 
 void MetricLines::regex_line(std::string_view text) {
-  constexpr int kMaxGroups = 16;  // that RE2 copies for each match, the match itself included
-  const int groups = std::min(pattern_->re.NumberOfCapturingGroups() + 1, kMaxGroups);
   const re2::StringPiece input(text.data(), text.size());
-  re2::StringPiece group[kMaxGroups];
-  const auto view = [&](int i) {
-    return i > 0 && i < groups ? std::string_view(group[i].data(), group[i].size())
-                               : std::string_view();
+  // Group 0 is the match itself. RE2 copies no more groups than there are places.
+  const int last = std::max({pattern_->name, pattern_->value, pattern_->step});
+  std::vector<re2::StringPiece> group(static_cast<std::size_t>(last) + 1);
+  const auto view = [&](int i) {  // 0 = the pattern has no such group
+    const re2::StringPiece& one = group[static_cast<std::size_t>(i)];
+    return i > 0 ? std::string_view(one.data(), one.size()) : std::string_view();
   };
   if (pattern_->step_re) read_step(text);
   Found found;
   bool matched_any = false;
   std::size_t at = 0;
   while (at <= text.size() &&
-         pattern_->re.Match(input, at, text.size(), RE2::UNANCHORED, group, groups)) {
+         pattern_->re.Match(input, at, text.size(), RE2::UNANCHORED, group.data(), last + 1)) {
     const auto matched = static_cast<std::size_t>(group[0].data() - input.data());
     at = matched + std::max<std::size_t>(group[0].size(), 1);  // also past an empty match
     if (const auto step = parse_number(view(pattern_->step))) found.step = to_step(*step);
@@ -334,9 +334,11 @@ void MetricLines::keep_room_for(Found& found) {
     if (other != metrics.end()) metrics.erase(other);
   };
   for (std::size_t i = found.metrics.size(); i > kMaxMetrics; --i) drop_one(found.metrics);
-  for (const std::string& name : wanted_) {
-    const bool comes = found.metrics.count(name) > 0 && report_.metrics.count(name) == 0;
-    if (comes && report_.metrics.size() >= kMaxMetrics) drop_one(report_.metrics);
+  for (const auto& [name, value] : found.metrics) {
+    if (!is_wanted(name) || report_.metrics.count(name) > 0) continue;
+    if (report_.metrics.size() >= kMaxMetrics) drop_one(report_.metrics);
+    // At once: add_line() gives the free places to the first names of the line, wanted or not.
+    if (report_.metrics.size() < kMaxMetrics) report_.metrics.emplace(name, value);
   }
 }
 

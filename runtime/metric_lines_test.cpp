@@ -81,6 +81,24 @@ TEST(MetricLines, WhatTheStudyAsksForHasItsPlaceAmongManyMetrics) {
   }
 }
 
+TEST(MetricLines, WhatComesLaterOnALineLeavesAFullReportRoomForAllThatTheStudyAsksFor) {
+  std::string many;
+  for (int i = 100; i < 200; ++i) many += "m" + std::to_string(i) + "=1 ";
+  MetricLinesOptions options = asks_for("zeal", {"(\\w+)=(\\S+)"});
+  options.constraints = {"yield"};
+  const api::Report report = read(many + "\nanother=3 yield=4 zeal=2\n", options);
+  EXPECT_EQ(report.metrics.size(), kMaxMetrics);
+  EXPECT_EQ(report.metrics.count("zeal"), 1u);
+  EXPECT_EQ(report.metrics.count("yield"), 1u);
+}
+
+TEST(MetricLines, GroupsMayFollowManyOthers) {
+  std::string others;
+  for (int i = 0; i < 20; ++i) others += "(x?)";
+  EXPECT_EQ(read("loss=0.5\n", others + "(?P<name>\\w+)=(?P<value>\\S+)").metrics,
+            (Metrics{{"loss", 0.5}}));
+}
+
 TEST(MetricLines, JsonLinesWithoutWhatTheStudyAsksForAreOnlyLog) {
   MetricLinesOptions options = asks_for("accuracy");
   options.constraints = {"memory"};

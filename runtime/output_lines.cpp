@@ -57,7 +57,7 @@ std::string_view shown_text(std::string_view line, std::string& room) {
   for (; escape != line.npos; escape = line.find(kEscape)) {
     room += line.substr(0, escape);
     line.remove_prefix(escape);
-    const Escape read = read_escape(line);
+    const Escape read = read_escape(line);  // of at least the escape character, so this ends
     if (read.hides) room.clear();
     line.remove_prefix(read.length);
   }

@@ -48,7 +48,7 @@ Readability readability_of(const Json& object, const std::string& why) {
       stored = kube::text_at(condition, {"message"});
     }
   }
-  out.reported = stored == out.why;
+  out.reported = stored == out.why;  // also without a condition, where it can be read
   if (!out.reported) out.conditions = Json(kube::array_at(object, {"status", "conditions"}));
   return out;
 }

@@ -138,6 +138,7 @@ std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
     const bool of_other_run = metadata.ns == trial.metadata.ns &&
                               kube::text_in(metadata.labels, kTrialLabel) == trial.metadata.name &&
                               kube::text_in(metadata.labels, kRunLabel) != std::to_string(run);
+    // Of the pod as a whole: the Job that names the container of its trial may be gone.
     if (of_other_run && may_write(*pod, /*container=*/"", clock_.now_ms())) {
       return "pod " + metadata.name + " of an earlier run has not ended yet";
     }
@@ -499,7 +500,7 @@ core::Capacity JobRuns::capacity(const api::Study& study) {
 
 // Of the pods of other Studies for which the scheduler finds no node: when the oldest was created.
 // Only pods that compete count, with GPUs or without like this Study's. Node selectors are not
-// compared: a trial that gives GPUs back in vain gets them again.
+// compared: a trial that gives GPUs back for nothing gets them again.
 std::optional<std::int64_t> JobRuns::waiting_elsewhere(const api::Study& study) {
   std::optional<std::int64_t> oldest_ms;
   std::map<control::Key, bool> competes;

@@ -295,7 +295,7 @@ Result<api::Trial> KubeStore::create_trial(const api::Trial& trial) {
   const Result<kube::Written> written = client_.create(kube::kTrials, trial.metadata.ns, object);
   if (written.ok()) {
     FETTLE_ASSIGN(api::Trial created, cache_trial(written->object));
-    remember_created(created, asked_ms);
+    remember_created(created, asked_ms);  // which saves confirm() a read
     return created;
   }
   if (written.error().code != ErrorCode::kAlreadyExists) return written.error();

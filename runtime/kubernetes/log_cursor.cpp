@@ -78,7 +78,7 @@ bool LogCursor::take(std::string_view piece, bool ended,
   const bool any_new = take_lines(piece, ended && !full, on_line);
   if (last_lines_) return true;
   if (!full) {
-    limit_bytes_ = std::max(limit_bytes_ / 2, kMinLogBytes);
+    limit_bytes_ = std::max(limit_bytes_ / 2, kMinLogBytes);  // the burst is over
     last_lines_ = ended && skip_to_ms_ != 0;
     return !last_lines_;
   }

@@ -156,6 +156,8 @@ LogMetrics::LogPtr LogMetrics::take() {
   return uid ? logs_.at(*uid) : nullptr;
 }
 
+// Between take() and queue_.done() the log's cursor and lines are this thread's alone, so they need
+// no mutex.
 bool LogMetrics::step() {
   LogPtr log;
   bool had_ended = false;
@@ -211,8 +213,8 @@ bool LogMetrics::record_piece(Log& log, std::int64_t now_ms, bool at_end) {
   return published || log.reading.complete;
 }
 
-// The same. A pod that is gone has no log any more; of one that has ended the log is given up after
-// kMaxLogTries; of a running one it is read again.
+// Returns whether to reconcile the trial. A pod that is gone has no log any more; of one that has
+// ended the log is given up after kMaxLogTries; of a running one it is read again.
 bool LogMetrics::record_error(Log& log, const Error& error) {
   ++log.tries;
   const bool is_gone = error.code == ErrorCode::kNotFound;

@@ -197,6 +197,7 @@ bool was_refused(const std::string& reason) {
 std::string why_waiting(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
   if (!pod.unschedulable.empty()) return "no node has room for it: " + pod.unschedulable;
   const kube::Container* trial = trial_container_in(pod, container);
+  // Also of a container that does not wait, whose waiting_reason is "".
   if (trial == nullptr || is_one_of(trial->waiting_reason, kOrdinaryWaits)) {
     return why_not_ready(pod, now_ms);
   }

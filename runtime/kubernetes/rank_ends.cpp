@@ -71,7 +71,8 @@ class RankReader {
 
   // How the worker was lost, if that can have been before `failure`; without one, before now. In
   // the order of what is known best: a disruption, a deletion, an end that counts as a disruption,
-  // and last that the worker was not there when the other one failed.
+  // and last that the worker was not there when the other one failed. A loss of unknown time (0)
+  // counts as earlier. `doomed_ms` is when the deletion of a pod was asked for.
   std::optional<PodEnd> loss_of(std::int64_t rank, const kube::Pod& pod,
                                 const std::optional<RankEnd>& failure) const {
     const bool is_known = failure && failure->end.at_ms != 0;  // 0: its pod does not say when

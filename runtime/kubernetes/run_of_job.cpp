@@ -171,7 +171,7 @@ bool RunReader::was_preempted() {
   const bool taken_away = std::ranges::all_of(
       pods_, [](const auto& pod) { return pod.second->metadata.deleted_ms != 0; });
   if (!over || !taken_away) return false;
-  exit(Outcome::kDisrupted, "its queue took its nodes back", 0);
+  exit(Outcome::kDisrupted, "its queue took its nodes back", view_.now_ms);
   run_.queued = true;
   const auto first = pods_.find(0);
   const kube::Container* const container =
@@ -195,6 +195,7 @@ bool RunReader::ends_by_a_rank() {
   // While a run stops, rank 0 may still be writing the checkpoint.
   if (!found || (view_.stop_asked && any_pod_alive())) return false;
   const auto& [rank, end] = *found;
+  // The queue took the pod away, and the run waits for it to resume the Job.
   if (is_queued() && pods_.at(rank)->metadata.deleted_ms != 0) return false;
   const bool one_of_many = job_.completions > 1;
   const std::string who = one_of_many ? "worker " + std::to_string(rank) + ": " : std::string();
@@ -223,7 +224,7 @@ std::int64_t RunReader::overdue_ms(const kube::Pod& pod) const {
 bool RunReader::is_node_lost() {
   for (const auto& [rank, pod] : pods_) {
     if (overdue_ms(*pod) < kLostMs) continue;
-    exit_for(EndCondition::kNodeLost, "", 0);
+    exit_for(EndCondition::kNodeLost, "", view_.now_ms);
     if (!view_.stop_asked) {
       run_.reason =
           "its node " + pod->node + " is lost: the pod should have ended, and does not say so";
@@ -282,7 +283,8 @@ bool RunReader::was_rank_zero_replaced() {
   return true;
 }
 
-// A gang that was running waits for a replaced worker that finds no node.
+// A gang that was running waits for a replaced worker that finds no node. While it has not run yet
+// (first_uid is empty), the timeout is that of next_gang_steps().
 bool RunReader::has_gang_timed_out() {
   if (view_.gang_timeout_ms == 0 || view_.first_uid.empty()) return false;
   if (is_elastic(job_) || job_.completions == 1) return false;
@@ -292,7 +294,7 @@ bool RunReader::has_gang_timed_out() {
     exit(Outcome::kDisrupted,
          "worker " + std::to_string(rank) +
              " was disrupted and finds no node: " + why_waiting(*pod, container_, view_.now_ms),
-         0);
+         view_.now_ms);
     return true;
   }
   return false;
@@ -386,7 +388,8 @@ void RunReader::wait_or_run() {
   if (const std::string few = why_incomplete(); !few.empty()) {
     run_.reason = few + (run_.reason.empty() ? "" : "; " + run_.reason);
   }
-  // Rank 0 holds the rendezvous: without it no worker continues.
+  // Rank 0 holds the rendezvous: without it no worker continues. A run that is stopped still runs
+  // while any worker saves.
   if (run_.queued || running < needed() || !(first_runs || view_.stop_asked)) return;
   run_.state = RunState::kRunning;
   run_.reason.clear();

@@ -88,7 +88,7 @@ Status dry_run_create(kube::Client& client, const kube::Resource& resource, cons
 Status try_pod_group(kube::Client& client, const api::Study& study, const Json& job) {
   const std::string& gang = study.spec.trial.gang;
   FETTLE_ASSIGN(kube::Job owner, kube::read_job(job));
-  owner.metadata.uid = study.metadata.uid;
+  owner.metadata.uid = study.metadata.uid;  // a dry run checks only the form of an owner's uid
   for (const kube::Resource& resource : pod_group_resources(gang)) {
     const Result<kube::Written> written = client.create(
         resource, study.metadata.ns, build_pod_group(owner, resource), {.dry_run = true});

@@ -92,8 +92,9 @@ std::optional<Fit> fit_memory(double memory, const GpuProfile& profile) {
   if (memory > *api::largest_memory(profile) + kNoise) return std::nullopt;
   const double step = offer ? offer->step : *profile.memory * profile.offers.fraction->step;
   const double steps = std::max(1.0, std::ceil(memory / step - kNoise));
-  Fit fit{1, static_cast<std::int64_t>(steps), steps * step};
+  Fit fit{.units = static_cast<std::int64_t>(steps), .memory = steps * step};
   if (api::is_one_slice(profile)) {
+    // Of compute: a MIG slice has another fraction of the card's memory.
     fit.gpus = profile.offers.fraction->step;
   } else {
     // check_gpu_profile sees to it that profile.memory is there.

@@ -20,7 +20,8 @@ bool passes_on(const Process& process) {
 }
 
 // The guard's children, and the foreground commands of shells with traps. What such a shell starts
-// after SIGTERM is its trap.
+// after SIGTERM is its trap. `told` have had SIGTERM, and the caller skips them; `later` waited at
+// the last call for the writers of their pipes.
 std::vector<const Process*> front_of(pid_t guard, const std::vector<Process>& tree,
                                      const std::set<ProcessId>& told,
                                      const std::set<ProcessId>& later) {

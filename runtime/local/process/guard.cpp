@@ -152,6 +152,7 @@ void start_program(const std::vector<char*>& arguments) {
   machine::limit_open_files(request.open_files);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
+  // The output of worker 0 is the trial's and is read for metrics; that of others is only log.
   ::dup2(rank == 0 ? pipes.output.write : pipes.errors.write, STDOUT_FILENO);
   ::dup2(pipes.errors.write, STDERR_FILENO);
   if (null > STDERR_FILENO) ::close(null);
@@ -302,7 +303,8 @@ class Workers {
       worker.status = status;
       if (ended_well(worker)) continue;
       // The first failure decides how the trial ended, unless that worker says that it failed for
-      // want of the others: then the next one does.
+      // want of the others: then the next one does. Worker 0 parts by its own end, and decides
+      // unless another one does.
       if (is_parting()) {
         if (decider().ended && misses_others(decider())) decider_ = static_cast<std::int32_t>(rank);
         continue;
@@ -379,6 +381,7 @@ class Watch {
   bool was_over_memory() const { return memory_limit_ > 0 && peak_memory_ > memory_limit_; }
 
  private:
+  // `some_left`: a process of the trial still runs, its orphans included.
   bool is_over(bool some_left, Clock::time_point now) {
     // SIGTERM from elsewhere ended the trial's own process. It may have been sent to all, and
     // others may still be saving: they get the grace period.
@@ -425,7 +428,7 @@ class Watch {
       const timespec time{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
       signal = ::sigtimedwait(&all, &info, &time);
     }
-    if (signal > 0) next_check_ = kFirstCheck;
+    if (signal > 0) next_check_ = kFirstCheck;  // something has changed: patience() begins again
     obey(signal, info);
   }
 
@@ -461,7 +464,7 @@ class Watch {
 
 GuardReport report_of(const Workers& workers, const Watch& watch) {
   GuardReport report;
-  if (workers.start_error() != 0) {
+  if (workers.start_error() != 0) {  // of fork(), which fails only for lack of room
     report.failure = GuardReport::kNoRoom;
     report.error = workers.start_error();
   }
@@ -487,7 +490,8 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
 
   Workers workers(request, pipes);
   workers.settle();
-  if (!request.command.open && !workers.waits_for_room()) {  // else later workers need them
+  // Else workers that start later, of an open trial or for want of room, write to them.
+  if (!request.command.open && !workers.waits_for_room()) {
     ::close(pipes.output.write);
     ::close(pipes.errors.write);
   }
@@ -496,7 +500,7 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
   const bool ended = workers.all_ended() || workers.is_parting();
   const int killed = kill_all(workers);
   GuardReport report = report_of(workers, watch);
-  report.left_behind = ended ? killed : 0;
+  report.left_behind = ended ? killed : 0;  // of a trial that is killed itself nothing is left
   send_report(pipes.status.write, report);
   ::_exit(0);
 }

@@ -51,7 +51,7 @@ std::string no_room(const RunEnd& end) {
     case EMFILE:
     case ENFILE:
       return text + "; the limit on open files is reached (ulimit -n): lower budget.parallelism";
-    default:
+    default:  // ETXTBSY, the last of those that is_for_now() (guard.cpp) lets through
       return text + "; the program is still being written";
   }
 }

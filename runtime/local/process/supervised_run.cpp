@@ -87,7 +87,7 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
     start_error_ = started.error().message;
     ended_ = true;
   }
-  oom_watch().sample(now_ms);
+  oom_watch().sample(now_ms);  // so that lately() leaves out what was killed before
 }
 
 SupervisedRun::~SupervisedRun() {

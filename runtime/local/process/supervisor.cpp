@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -193,8 +194,9 @@ class Supervisor {
         it = runs_.erase(it);
         continue;
       }
-      SupervisorEvent event{
-          SupervisorEvent::Kind::kExited, it->first.first, it->first.second, 0, {}, {}, ""};
+      SupervisorEvent event;
+      event.kind = SupervisorEvent::Kind::kExited;
+      std::tie(event.trial, event.run) = it->first;
       event.outcome = it->second->finish(now);
       // One cause of this outcome is a guard that was killed; then the trial may have left orphans.
       guard_lost = guard_lost || event.outcome->outcome == api::Outcome::kDisrupted;

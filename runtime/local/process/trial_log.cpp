@@ -59,8 +59,9 @@ std::string tail_piece(const std::string& path, std::int64_t number) {
 
 std::vector<std::int64_t> tail_pieces(const std::string& path) {
   namespace fs = std::filesystem;
-  const std::string prefix = tail_piece(fs::path(path).filename().string(), 0);
-  const std::string_view name_part = std::string_view(prefix).substr(0, prefix.size() - 1);
+  const std::string first = tail_piece(fs::path(path).filename().string(), 0);
+  // What all of them begin with: without the number 0.
+  const std::string_view name_part = std::string_view(first).substr(0, first.size() - 1);
   std::vector<std::int64_t> numbers;
   for (const fs::directory_entry& entry : entries_of(fs::path(path).parent_path().string())) {
     const std::string name = entry.path().filename().string();
@@ -190,8 +191,7 @@ void TrialLog::write(std::string_view bytes) {
   if (fd_ >= 0 && unasked_ >= kAskEvery) {
     if (!has_room_for_log(fd_, unasked_)) {
       error_ = "the log is not complete: the last of the disk is kept for results";
-      ::close(fd_);
-      fd_ = -1;
+      close();
       return;
     }
     unasked_ = 0;

@@ -318,7 +318,7 @@ Result<std::vector<GpuName>> Claims::add(const std::string& run, const Need& mor
   wanted.granted = false;
   wanted.since_us = std::numeric_limits<std::int64_t>::max();  // after all who wait
   wanted.need = {more.gpus, 0, 0};
-  wanted.gpus.clear();
+  wanted.gpus.clear();  // those that it could use, as of every claim that is not granted
   for (const GpuName& gpu : room_.gpus) wanted.gpus.push_back(gpu.id);
   FETTLE_ASSIGN(const Grant given, decide(wanted));
   if (!given.waits_for.empty()) return Error{ErrorCode::kUnavailable, given.waits_for};
@@ -329,6 +329,7 @@ Result<std::vector<GpuName>> Claims::add(const std::string& run, const Need& mor
   for (const GpuName& gpu : given.gpus) grown.claim.gpus.push_back(gpu.id);
   const bool handed_over = grown.fd < 0;
   FETTLE_TRY(store(grown));
+  // Only the guard's lock is to remain: one of this process would outlive the run.
   if (handed_over && grown.fd >= 0) ::close(std::exchange(grown.fd, -1));
   found->second = std::move(grown);
   return given.gpus;

@@ -48,7 +48,7 @@ Fitting fitting_trials(const api::Study& study, const Room& room) {
   const api::TrialTemplate& trial = study.spec.trial;
   const Need need = need_of(study, std::max<std::int64_t>(trial.workers.min, 1));
   Fitting fitting;
-  bound(room.cores / need.cores,
+  bound(room.cores / need.cores,  // never 0: at least kLeastCores for each worker
         "this machine has " + count(room.cores, "core") + ", and each trial takes " +
             number(need.cores) + " (" + field_of_cores(trial) + ")",
         fitting);
@@ -59,7 +59,7 @@ Fitting fitting_trials(const api::Study& study, const Room& room) {
               std::to_string(need.gpus) + " (spec.trial.gpu)",
           fitting);
   }
-  if (need.memory > 0 && room.memory > 0) {
+  if (need.memory > 0 && room.memory > 0) {  // 0: it asks for none; the machine's is unknown
     const auto memory = static_cast<double>(room.memory);
     bound(memory / static_cast<double>(need.memory),
           "this machine has " + machine::bytes_text(memory) + " of memory, and each trial takes " +

@@ -73,6 +73,7 @@ VisibleGpus name_gpus(const GpuSources& sources) {
   const auto add = [&](const std::string& id, const std::string& cuda) {
     const bool known =
         std::ranges::any_of(visible.names, [&](const GpuName& name) { return name.id == id; });
+    // An empty id: the driver could not say the card's UUID.
     if (!known && !id.empty()) visible.names.push_back({id, cuda});
   };
   if (sources.chosen) {

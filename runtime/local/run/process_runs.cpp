@@ -101,18 +101,18 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
     queue_.push_back(key);
   }
   Status begun = begin(key);
-  const bool waits = !begun.ok() && begun.error().code == ErrorCode::kUnavailable;
+  if (begun.ok()) return success();
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    if (!begun.ok() && !waits) {
+    if (begun.error().code != ErrorCode::kUnavailable) {
       leave_queue(key);
       runs_.erase(key);
       return begun;
     }
-    retry_ = retry_ || waits;
+    retry_ = true;  // start_waiting() sleeps long while no run waits
     room_made_.notify_all();
   }
-  if (waits) notify(key.first);
+  notify(key.first);
   return success();
 }
 
@@ -225,7 +225,6 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
   command.grace_ms = std::llround(grace * 1000);
   command.pass_environment = study.spec.trial.pass_environment;
   command.metrics = runtime::metric_options(study);
-  command.metrics.rungs = file.rungs;
   return give_gpus(wanted, gpus, command);
 }
 
@@ -382,7 +381,7 @@ Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
   if (!known.wanted || known.run.state == core::RunState::kExited) return success();
   const api::TrialTemplate& trial = known.wanted->study.spec.trial;
   const bool is_elastic = trial.workers.min < trial.workers.max;
-  const std::int64_t each = api::whole_gpus(trial);
+  const std::int64_t each = api::whole_gpus(trial);  // GPUs of a worker, at least 1
   // Not the workers that run: after a run has shrunk it still holds what the others had.
   const std::int64_t has = trial.gpu ? std::ssize(known.gpus) / each : known.claimed_workers;
   const std::int64_t wanted = std::min(workers, trial.workers.max);

@@ -42,7 +42,8 @@ class ProcessRuns final : public control::Runs {
 
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
   // Between trial.workers' min and max; a run whose workers are all needed stays as it is.
-  // kUnavailable: there are no GPUs for more workers now. A run keeps what it claimed to its end.
+  // Where there is no room for more workers now, it succeeds and the run says so
+  // (unplaced_workers). A run keeps what it claimed to its end.
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
   Status stop(const api::Trial& trial, std::int64_t run) override;
   Status remove(const api::Trial& trial, std::int64_t run) override;

@@ -38,6 +38,7 @@ std::optional<core::Run> recall_run(const Layout& layout, const api::Trial& tria
   recalled.state = core::RunState::kExited;
   recalled.outcome = api::Outcome::kDisrupted;
   recalled.reason = "fettle run and its supervisor were killed while it ran";
+  // The room on the disk that the start of the run reserved for its outcome (outcome_file.h).
   release_outcome(layout.run_directory(trial.metadata.name, run));
   const Result<std::string> text =
       read_file(layout.outcome_file(trial.metadata.name, run), kMaxMessageBytes);

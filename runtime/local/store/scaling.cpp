@@ -32,9 +32,13 @@ std::vector<WorkersRequest> take_workers_requests(const Layout& layout) {
   for (const auto& entry : entries_of(directory_of(layout))) {
     const std::filesystem::path& path = entry.path();
     if (path.extension() != kSuffix) continue;
-    const auto text = read_file(path.string());
+    // Moved away before it is read: a newer request that comes meanwhile is another file and stays.
+    const std::filesystem::path taken = path.string() + ".taken";
     std::error_code code;
-    std::filesystem::remove(path, code);
+    std::filesystem::rename(path, taken, code);
+    if (code) continue;
+    const auto text = read_file(taken.string());
+    std::filesystem::remove(taken, code);
     if (!text.ok()) continue;
     WorkersRequest request{path.stem().string(), 0};
     (void)std::from_chars(text->data(), text->data() + text->size(), request.workers);

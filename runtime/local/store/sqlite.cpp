@@ -48,6 +48,7 @@ int bind(sqlite3_stmt* statement, const std::vector<Sqlite::Value>& values) {
     if (const auto* number = std::get_if<std::int64_t>(&values[i])) {
       code = sqlite3_bind_int64(statement, at, *number);
     } else {
+      // Not copied (SQLITE_STATIC): run() clears the bindings before `values` ends.
       const auto& text = std::get<std::string>(values[i]);
       code =
           sqlite3_bind_text64(statement, at, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
@@ -115,6 +116,7 @@ Status Sqlite::run(const char* sql, const std::vector<Value>& values,
     if (code == SQLITE_ROW && visit) visit(read_row(statement));
   }
   Status done = code == SQLITE_DONE ? success() : Status(error(code));
+  // Of the last failure: a success leaves it as it is.
   if (!done.ok()) is_full_ = cause(code) == SQLITE_FULL;
   sqlite3_reset(statement);
   sqlite3_clear_bindings(statement);

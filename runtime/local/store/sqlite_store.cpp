@@ -436,7 +436,7 @@ void SqliteStore::check_room() {
   std::vector<control::Change> waiting;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    // A write like any other, of what is there already.
+    // A write like any other, of what is there already: kSchemaVersion.
     if (no_room_.empty() || !database_->run("PRAGMA user_version=1").ok()) return;
     no_room_.clear();
     for (const auto& [key, study] : studies_) waiting.push_back({Kind::kStudy, key, key.name});
