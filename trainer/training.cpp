@@ -431,7 +431,7 @@ Status Training::save_and_report(const Metrics& metrics, bool final_result) {
   FETTLE_ASSIGN(const std::string saved, save_checkpoint());
   if (collective_.rank() != 0) return success();
   EpochReport report;
-  report.step = position_.epoch;
+  report.step = position_.epoch;  // a trial counts whole epochs as its steps
   report.metrics = metrics;
   report.final_result = final_result;
   report.checkpoint = saved;

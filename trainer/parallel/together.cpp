@@ -70,6 +70,8 @@ Result<std::unique_ptr<Collective>> make_collective(const TrainingTask& task,
                               {.timeout = timeout});
 }
 
+// One epoch of the membership, with the workers that it has now. Every error hands `from` back, so
+// that rank 0 can start from it again with those that are left.
 Attempt meet_and_train(const TrainingTask& task, const TrainingData& data, const WorkerPlace& place,
                        std::unique_ptr<TrainingDevice>& device, Membership& membership,
                        const TrainingHooks& hooks, const std::optional<Checkpoint>& from) {

@@ -183,7 +183,7 @@ Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
       place ? train_together(task, data, *place, least_ranks(process, *place), hooks)
             : train_alone(task, data, hooks);
   if (reporting.outlet != nullptr && trained.ok()) {
-    reporting.outlet->finish(trained->ending == Ending::kStopped);
+    reporting.outlet->finish(/*stopped=*/trained->ending == Ending::kStopped);
   }
   if (trace && trained.ok()) {
     FETTLE_TRY(write_trace(*trace, trace_path(arguments, task, rank)));
