@@ -297,7 +297,7 @@ Status Learner::sum_gradients() {
   return success();
 }
 
-// Also where the step was not applied: then all bring what they had, and nobody need ask.
+// Also where the step was not applied, which only its result tells: all bring what they had.
 // Where this worker keeps only its shard of the masters, operations read 16-bit copies of the
 // decayed weights: the copies are gathered, two to a float (bounds are even), and the other weights
 // (other_bounds_: biases, normalisation) as they are.

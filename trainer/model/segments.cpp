@@ -6,7 +6,7 @@
 namespace fettle::trainer {
 namespace {
 
-constexpr std::size_t kMostSizes = 200;
+constexpr std::size_t kMostSizes = 200;  // each costs a search for cuts and a draft of the plan
 
 }  // namespace
 

@@ -241,7 +241,7 @@ class RingCollective final : public Collective {
     return move({next_->fd(), out, previous_->fd(), in}, deadline_);
   }
 
-  // False where a connection was cut, somebody is lost, or the time is up.
+  // False where a connection was cut, a member is lost, or the time is up.
   bool move(Transfer transfer, Deadline deadline) {
     std::vector<int> watched = membership_.connections();
     while (send_some(transfer) && receive_some(transfer)) {

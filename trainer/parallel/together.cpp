@@ -49,6 +49,7 @@ Attempt train_in_epoch(const TrainingTask& task, const TrainingData& data,
   Result<Ending> ending = (*training)->run();
   const bool progress = ending.ok() || (*training)->steps() > 0;
   const bool shards = (*training)->learner().shards_optimizer();
+  // The lost worker's shard of the optimiser's state is gone with it.
   if (!ending.ok() && shards) return {ending.error(), {}, /*state_lost=*/true, progress};
   const bool over = ending.ok() && *ending != Ending::kRegroups;
   if (over) return {ending, {}, /*state_lost=*/false, progress};
