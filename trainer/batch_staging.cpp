@@ -80,16 +80,18 @@ StagedBatch BatchStaging::bring(const Batch& batch, std::int64_t epoch) {
     return bring(batch.indices, *held_->training, epoch);
   }
   const std::int64_t predictions = std::ssize(batch.labels);
-  if (!is_fixed()) {  // where the batch lies already
+  if (!is_fixed()) {  // the backend reads host memory: the batch stays where it lies
     host_epoch_ = static_cast<std::uint32_t>(epoch);
     return {
         batch.size(), predictions, batch.pixels.data(), batch.labels.data(), batch.indices.data(),
         &host_epoch_, nullptr};
   }
+  // nullptr at the end of each result: nothing is left to gather.
   const Layout layout(size_);
   std::byte* const block = begin_block(batch.indices, epoch);
   const std::span pixels(batch.pixels.data(), static_cast<std::size_t>(batch.size() * size_.bytes));
   if (held_) {  // of other samples than those (the test set); the blocks have no room for them
+    // A block ends where labels would begin: epoch and indices are all that it brings.
     const std::byte* const there = upload_buffers_->enqueue(layout.labels);
     pixels_.upload(pixels);
     labels_.upload(batch.labels);

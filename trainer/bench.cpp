@@ -43,7 +43,7 @@ constexpr int kWarmUpSteps = 20;
 // What is measured: a network, and the samples that it is trained on.
 struct Workload {
   api::ModelConfig model;
-  SampleFormat format{{28, 28, 1}, 10, false, ""};
+  SampleFormat format{{28, 28, 1}, /*classes=*/10, /*tokens=*/false, /*vocabulary=*/""};
 
   void take(std::vector<api::LayerConfig> layers) { model.layers = std::move(layers); }
   // Of text: `format` has its length and its vocabulary.
@@ -53,7 +53,7 @@ struct Workload {
 Result<Workload> workload_named(const std::string& name) {
   const api::LayerConfig relu = simple(api::LayerType::kRelu);
   const api::LayerConfig pool = simple(api::LayerType::kMaxPool);
-  const SampleFormat small{{32, 32, 3}, 10, false, ""};
+  const SampleFormat small{{32, 32, 3}, /*classes=*/10, /*tokens=*/false, /*vocabulary=*/""};
   Workload workload;
   if (name == "mlp") {
     workload.take({linear(512), relu, linear(512), relu, linear(10)});
@@ -66,14 +66,14 @@ Result<Workload> workload_named(const std::string& name) {
     workload.format = small;
     workload.take(resnet18(10, ResNetStem::kSmall));
   } else if (name == "resnet50") {
-    workload.format = {{224, 224, 3}, 1000, false, ""};
+    workload.format = {{224, 224, 3}, 1000, /*tokens=*/false, ""};
     workload.take(resnet50(1000, ResNetStem::kLarge));
   } else if (name == "chargpt") {
-    workload.format = {{256, 1, 1}, 84, true, ""};
-    workload.take(api::GptConfig{6, 6, 384});
+    workload.format = {{256, 1, 1}, 84, /*tokens=*/true, ""};
+    workload.take(api::GptConfig{.layers = 6, .heads = 6, .width = 384});
   } else if (name == "gpt2") {
-    workload.format = {{1024, 1, 1}, 50304, true, ""};
-    workload.take(api::GptConfig{12, 12, 768});
+    workload.format = {{1024, 1, 1}, 50304, /*tokens=*/true, ""};
+    workload.take(api::GptConfig{.layers = 12, .heads = 12, .width = 768});
   } else {
     return invalid("there is no benchmark \"" + name +
                    "\", expected mlp, cnn, resnet9, resnet18, resnet50, chargpt or gpt2");
@@ -124,7 +124,7 @@ Result<double> timed_step(Loader& loader, Learner& learner, double rate,
   rates.fill(rate);  // without a schedule it is the same, however many steps are skipped
   FETTLE_TRY(learner.finish_step(rates));
   while (const auto step = learner.settle(learner.results_behind())) {
-    predictions += step->score.samples;
+    predictions += step->score.samples;  // of text: tokens, as Score counts them
   }
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -135,7 +135,7 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   FETTLE_ASSIGN(const Workload workload, workload_named(settings.model));
   api::TrainingConfig training = settings.training;
   training.momentum = 0.9;  // SGD as it is mostly used, in scripts/bench_pytorch.py as well
-  api::fill_in_defaults(training, 1);
+  api::fill_in_defaults(training, /*epochs=*/1);
   api::TrainerConfig config;
   config.model = workload.model;
   config.training = training;
@@ -151,7 +151,9 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   FETTLE_ASSIGN(auto backend, open_backend(training));
   loading.deals_only = !backend->shares_memory();
   std::optional<HeldSamples> held;
-  if (loading.deals_only) held = HeldSamples{&images, &writer, &writer};
+  if (loading.deals_only) {  // a GPU holds the set, and the loader only names samples
+    held = HeldSamples{.images = &images, .training = &writer, .evaluation = &writer};
+  }
   FETTLE_ASSIGN(auto learner, Learner::create_on(std::move(backend), training, plan, batch,
                                                  /*seed=*/0, collective, held));
   loading.epochs = std::numeric_limits<std::int64_t>::max();

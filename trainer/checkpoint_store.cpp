@@ -143,7 +143,8 @@ void CheckpointStore::remove_superseded(const std::string& newest) const {
 Result<CheckpointStore::Found> CheckpointStore::newest() const {
   Found found;
   for (const File& file : list()) {
-    // The name of one within an epoch does not say of which: of as many updates, positions count.
+    // The name of one within an epoch does not say which epoch: among those with equal updates the
+    // positions inside decide.
     const bool may_be_later =
         !found.checkpoint || (!file.whole_epoch && file.updates == found.checkpoint->updates);
     if (!may_be_later) continue;

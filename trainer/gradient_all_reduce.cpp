@@ -45,9 +45,9 @@ Status GradientAllReduce::enqueue_early(std::span<float> gradients) {
 }
 
 Status GradientAllReduce::finish(std::span<float> gradients) {
-  Wait& wait = begin_wait();
+  Wait& wait = begin_wait();  // wait.wanted: all that the backend has enqueued so far is done
   if (std::exchange(early_enqueued_, false)) {
-    FETTLE_TRY(std::exchange(status_, success()));
+    FETTLE_TRY(std::exchange(status_, success()));  // the error of pass_enqueued(), if any
   } else {
     for (const EarlyMessage& message : messages_.early) {
       FETTLE_TRY(collective_.enqueue_all_reduce(part_of(gradients, message.values), *wait.wanted));

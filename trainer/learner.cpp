@@ -91,6 +91,7 @@ Status Learner::prepare(const NetworkPlan& plan, std::int64_t max_samples,
   const kernels::PlanOptions options = plan_options(backend_, config_.precision, max_samples);
   FETTLE_ASSIGN(network_, device_.network(plan, options, seed_, config_.recompute, shard()));
   loss_ = backend_.softmax_cross_entropy(plan.classes, options.type);
+  // given_up(): where the GPUs note that an all-reduce was abandoned.
   FETTLE_ASSIGN(optimizer_, Optimizer::create(config_, plan, batch * plan.predictions(), backend_,
                                               network_->parameters(), shard(),
                                               gpus_ == nullptr ? nullptr : gpus_->given_up()));
@@ -166,7 +167,7 @@ void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   const StagedBatch staged = stage_->bring(batch, epoch);
   waited_for_data_ += stage_->waited() - waited;
   if (last_of_step && ends_in_one_graph()) {
-    deferred_ = staged;
+    deferred_ = staged;  // finish_step() runs it, in one graph with the step's end
     return;
   }
   // On CPUs a layer's gradients leave as soon as it is done, while this thread runs the next.
@@ -205,7 +206,7 @@ void Learner::enqueue_batch(const StagedBatch& batch, const Network::LayerDone& 
   // Every micro-batch of a step starts from the same statistics.
   backend_.copy(statistics_before_.data(), parameters.statistics.data(),
                 statistics_before_.bytes());
-  const Pass pass{true, batch.samples, seed_, batch.epoch, batch.indices};
+  const Pass pass{/*training=*/true, batch.samples, seed_, batch.epoch, batch.indices};
   const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
   kernels::LossOptions options{static_cast<float>(config_.label_smoothing),
                                scales_loss() ? optimizer_->gradient_scale() : nullptr};
@@ -220,7 +221,7 @@ void Learner::enqueue_batch(const StagedBatch& batch, const Network::LayerDone& 
   }
   network_->backward(pass, batch.pixels, layer_done);
   if (gradient_all_reduce_) gradient_all_reduce_->pass_done();
-  // Weighted by samples; end_statistics() divides by their number.
+  // Weighted by predictions, which of images are samples; end_statistics() divides by their number.
   backend_.add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
                       parameters.statistics.data(), parameters.statistic_sums());
 }
@@ -296,10 +297,10 @@ Status Learner::sum_gradients() {
   return success();
 }
 
-// Also where the step was not applied: then all bring what they had, and nobody need ask.
+// Also where the step was not applied, which only its result tells: all bring what they had.
 // Where this worker keeps only its shard of the masters, operations read 16-bit copies of the
 // decayed weights: the copies are gathered, two to a float (bounds are even), and the other weights
-// as they are.
+// (other_bounds_: biases, normalisation) as they are.
 Status Learner::gather_weights() {
   const Span span(trace_, "all-gather");
   Parameters& parameters = network_->parameters();
@@ -313,7 +314,7 @@ Status Learner::gather_weights() {
     FETTLE_TRY(gather(parameters.all_weights(), shard_bounds_));
   }
   communicated_ += std::chrono::duration<double>(Trace::Clock::now() - begin).count();
-  parameters.round_weights(backend_);
+  parameters.round_weights(backend_);  // nothing where the copies themselves were gathered
   network_->weights_changed();
   return success();
 }
@@ -387,6 +388,7 @@ void Learner::undo_step() {
 
 Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
                                 const BatchWriter& writer) {
+  // always: a trace keeps a few steps, and evaluation lies between steps.
   const Span span(trace_, "evaluation", "", /*always=*/true);
   const Range share =
       share_of({0, std::ssize(samples)}, collective_.world_size(), collective_.rank());

@@ -52,6 +52,7 @@ std::int64_t batch_bytes(const NetworkPlan& plan, std::int64_t element) {
 void add_batches(std::int64_t batch, std::int64_t data_bytes, MemoryPlan& memory) {
   const std::int64_t whole = batch + kIndex;
   constexpr std::int64_t kPlaces = kernels::UploadBuffers::kPlaces;  // each is on both sides
+  // A part: name, fixed bytes, bytes for each sample held at once.
   switch (memory.data) {
     case DataPlace::kShared:
       memory.parts.push_back({"batches", 0, kLoadedBatches * whole, /*on_host=*/true});
@@ -151,7 +152,7 @@ StepShape plan_step(const api::TrainerConfig& config, const TrainingWorld& world
   step.global_batch = std::min(global_batch_of(training, world.world_size),
                                std::max<std::int64_t>(world.train_samples, 1));
   const std::int64_t group = norm_group_of(config, step.global_batch);
-  step.dealing = {world.world_size, 0,
+  step.dealing = {world.world_size, /*rank=*/0,
                   max_samples_of(training, group, step.global_batch, world.world_size), group};
   step.accumulation = accumulation_steps(step.global_batch, step.dealing);
   return step;
@@ -170,8 +171,10 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
   memory.samples = plan_step(config, world).dealing.limit;
   memory.checkpoint_file = checkpoint_bytes(config, plan);
   memory.parts = {
+      // name, fixed bytes, bytes for each sample
       {"parameters", master_count(plan, shard, type) * kFloat, 0},
       {"rounded_copies", plan.parameters * rounded, 0},
+      // One array: what a step sums over the workers (Parameters::gradients).
       {"gradients", (plan.parameters + plan.statistics + kStepSums) * kFloat, 0},
       {"optimizer_state", with_state * state_arrays(config.training) * kFloat, 0},
       // As the micro-batch under way leaves them, as the step found them, and a spare.

@@ -196,7 +196,7 @@ Result<Ending> Training::run() {
 
 Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
   times_ = {};
-  images_ = 0;
+  predictions_ = 0;
   waited_ = waited_for_data(loader);
   communicated_ = learner_->communicated();
   while (position_.offset < std::ssize(data_.split.train)) {
@@ -221,7 +221,7 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
   const Span span(&trace_, "step");
   const Stopwatch watch;
   Range global;
-  bool asks = false;
+  bool asks = false;  // whether the step carries this worker's requests
   WorkerRequests requests;
   for (bool last = false; !last;) {
     const LoadedBatch& loaded = next_batch(loader);
@@ -261,9 +261,9 @@ Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
       sums_.loss += step->score.loss;
       sums_.samples += step->score.samples;
     }
-    images_ += step->score.samples;
+    predictions_ += step->score.samples;
     requests = {requests.stop || step->requests.stop, requests.regroup || step->requests.regroup};
-    // Somebody wants to leave: all enqueued steps are settled first.
+    // All enqueued steps are settled before the workers stop or regroup.
     if (requests.stop || requests.regroup) behind = 0;
   }
   if (requests.stop) return StepEnding::kStops;
@@ -369,9 +369,9 @@ std::string Training::describe() {
 Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   const double busy = std::max(times_.total(), 1e-9);  // seconds in steps; not 0, to divide by it
   const NetworkPlan& plan = learner_->network().plan();
-  // images_ counts predictions: of text a sample has many.
-  const double flops =
-      model_flops(plan) * static_cast<double>(images_) / static_cast<double>(plan.predictions());
+  // Of text a sample has many predictions.
+  const double flops = model_flops(plan) * static_cast<double>(predictions_) /
+                       static_cast<double>(plan.predictions());
   const std::int64_t world_size = collective_.world_size();
   const Dealing dealing{world_size, /*rank=*/0, max_samples_, norm_group_};
   const kernels::LossScale& scaler = learner_->optimizer().control().loss_scale;
@@ -379,7 +379,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   const std::int64_t last_step =
       (position_.epoch + 1) * length_.steps_per_epoch - 1 - scaler.skipped_steps;
   Metrics metrics = {
-      {plan.tokens ? metric::kTokens : metric::kImages, static_cast<double>(images_) / busy},
+      {plan.tokens ? metric::kTokens : metric::kImages, static_cast<double>(predictions_) / busy},
       {metric::kStepMedian, 1e3 * times_.quantile(0.5)},
       {metric::kStepP95, 1e3 * times_.quantile(0.95)},
       {metric::kStepP99, 1e3 * times_.quantile(0.99)},
@@ -431,7 +431,7 @@ Status Training::save_and_report(const Metrics& metrics, bool final_result) {
   FETTLE_ASSIGN(const std::string saved, save_checkpoint());
   if (collective_.rank() != 0) return success();
   EpochReport report;
-  report.step = position_.epoch;
+  report.step = position_.epoch;  // a trial counts whole epochs as its steps
   report.metrics = metrics;
   report.final_result = final_result;
   report.checkpoint = saved;

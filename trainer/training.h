@@ -179,11 +179,11 @@ class Training {
   std::deque<std::int64_t> begun_at_;  // offsets of the steps that are not settled
   std::int64_t steps_ = 0;             // settled, and not undone
   EpochSums sums_;
-  Metrics scores_;           // loss and accuracies after the newest whole epoch
-  StepTimes times_;          // of this epoch in this run
-  std::int64_t images_ = 0;  // of the settled steps of this epoch; of text: tokens
-  double waited_ = 0;        // for data, at the start of the epoch
-  double communicated_ = 0;  // the learner's, then
+  Metrics scores_;                // loss and accuracies after the newest whole epoch
+  StepTimes times_;               // of this epoch in this run
+  std::int64_t predictions_ = 0;  // of the settled steps of this epoch: images, or tokens
+  double waited_ = 0;             // for data, at the start of the epoch
+  double communicated_ = 0;       // the learner's, then
 };
 
 }  // namespace fettle::trainer

@@ -29,6 +29,8 @@ Result<Network*> TrainingDevice::network(const NetworkPlan& plan,
     return network_.get();
   }
   network_.reset();  // its memory may be needed for the next
+  // How much less memory is free afterwards is what the network and the workspace take: the next
+  // training may plan with it (kept_bytes).
   network_bytes_ = 0;
   FETTLE_ASSIGN(const std::optional<kernels::Workspace> needed, workspace(plan, options));
   if (needed) {
@@ -67,7 +69,7 @@ Result<kernels::Samples> TrainingDevice::hold(const ImageSet& images) {
     FETTLE_ASSIGN(pixels_, Pixels::create(*backend_, images.pixel_bytes()));
     const auto* const pixels = static_cast<const std::uint8_t*>(samples.pixels);
     pixels_.upload({pixels, static_cast<std::size_t>(images.pixel_bytes())});
-    if (samples.labels != nullptr) {
+    if (samples.labels != nullptr) {  // not of a text, whose labels are its next tokens
       FETTLE_ASSIGN(labels_, Labels::create(*backend_, images.size()));
       labels_.upload({samples.labels, static_cast<std::size_t>(images.size())});
     }

@@ -18,16 +18,16 @@ Status Training::restore(const std::optional<Checkpoint>& from) {
 }
 
 // All workers start from rank 0's bits, also without a checkpoint: their machines' mathematical
-// libraries may differ.
+// libraries may differ. `start` is of rank 0: elsewhere it holds no checkpoint and is not read.
 Status Training::share(Start start) {
-  // First whether rank 0 has anything to send: the others would wait for it in vain.
+  // First rank 0's error ("": none), with which the others end, too, instead of waiting.
   std::string error = start.ok() ? "" : start.error().message;
   FETTLE_TRY(broadcast_bytes(collective_, error));
   if (!start.ok()) return start.error();
   if (!error.empty()) return invalid("rank 0 cannot begin: " + error);
   std::string bytes;
   if (collective_.rank() == 0) {
-    if (!*start) start = Start(fresh_start());
+    if (!*start) start = Start(fresh_start());  // no checkpoint: the initial values
     bytes = encode_checkpoint(**start);
   }
   FETTLE_TRY(broadcast_bytes(collective_, bytes));
@@ -39,6 +39,7 @@ Status Training::share(Start start) {
   return adopt(checkpoint);
 }
 
+// Position, updates and loss scale are a Checkpoint's defaults, which are those of a new optimiser.
 Checkpoint Training::fresh_start() const {
   const NetworkPlan& plan = learner_->network().plan();
   Checkpoint fresh;
@@ -63,7 +64,7 @@ Status Training::refuse_another_training(const Checkpoint& checkpoint,
 
 Status Training::refuse_another_model(const Checkpoint& checkpoint, const std::string& from) const {
   const NetworkPlan& plan = learner_->network().plan();
-  const std::string layout = layout_of(plan);
+  const std::string layout = layout_of(plan);  // ends with "; "
   if (checkpoint.layout != layout) {
     return invalid(from + " belongs to another model: it has " + checkpoint.layout +
                    "this one has " + layout + "use another directory or remove it");
@@ -117,6 +118,8 @@ Training::Start Training::start_from_parent() {
   return std::optional(std::move(checkpoint));
 }
 
+// The arrays have this model's sizes: start_from_disk(), start_from_parent() and share() have
+// compared them, or an earlier snapshot() of this task made them.
 Status Training::adopt(const Checkpoint& checkpoint) {
   Parameters& parameters = learner_->network().parameters();
   FETTLE_TRY(parameters.set_weights(checkpoint.weights, learner_->backend()));

@@ -115,6 +115,7 @@ Result<Bytes> gunzip(std::span<const std::uint8_t> compressed, const std::string
   if (size / kMaxDeflateRatio > static_cast<std::int64_t>(compressed.size())) return damaged;
   const auto length = static_cast<std::size_t>(size);
   // Not a vector: filling 47 MB with zeros first would cost a tenth of the start-up time.
+  // One more byte, so that an empty content has an address, too.
   std::shared_ptr<std::uint8_t[]> memory(new std::uint8_t[length + 1]);
   if (!inflate_whole(compressed, {memory.get(), length})) return damaged;
   return Bytes(memory, {memory.get(), length});

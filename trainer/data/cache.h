@@ -5,7 +5,7 @@
 // meets an old copy. Copies are written to a temporary file, flushed and renamed: any number of
 // processes may read and write the same cache at once, and a copy is whole or absent. The cache is
 // optional: where it cannot be written, everything works without it.
-// Thread-safe.
+// Used from one thread; copies are written on threads of their own.
 #pragma once
 
 #include <string>

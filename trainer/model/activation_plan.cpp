@@ -57,6 +57,7 @@ std::int64_t write_gradient(Draft& draft, std::int64_t slot, const LayerPlan& by
              draft.live.add(elements_of(by_output_of), now);
 }
 
+// kNoSlot gives kNowhere: the step has no such gradient.
 std::int64_t use_gradient(Draft& draft, std::int64_t slot, std::int64_t now) {
   if (slot == kNoSlot) return kNowhere;
   return draft.live.extend(draft.gradient_in[static_cast<std::size_t>(slot)], now);
@@ -208,7 +209,7 @@ void add_backward(Draft& draft) {
 // `ends`: the last layer of each segment, ascending; the last of them is the network's.
 Draft draft_of(const NetworkPlan& network, std::vector<std::int64_t> ends) {
   const std::size_t layers = network.layers.size();
-  Draft draft{.network = network, .ends = std::move(ends)};
+  Draft draft{.network = network, .ends = std::move(ends)};  // which plans draft.backward, too
   draft.has_backward.resize(layers, false);
   for (const BackwardStep& step : draft.backward.steps) {
     draft.has_backward[static_cast<std::size_t>(step.layer)] = true;
@@ -262,6 +263,7 @@ ActivationPlan plan_activations(const NetworkPlan& network, bool recompute) {
   std::vector<std::int64_t> best = {std::ssize(network.layers) - 1};
   const Draft whole = draft_of(network, best);
   if (!recompute) return arranged(whole);
+  // The peak stands for the memory: no arrangement takes less, and arranging all drafts takes long.
   const auto cost = [](const Draft& draft) {
     return std::pair(draft.live.peak(), draft.plan.repeated);
   };

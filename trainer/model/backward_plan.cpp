@@ -70,6 +70,7 @@ class BackwardPlanner {
     if (slot(target) == kNoSlot) {  // the first part of this gradient
       slot(target) = step.dx = take_slot();
     } else if (kind_of(layer.type).adds_gradients && slot(target) != step.dy) {
+      // Not into dy, which the layer still reads while it adds.
       step.dx = slot(target);
       step.adds = true;
     } else if (completes_an_end(step.layer, target)) {
@@ -114,7 +115,8 @@ class BackwardPlanner {
     const std::int64_t other = other_summand(add);
     // It has none yet, or this add would not step back with its norm (steps_back_with_norm).
     if (needs(other)) slot(other) = step.dy;
-    if (step.other != kNoSlot) release(step.other);  // so that dx takes its place
+    // So that dx takes its place: BatchNormOp::backward_end() may write it over `other`.
+    if (step.other != kNoSlot) release(step.other);
     pass_on(step);
     if (!needs(other)) release(step.dy);
     plan_.steps.push_back(step);
@@ -129,7 +131,7 @@ class BackwardPlanner {
       if (slot(layer.shortcut) != kNoSlot) {
         step.dx = slot(layer.shortcut);
         step.adds = true;
-      } else if (summands_share(layer)) {
+      } else if (summands_share(layer)) {  // dx stays kNoSlot: there is nothing to copy
         slot(layer.shortcut) = step.dy;
         ++users_[static_cast<std::size_t>(step.dy)];
       } else {
@@ -139,7 +141,7 @@ class BackwardPlanner {
     if (needs(layer.source)) {
       slot(layer.source) = step.dy;
     } else {
-      release(step.dy);
+      release(step.dy);  // which the shortcut may still use
     }
     plan_.steps.push_back(step);
   }

@@ -17,10 +17,12 @@ class BatchNormLayer final : public Layer {
   void forward(const Pass& pass, const ForwardBuffers& at) override {
     const float* scale = parameters_.values(plan_.weights);
     const float* shift = parameters_.values(plan_.biases);
+    // A repeated forward pass brings an array of its own, to leave the running statistics alone.
     float* statistics = pass.statistics ? pass.statistics : parameters_.statistics.data();
     float* mean = statistics + plan_.running_mean.offset;
     float* variance = statistics + plan_.running_variance.offset;
     const kernels::BlockEnd end{at.shortcut, plan_.end_relu};
+    // at.shortcut is nullptr unless this norm ends a block: without it nothing is added.
     if (pass.training) {
       op_->forward_training(pass.samples, at.x, scale, shift, mean, variance, at.y, end);
     } else {
@@ -32,8 +34,9 @@ class BatchNormLayer final : public Layer {
     const float* scale = parameters_.values(plan_.weights);
     float* scale_gradient = parameters_.gradient(plan_.weights);
     float* shift_gradient = parameters_.gradient(plan_.biases);
-    // A batch norm that ends a block steps back with its add. Without a ReLU (y) and a second part
-    // of the gradient (other) the add has nothing to do: dy is the gradient by both summands.
+    // A batch norm that ends a block steps back with its add. Without a ReLU (y is nullptr) and a
+    // second part of the gradient (other) the add has nothing to do: dy is the gradient by both
+    // summands.
     if (plan_.ends_block && (at.y != nullptr || at.other != nullptr)) {
       op_->backward_end(pass.samples, at.x, at.y, at.dy, at.other, scale, at.dx, scale_gradient,
                         shift_gradient);

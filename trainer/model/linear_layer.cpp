@@ -31,7 +31,7 @@ Status plan_linear(const api::ModelConfig&, const api::LayerConfig& config, bool
   const std::int64_t rows = rows_of(layer);
   layer.output = {rows, 1, *config.units};  // a token stays a pixel of its own
   plan_weights(*config.units, layer.input.size() / rows, config.bias.value_or(!before_norm), layer);
-  if (config.deviation) {
+  if (config.deviation) {  // weights are drawn from a normal distribution, biases start at 0
     layer.weights.bound = layer.biases.bound = 0;
     layer.weights.deviation = *config.deviation;
   }

@@ -43,7 +43,7 @@ void place_blocks(NetworkPlan& plan) {
   for (LayerPlan& layer : plan.layers) {
     if (!decays(layer)) continue;
     decayed.place(layer.weights);
-    decayed.place(layer.positions);
+    decayed.place(layer.positions);  // of an embedding; other layers have none
   }
   plan.decayed = decayed.used();
   Allocator others(decayed.used());
@@ -89,7 +89,8 @@ class Planner {
   Status take(std::size_t i) {
     switch (model_.layers[i].type) {
       case api::LayerType::kFlatten:
-        at_ = {at_.layer, {1, 1, at_.shape.size()}, false};  // the memory stays as it is
+        // The memory stays as it is.
+        at_ = {at_.layer, {1, 1, at_.shape.size()}, /*tokens=*/false};
         return success();
       case api::LayerType::kResidual:
         open_.push_back({layer_name(model_, i), /*entry=*/at_, /*main=*/{}});
@@ -147,6 +148,7 @@ class Planner {
 
   Status take_layer(std::size_t i) {
     const api::LayerConfig& config = model_.layers[i];
+    // fusible_: this layer takes what the last one of the plan gives, and no other layer does.
     if (config.type == api::LayerType::kRelu && fusible_ && can_fuse_relu(plan_.layers.back())) {
       fuse_relu();
       return success();
@@ -241,7 +243,8 @@ class Planner {
           "; put {type: shortcut} and a conv with kernel 1 and that stride and number of "
           "channels before it");
     }
-    LayerPlan& last = plan_.layers.back();  // of the block's main layers, or of its shortcut's
+    // Of the block's main layers, or of its shortcut's: check_inside() has seen that it has some.
+    LayerPlan& last = plan_.layers.back();
     last.ends_block = fusible_ && last.type == api::LayerType::kBatchNorm && !last.relu;
     push(std::move(layer));
     return success();
@@ -341,6 +344,7 @@ Result<NetworkPlan> plan_network(const api::TrainerConfig& config, const SampleF
         "training.residualInFp32 is for models that begin with an embedding; torch.autocast keeps "
         "the sums of others in 16 bits, too");
   }
+  // Not `auto`, which stands for fp32, or for TF32 on a GPU.
   const api::Precision precision = config.training.precision;
   const bool is_16_bit = precision == api::Precision::kBf16 || precision == api::Precision::kFp16;
   return is_16_bit ? with_fp32_residuals(plan) : plan;

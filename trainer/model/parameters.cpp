@@ -54,7 +54,7 @@ std::optional<Range> masters_kept(const NetworkPlan& plan, const std::optional<R
 
 Result<Parameters> Parameters::create(const NetworkPlan& plan, kernels::DataType type,
                                       kernels::Backend& backend) {
-  Parameters made;
+  Parameters made;  // `weights` stays empty until keep_masters_of()
   made.count = plan.parameters;
   made.decayed = plan.decayed;
   FETTLE_ASSIGN(made.gradients,
@@ -92,7 +92,8 @@ Status Parameters::set_weights(std::span<const float> all, kernels::Backend& bac
   }
   shard.upload(part_of(all, *kept));
   weights.upload(part_of(all, {decayed, count}));
-  // The copies are of all masters, most of which are not here.
+  // The copies are of all masters, most of which are not here. The backend works in order: each
+  // upload waits until the piece before is rounded.
   FETTLE_ASSIGN(Floats piece, Floats::create(backend, std::min(count, kRoundedAtOnce)));
   for (std::int64_t begin = 0; begin < count; begin += kRoundedAtOnce) {
     const Range range{begin, std::min(begin + kRoundedAtOnce, count)};

@@ -54,7 +54,7 @@ struct Parameters {
   kernels::DataType rounded_type = kernels::DataType::kBFloat16;
   kernels::DeviceArray<float> statistics;  // running means and variances
 
-  // All zeros, with all masters. Errors: there is not enough memory.
+  // All zeros, without masters: keep_masters_of() makes them. Errors: there is not enough memory.
   static Result<Parameters> create(const NetworkPlan& plan, kernels::DataType type,
                                    kernels::Backend& backend);
   // Keeps the masters of these decayed parameters from now on (none: of all); the values of the

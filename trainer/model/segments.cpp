@@ -6,7 +6,7 @@
 namespace fettle::trainer {
 namespace {
 
-constexpr std::size_t kMostSizes = 200;
+constexpr std::size_t kMostSizes = 200;  // each costs a search for cuts and a draft of the plan
 
 }  // namespace
 
@@ -42,7 +42,7 @@ std::int64_t Segments::inside(std::size_t from, std::size_t to) const {
 }
 
 std::vector<std::int64_t> Segments::sizes() const {
-  std::vector<std::int64_t> all;  // one for each pair of cuts that a segment can lie between
+  std::vector<std::int64_t> all;  // of every segment: from behind cut `from` - 1 to cut `to`
   for (std::size_t to = 0; to < cuts_.size(); ++to) {
     for (std::size_t from = 0; from <= to; ++from) all.push_back(inside(from, to));
   }

@@ -77,7 +77,7 @@ class Widener {
   const NetworkPlan& old_;
   std::vector<bool> wide_;           // by old layer: it gives fp32
   std::vector<std::int64_t> given_;  // by old layer: its new index
-  std::vector<std::int64_t> cast_;   // by old layer: of the cast of what it gives
+  std::vector<std::int64_t> cast_;  // by old layer: of the cast of what it gives, to the other kind
   std::vector<LayerPlan> layers_;
 };
 

@@ -61,7 +61,7 @@ void CollectiveGuard::run() {
   }
   if (!verdict_) return;
   lock.unlock();
-  communicator_.abort();  // only now: a call that it makes fail finds the verdict there
+  communicator_.abort();  // after verdict_ is set: a call that the abort makes fail asks for it
 }
 
 // Work is done in the order in which it began.

@@ -233,6 +233,10 @@ Result<Listener> Listener::open(const Endpoint& at) {
     for (const addrinfo* address = addresses.get(); address; address = address->ai_next) {
       if (address->ai_family != family) continue;
       Socket socket = make_socket(*address);
+      if (socket.fd() < 0) {
+        reason = system_message(errno);
+        continue;
+      }
       const int yes = 1;
       const int no = 0;
       ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);

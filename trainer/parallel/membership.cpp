@@ -109,7 +109,7 @@ Result<std::unique_ptr<Membership>> Membership::host(const RendezvousRequest& re
   return made;
 }
 
-// Without limit where the meeting has none.
+// Without limit where the meeting has none. `grace`: what is waited beyond the meeting's time.
 Deadline Membership::end_of_gathering(std::chrono::milliseconds grace) const {
   return request_.patient ? Deadline::max() : in(request_.timeout + grace);
 }
@@ -120,7 +120,7 @@ Result<Connection> Membership::reach_master() const {
     auto connected = Connection::open(request_.master, std::min(deadline, in(kTryTime)));
     if (connected.ok()) return connected;
     if (is_to_stop()) return stopped();
-    if (in(kGlance) >= deadline) {  // too little time for another try
+    if (in(kGlance) >= deadline) {  // too little time for another try, however short the pause
       return missing("rank 0 was not to be found within " + seconds(request_.timeout) + ": " +
                      connected.error().message);
     }
@@ -229,7 +229,7 @@ bool Membership::is_settled(Stranger& stranger) {
   const std::string reason = reason_to_refuse(said, stranger.connection.peer_host());
   if (reason.empty()) {
     const std::int64_t rank = number_of(said, "rank");
-    seat({rank, rank, std::move(stranger.connection)});
+    seat({rank, /*name=*/rank, std::move(stranger.connection)});
     return true;
   }
   request_.log("refused a worker at " + stranger.connection.peer() + ": " + reason);
@@ -269,7 +269,8 @@ std::string Membership::reason_to_refuse(const Json& said, const std::string& ho
     return "it is rank " + std::to_string(rank) + ", expected 1 to " +
            std::to_string(world_size - 1);
   }
-  // From another host the same rank may be within reach of the others.
+  // From another host the same rank may be within reach of the others. A name is the rank as which
+  // a worker came; it keeps it when ranks change.
   for (const LeftOut& one : left_out_) {
     if (one.name == rank && one.host == host) return one.reason;
   }

@@ -115,10 +115,10 @@ Status Membership::form_next_epoch(const NextEpoch& next) {
     if (!sent.ok()) return missing("rank 0 is gone, its connection was cut");
     return next.leaves ? success() : hear_welcome(in(2 * request_.timeout));
   }
-  const std::vector<std::int64_t> before = std::exchange(met_, {});
+  const std::vector<std::int64_t> before = std::exchange(met_, {});  // welcome_all() fills it
   count_those_that_stay();
-  // Others than those that have failed together may well succeed.
-  unreachable_.end_epoch(next.progress || before != names_of_members());
+  // A step, or other members: those may well succeed where the members before failed together.
+  unreachable_.end_epoch(/*progress=*/next.progress || before != names_of_members());
   if (unreachable_.is_stuck()) FETTLE_TRY(leave_out_unreachable());
   world_size_ = std::ssize(members_) + 1;
   if (world_size_ < next.least) {
@@ -142,7 +142,7 @@ void Membership::count_those_that_stay() {
            *object_in(*intent).find("leaves") == Json(true);
   });
   std::erase_if(waiting_, [this](Member& member) {
-    if (is_seated(member.name)) return false;
+    if (is_seated(member.name)) return false;  // the one it replaces is not known to have gone
     members_.push_back(std::move(member));
     return true;
   });
@@ -173,6 +173,7 @@ Status Membership::leave_out_unreachable() {
     end_all(reason);
     return missing(reason);
   }
+  // The higher one: the lower may be rank 0, without which none continues.
   leave_out(pair->higher, "rank " + std::to_string(pair->lower) + " and rank " +
                               std::to_string(pair->higher) + " did not reach each other " +
                               std::to_string(kMostFruitlessEpochs) + " times in a row");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -244,6 +245,17 @@ TEST_F(MembershipTest, SilentStrangersKeepNobodyOut) {
   worker.join();
   EXPECT_TRUE(joined->ok()) << joined->error().message;
   EXPECT_THAT(log_, HasSubstr("connections away that had not said which worker they are"));
+}
+
+TEST(ListenerTest, SaysWhyThereIsNoSocket) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto listener = Listener::open({"127.0.0.1", 0});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(listener.ok());
+  EXPECT_THAT(listener.error().message, HasSubstr("Too many open files"));
 }
 
 // Keep-alive does not watch a connection with bytes on their way.

@@ -42,13 +42,13 @@ class RankProcesses {
   Status start(const Variables& variables, char** argv) {
     const pid_t parent = getpid();
     const pid_t child = fork();
-    if (child == 0) become_rank(variables, argv, parent);
+    if (child == 0) become_rank(variables, argv, parent);  // does not return
     if (child > 0) {
       running_.push_back(child);
       return success();
     }
     const int code = errno;
-    tell_all(SIGKILL);  // those that have started wait for this one in vain
+    tell_all(SIGKILL);  // those that have started would wait for this one
     return io_error("no process for a GPU of this worker: " + system_message(code));
   }
 

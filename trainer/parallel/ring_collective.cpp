@@ -134,7 +134,7 @@ class RingCollective final : public Collective {
     if (!connection.ok()) return false;
     next_.emplace(*std::move(connection));
     const std::string greeting = greeting_of(rank());
-    return move({next_->fd(), std::as_bytes(std::span(greeting)), /*from=*/-1, {}},
+    return move({next_->fd(), std::as_bytes(std::span(greeting)), /*from=*/-1, /*in=*/{}},
                 in(kConnectTime));
   }
 
@@ -151,7 +151,9 @@ class RingCollective final : public Collective {
       if (came) continue;
       if (find_trouble(watched)) {
         if (strangers.empty()) return false;
-        deadline = std::min(deadline, in(kShortWhile));  // as in move()
+        // One of the strangers may be the worker before, its greeting still under way: it has a
+        // short while. The members are watched no more.
+        deadline = std::min(deadline, in(kShortWhile));
         watched.clear();
       }
       std::vector<pollfd> polled = {{listener.fd(), POLLIN, 0}};
@@ -239,7 +241,7 @@ class RingCollective final : public Collective {
     return move({next_->fd(), out, previous_->fd(), in}, deadline_);
   }
 
-  // False where a connection was cut, somebody is lost, or the time is up.
+  // False where a connection was cut, a member is lost, or the time is up.
   bool move(Transfer transfer, Deadline deadline) {
     std::vector<int> watched = membership_.connections();
     while (send_some(transfer) && receive_some(transfer)) {

@@ -49,6 +49,7 @@ Attempt train_in_epoch(const TrainingTask& task, const TrainingData& data,
   Result<Ending> ending = (*training)->run();
   const bool progress = ending.ok() || (*training)->steps() > 0;
   const bool shards = (*training)->learner().shards_optimizer();
+  // The lost worker's shard of the optimiser's state is gone with it.
   if (!ending.ok() && shards) return {ending.error(), {}, /*state_lost=*/true, progress};
   const bool over = ending.ok() && *ending != Ending::kRegroups;
   if (over) return {ending, {}, /*state_lost=*/false, progress};
@@ -70,6 +71,8 @@ Result<std::unique_ptr<Collective>> make_collective(const TrainingTask& task,
                               {.timeout = timeout});
 }
 
+// One epoch of the membership, with the workers that it has now. Every error hands `from` back, so
+// that rank 0 can start from it again with those that are left.
 Attempt meet_and_train(const TrainingTask& task, const TrainingData& data, const WorkerPlace& place,
                        std::unique_ptr<TrainingDevice>& device, Membership& membership,
                        const TrainingHooks& hooks, const std::optional<Checkpoint>& from) {

@@ -116,6 +116,7 @@ Status write_trace(const Trace& trace, const std::string& path) {
 // Which rank of the trial this is, if there are several or others may come. Errors: WORLD_SIZE is
 // not the number of ranks that the trial file says.
 Result<std::optional<WorkerPlace>> find_place(const ProcessTask& process) {
+  // A trial that names its least workers may be resized: workers may come later.
   const bool open = process.trial && process.trial->least_workers;
   FETTLE_ASSIGN(std::optional<WorkerPlace> place, place_of_worker(std::getenv, open));
   const std::int64_t world_size = place ? place->rendezvous.world_size : 1;
@@ -183,7 +184,7 @@ Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
       place ? train_together(task, data, *place, least_ranks(process, *place), hooks)
             : train_alone(task, data, hooks);
   if (reporting.outlet != nullptr && trained.ok()) {
-    reporting.outlet->finish(trained->ending == Ending::kStopped);
+    reporting.outlet->finish(/*stopped=*/trained->ending == Ending::kStopped);
   }
   if (trace && trained.ok()) {
     FETTLE_TRY(write_trace(*trace, trace_path(arguments, task, rank)));
