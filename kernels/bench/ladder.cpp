@@ -53,10 +53,12 @@ class Ladder {
             std::to_string(shape.input.width) + "x" + std::to_string(shape.input.channels) +
             " -> " + std::to_string(shape.channels),
         type, [&] {
-          weighted(
-              backend_.conv(shape, {samples, type}), samples,
-              {shape.input.size(), shape.output().size(), patch * shape.channels, shape.channels},
-              flops);
+          weighted(backend_.conv(shape, {samples, type}), samples,
+                   {.input = shape.input.size(),
+                    .output = shape.output().size(),
+                    .weights = patch * shape.channels,
+                    .bias = shape.channels},
+                   flops);
         });
   }
 

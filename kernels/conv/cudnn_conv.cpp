@@ -94,7 +94,8 @@ class Planner {
     return Backward{std::move(input), std::move(weights), plan_.type};
   }
 
-  // Timed for the largest number of samples alone: remainders are rare.
+  // Timed for the largest number of samples alone: remainders are rare. While the device only
+  // measures what memory is needed, blocks have no address to run on.
   Result<CudnnPlan> plan(ConvPass pass) {
     const bool timed = samples_ == plan_.max_samples && !device_.is_measuring();
     return cuda::plan_conv(cudnn_, shape_, plan_, samples_, pass, timed ? &device_ : nullptr);

@@ -337,7 +337,7 @@ std::vector<frontend::NumericalNote_t> barred_for(const PlanOptions& plan) {
   return barred;
 }
 
-Result<CudnnPlan> plan_conv_anew(const Cudnn& cudnn, const ConvShape& shape,
+Result<CudnnPlan> make_conv_plan(const Cudnn& cudnn, const ConvShape& shape,
                                  const PlanOptions& plan, std::int64_t samples, ConvPass pass,
                                  const std::string& key, Device* timed) {
   GraphBuilder builder(cudnn, plan.type, "a " + describe(shape, plan, samples));
@@ -386,7 +386,7 @@ Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const Pl
   key.push_back(timed == nullptr ? 0 : 1);
   return cudnn.plan_once(key, [&] {
     return guarded("a " + describe(shape, plan, samples),
-                   [&] { return plan_conv_anew(cudnn, shape, plan, samples, pass, text, timed); });
+                   [&] { return make_conv_plan(cudnn, shape, plan, samples, pass, text, timed); });
   });
 }
 
@@ -455,7 +455,7 @@ void add_attention_backward(Graph& graph, const AttentionShape& shape,
   GraphBuilder::make_output(dv, tensors.value_gradient);
 }
 
-Result<CudnnPlan> plan_attention_anew(const Cudnn& cudnn, const AttentionShape& shape,
+Result<CudnnPlan> make_attention_plan(const Cudnn& cudnn, const AttentionShape& shape,
                                       DataType type, std::int64_t samples, AttentionPass pass,
                                       const std::string& key, Device* timed) {
   GraphBuilder builder(cudnn, type, describe(shape, {samples, type}, samples));
@@ -488,7 +488,7 @@ Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape
   key.push_back(timed == nullptr ? 0 : 1);
   return cudnn.plan_once(key, [&] {
     return guarded(describe(shape, {samples, type}, samples), [&] {
-      return plan_attention_anew(cudnn, shape, type, samples, pass, text, timed);
+      return make_attention_plan(cudnn, shape, type, samples, pass, text, timed);
     });
   });
 }

@@ -139,6 +139,7 @@ class Planner {
     return MatrixProduct::plan(device_, product, options, samples_ == plan_.max_samples);
   }
 
+  // For the report of the plan: what its products do besides.
   void also(const char* what) { fused_ += (fused_.empty() ? "" : ", ") + std::string(what); }
 
   cuda::Device& device_;

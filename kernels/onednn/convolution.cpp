@@ -100,7 +100,7 @@ class OnednnConv : public WeightedOp {
                                                 {DNNL_ARG_SCRATCHPAD, p.weights_scratch.handle}});
     reorder(p.weight_gradient.handle, gradient_.handle);
     add(gradient_, weight_gradient);
-    if (shape_.bias) add(p.bias_gradient, bias_gradient);
+    if (shape_.bias) add(p.bias_gradient, bias_gradient);  // computed in any case (bias_layout)
     if (dx != nullptr) backward_data(p, samples, dx);
   }
 
@@ -123,6 +123,7 @@ class OnednnConv : public WeightedOp {
   memory::desc packed_weights(memory::data_type type) const {
     return {weight_sizes(), type, kAuto};
   }
+  // Every primitive has a bias: without one in the shape it is zero, and its gradient is left.
   memory::desc bias_layout() const { return bias_.handle.get_desc(); }
   memory::dims strides() const { return {shape_.stride, shape_.stride}; }
   memory::dims padding() const { return {shape_.padding, shape_.padding}; }
@@ -154,6 +155,7 @@ class OnednnConv : public WeightedOp {
     const auto description = describe_forward(samples);
     Primitives p;
     p.forward = dnnl::convolution_forward(description);
+    // nullptr: forward() and backward() put the caller's buffers in.
     p.x = memory(images(samples, shape_.input), device_.engine, nullptr);
     p.dx = memory(images(samples, shape_.input), device_.engine, nullptr);
     p.y = memory(images(samples, shape_.output()), device_.engine, nullptr);
