@@ -280,7 +280,8 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
     add_rows<kWidth>(score_gradients[row], keys, lane, sums);
   }
   if (!inside) return;
-  write_row<kWidth>(heads, sums, 1, lane, dqkv + place.input + query * heads.input_stride());
+  write_row<kWidth>(heads, sums, /*factor=*/1, lane,
+                    dqkv + place.input + query * heads.input_stride());
 }
 
 // Rows are keys here, and the tiles that go by have queries: from this one's own on, because those

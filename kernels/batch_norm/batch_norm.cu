@@ -97,7 +97,7 @@ __device__ void for_rows(const ColumnThread<kWidth>& thread, std::int64_t first,
 
 // ---- Forward -----------------------------------------------------------------------------------
 
-// Moments of up to four rows, from registers, merged into what came before.
+// Moments of one to four rows, from registers, merged into what came before.
 template <class T, int kWidth>
 __device__ void add_moments(const Pack<T, kWidth> (&values)[kRowsAtOnce], int rows,
                             Moments (&moments)[kWidth]) {
@@ -459,7 +459,7 @@ class CudaBatchNorm : public BatchNormOp {
     bool of_end;  // backward_end
   };
 
-  // backward, or with read.of_end backward_end: read.dy becomes dy + other, masked by y, on the way.
+  // backward, or with read.of_end backward_end, in which read.dy becomes dy + other, masked by y.
   void step_back(std::int64_t samples, const Read& read, const float* scale, Buffer dx,
                  float* scale_gradient, float* shift_gradient) {
     const ColumnSums sums = sums_of(samples);

@@ -164,7 +164,7 @@ class ReferenceBatchNorm : public BatchNormOp {
     }
   }
 
-  // Of x about `mean`, times factor_.
+  // y = (x - mean) factor_ + shift, then plus the shortcut, then ReLU.
   void normalise(std::int64_t rows, const float* x, const float* mean, const float* shift,
                  const BlockEnd& end, Buffer y) {
     const float* shortcut = nullptr;

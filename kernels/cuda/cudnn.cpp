@@ -403,7 +403,8 @@ Tensor_attributes describe_tokens(Role role, const AttentionShape& shape, std::i
 }
 
 struct AttentionTensors {
-  static constexpr std::int64_t kPacked = 3;  // queries, keys and values in a token
+  static constexpr std::int64_t kAlone = 1;   // one of them in a token
+  static constexpr std::int64_t kPacked = 3;  // queries, keys and values side by side in a token
   Tensor_attributes queries, keys, values, output, statistics;
   // Of the backward pass.
   Tensor_attributes output_gradient, query_gradient, key_gradient, value_gradient;
@@ -411,11 +412,11 @@ struct AttentionTensors {
       : queries(describe_tokens(Role::kQueries, shape, samples, kPacked)),
         keys(describe_tokens(Role::kKeys, shape, samples, kPacked)),
         values(describe_tokens(Role::kValues, shape, samples, kPacked)),
-        output(describe_tokens(Role::kOutput, shape, samples, 1)),
+        output(describe_tokens(Role::kOutput, shape, samples, kAlone)),
         statistics(GraphBuilder::describe(Role::kStatistics,
                                           {samples, shape.heads, shape.length, 1},
                                           {shape.heads * shape.length, shape.length, 1, 1})),
-        output_gradient(describe_tokens(Role::kOutputGradient, shape, samples, 1)),
+        output_gradient(describe_tokens(Role::kOutputGradient, shape, samples, kAlone)),
         query_gradient(describe_tokens(Role::kQueryGradient, shape, samples, kPacked)),
         key_gradient(describe_tokens(Role::kKeyGradient, shape, samples, kPacked)),
         value_gradient(describe_tokens(Role::kValueGradient, shape, samples, kPacked)) {

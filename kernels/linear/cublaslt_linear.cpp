@@ -226,7 +226,7 @@ class CublasLtLinear : public LinearOp {
   // Masks dy by a fused ReLU, and sums the gradient of the bias where the library does not.
   void mask_and_sum(const Backward& plans, std::int64_t samples, ConstBuffer y, Buffer dy,
                     float* bias_gradient) {
-    if (!plans.sums_bias) bias_gradient_.run(samples, y, dy, bias_gradient);
+    if (!plans.sums_bias) bias_gradient_.mask_and_sum(samples, y, dy, bias_gradient);
   }
 
   void through_gelu(Backward& plans, std::int64_t samples, ConstBuffer before, ConstBuffer dy,

@@ -123,7 +123,7 @@ class OnednnConv : public WeightedOp {
   memory::desc packed_weights(memory::data_type type) const {
     return {weight_sizes(), type, kAuto};
   }
-  // Every primitive has a bias: without one in the shape it is zero, and its gradient is left.
+  // Every primitive has a bias: without one in the shape it is zero, and its gradient is not used.
   memory::desc bias_layout() const { return bias_.handle.get_desc(); }
   memory::dims strides() const { return {shape_.stride, shape_.stride}; }
   memory::dims padding() const { return {shape_.padding, shape_.padding}; }
@@ -180,6 +180,7 @@ class OnednnConv : public WeightedOp {
     p.weights_scratch = Block(device_, description.scratchpad_desc());
   }
 
+  // oneDNN asks for the forward pass's description, too: a hint at what it chose there.
   void make_backward_data(Primitives& p, std::int64_t samples) const {
     const dnnl::convolution_backward_data::desc operation(
         dnnl::algorithm::convolution_direct, images(samples, shape_.input), packed_weights(type_),

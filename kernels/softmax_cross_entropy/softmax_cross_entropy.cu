@@ -196,8 +196,9 @@ __device__ Softmax run_row(const LossSettings& settings, const T* z, const Label
     see(values, row, pack, label, smooth, mine);
   });
   Softmax seen = together<Team>(mine, smooth);
-  // Comparisons in `see` are false for NaN, but any NaN makes the total NaN. Only the first thread's
-  // answer counts. It reads z[0], which lies in its own pack, so no gradient is there yet if dz is z.
+  // Comparisons in `see` are false for NaN, but any NaN makes the total NaN. Only the first
+  // thread's answer counts. It reads z[0], which lies in its own pack: even if dz is z, no gradient
+  // is there yet.
   if (Team::rank() == 0 && std::isnan(seen.total)) seen.beaten |= beaten_by_nan(z, label);
   if (dz == nullptr) return seen;
   const Gradients gradients(settings, seen);
@@ -223,8 +224,8 @@ __device__ void add_teams(const LossSettings& settings, const TeamSums* team_sum
   add_and_clear(*sums, *settings.step_input, *settings.step_sums);
 }
 
-// `packs`: most that a row has. `sums`: what the rows are added to. Labels are below settings.classes:
-// the data set was checked when it was read (trainer/data/image_set.h).
+// `packs`: most that a row has. `sums`: what the rows are added to. Labels are below
+// settings.classes: the data set was checked when it was read (trainer/data/image_set.h).
 template <class Team, int width, bool kept, class T>
 __global__ void __launch_bounds__(kMaxThreads, 2)
     loss_kernel(LossSettings settings, int packs, const T* logits, const std::int32_t* labels,
