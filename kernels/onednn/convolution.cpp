@@ -176,7 +176,7 @@ class OnednnConv : public WeightedOp {
         operation, attributes, device_.engine, describe_forward(samples));
     p.backward_weights = dnnl::convolution_backward_weights(description);
     p.weight_gradient = Block(device_, description.diff_weights_desc());
-    p.bias_gradient = Block(device_, description.diff_bias_desc());
+    p.bias_gradient = Block(device_, description.diff_bias_desc());  // in any case (bias_layout)
     p.weights_scratch = Block(device_, description.scratchpad_desc());
   }
 
