@@ -9,7 +9,8 @@
 
 namespace fettle::kernels {
 
-// Sizes are positive, the kernel fits the (padded) input, strides and padding are sensible.
+// Sizes are positive, the kernel fits the (padded) input, strides and padding are sensible. Each by
+// itself is bounded by the trainer's options (api/trainer_fields.h), so products fit 64 bits.
 // The error names what was found and what was expected.
 Status check_shape(const LinearShape& shape, const PlanOptions& plan);
 Status check_shape(const ConvShape& shape, const PlanOptions& plan);

@@ -122,9 +122,9 @@ class FastAttention : public AttentionOp {
 #pragma omp parallel for schedule(static) num_threads(threads_)
     for (std::int64_t head = 0; head < samples * shape_.heads; ++head) {
       HeadBuffers& buffers = buffers_of_thread();
-      read_head(input + offset_of(head, 3), buffers);
+      read_head(input + offset_of(head, /*parts=*/3), buffers);
       forward_head(buffers, log_sums_.data() + head * length_);
-      write_rows(buffers.y.data(), channels_, output + offset_of(head, 1));
+      write_rows(buffers.y.data(), channels_, output + offset_of(head, /*parts=*/1));
     }
   }
 
@@ -135,12 +135,12 @@ class FastAttention : public AttentionOp {
 #pragma omp parallel for schedule(static) num_threads(threads_)
     for (std::int64_t head = 0; head < samples * shape_.heads; ++head) {
       HeadBuffers& buffers = buffers_of_thread();
-      const std::int64_t first = offset_of(head, 1);
-      read_head(input + offset_of(head, 3), buffers);
+      const std::int64_t first = offset_of(head, /*parts=*/1);
+      read_head(input + offset_of(head, /*parts=*/3), buffers);
       read_rows(static_cast<const Element*>(y) + first, channels_, buffers.y.data());
       read_rows(static_cast<const Element*>(dy) + first, channels_, buffers.dy.data());
       backward_head(buffers, log_sums_.data() + head * length_);
-      Element* to = gradient + offset_of(head, 3);
+      Element* to = gradient + offset_of(head, /*parts=*/3);
       write_rows(buffers.query_gradient.data(), 3 * channels_, to);
       write_rows(buffers.key_gradient.data(), 3 * channels_, to + channels_);
       write_rows(buffers.value_gradient.data(), 3 * channels_, to + 2 * channels_);
@@ -201,6 +201,8 @@ class FastAttention : public AttentionOp {
     multiply_head({end, width_, kBlock, {block, 1, length_}, rows, width_, to, width_, true});
   }
 
+  // The last block may reach past shape_.length: its rows and keys there are zeros, which `at` and
+  // `log_sums` have room for (length_).
   void forward_head(HeadBuffers& at, float* log_sums) const {
     for (std::int64_t first = 0; first < shape_.length; first += kBlock) {
       const std::int64_t end = first + kBlock;  // of the keys that the block's last query sees
@@ -214,6 +216,7 @@ class FastAttention : public AttentionOp {
     }
   }
 
+  // Rows past shape_.length, in the last block, have a dy of zero and so add nothing.
   void backward_head(HeadBuffers& at, const float* log_sums) const {
     transpose(at.values.data(), at.values_transposed.data());
     std::fill(at.key_gradient.begin(), at.key_gradient.end(), 0.0F);

@@ -225,7 +225,7 @@ struct Saved {
   const float* means;
 };
 
-// As load_keys_and_values.
+// When all threads are done with the tiles that were there; all find the new ones.
 template <int kWidth, class T>
 __device__ void load_queries_and_gradients(const Heads& heads, const Saved<T>& saved,
                                            const Place<kWidth>& place, int first,
@@ -280,7 +280,8 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
     add_rows<kWidth>(score_gradients[row], keys, lane, sums);
   }
   if (!inside) return;
-  write_row<kWidth>(heads, sums, 1, lane, dqkv + place.input + query * heads.input_stride());
+  write_row<kWidth>(heads, sums, /*factor=*/1, lane,
+                    dqkv + place.input + query * heads.input_stride());
 }
 
 // Rows are keys here, and the tiles that go by have queries: from this one's own on, because those
@@ -314,7 +315,7 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
       factors[row][q] = pair.share;
       score_gradients[i] = pair.gradient;
     }
-    __syncwarp();
+    __syncwarp();  // a row's threads are of one warp, and share factors[row] among themselves
     add_rows<kWidth>(factors[row], gradients, lane, value_sums);
     __syncwarp();  // the shares are used by all threads of the row
 #pragma unroll
@@ -324,8 +325,8 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   }
   if (key >= heads.length) return;
   T* output = dqkv + place.input + key * heads.input_stride();
-  write_row<kWidth>(heads, key_sums, 1, lane, output + heads.channels());
-  write_row<kWidth>(heads, value_sums, 1, lane, output + 2 * heads.channels());
+  write_row<kWidth>(heads, key_sums, /*factor=*/1, lane, output + heads.channels());
+  write_row<kWidth>(heads, value_sums, /*factor=*/1, lane, output + 2 * heads.channels());
 }
 
 // Calls function(std::integral_constant<int, kWidth>) with the least width that will do. Requires

@@ -97,7 +97,7 @@ __device__ void for_rows(const ColumnThread<kWidth>& thread, std::int64_t first,
 
 // ---- Forward -----------------------------------------------------------------------------------
 
-// Moments of up to four rows, from registers, merged into what came before.
+// Moments of one to four rows, from registers, merged into what came before.
 template <class T, int kWidth>
 __device__ void add_moments(const Pack<T, kWidth> (&values)[kRowsAtOnce], int rows,
                             Moments (&moments)[kWidth]) {
@@ -438,7 +438,7 @@ class CudaBatchNorm : public BatchNormOp {
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer, Buffer dy, const float* scale,
                 Buffer dx, float* scale_gradient, float* shift_gradient) override {
-    const Read read{.x = x, .dy = dy, .other = nullptr, .y = nullptr, .ends = false};
+    const Read read{.x = x, .dy = dy, .other = nullptr, .y = nullptr, .of_end = false};
     step_back(samples, read, scale, dx, scale_gradient, shift_gradient);
   }
 
@@ -446,7 +446,7 @@ class CudaBatchNorm : public BatchNormOp {
                     ConstBuffer other, const float* scale, Buffer dx, float* scale_gradient,
                     float* shift_gradient) override {
     check_end(shape_, {.relu = true});
-    const Read read{.x = x, .dy = dy, .other = other, .y = y, .ends = true};
+    const Read read{.x = x, .dy = dy, .other = other, .y = y, .of_end = true};
     step_back(samples, read, scale, dx, scale_gradient, shift_gradient);
   }
 
@@ -456,9 +456,10 @@ class CudaBatchNorm : public BatchNormOp {
     ConstBuffer x;
     Buffer dy;
     ConstBuffer other, y;
-    bool ends;  // backward_end
+    bool of_end;  // backward_end
   };
 
+  // backward, or with read.of_end backward_end, in which read.dy becomes dy + other, masked by y.
   void step_back(std::int64_t samples, const Read& read, const float* scale, Buffer dx,
                  float* scale_gradient, float* shift_gradient) {
     const ColumnSums sums = sums_of(samples);
@@ -470,7 +471,7 @@ class CudaBatchNorm : public BatchNormOp {
       const Gradients<T> from{static_cast<const T*>(read.x), static_cast<T*>(read.dy), shape_.relu,
                               static_cast<const T*>(read.other), static_cast<const T*>(read.y)};
       const auto measure_all =
-          read.ends ? measure_gradients<T, kWidth, true> : measure_gradients<T, kWidth, false>;
+          read.of_end ? measure_gradients<T, kWidth, true> : measure_gradients<T, kWidth, false>;
       launch(shape_of(sums, kWidth, sizeof(GradientSums)), measure_all, sums, saved, from, slices);
       launch(warp_a_channel(), finish_gradients, sums, slices, saved, scale_gradient,
              shift_gradient);

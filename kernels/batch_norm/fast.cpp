@@ -156,6 +156,7 @@ class FastBatchNorm : public BatchNormOp {
                         const BlockEnd& end) override {
     check_end(shape_, end);
     const std::int64_t rows = rows_of(samples);
+    // first_: the mean of a channel; second_: the sum of squared deviations from it.
     take_statistics(rows, static_cast<const Element*>(x));
     const double n = static_cast<double>(rows);
     for (std::int64_t c = 0; c < channels_; ++c) {

@@ -105,7 +105,7 @@ class ReferenceBatchNorm : public BatchNormOp {
   void backward_end(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                     ConstBuffer other, const float* scale, Buffer dx, float* scale_gradient,
                     float* shift_gradient) override {
-    check_end(shape_, {.relu = true});
+    check_end(shape_, {.relu = true});  // as any end: no ReLU is fused, so backward() masks nothing
     const std::int64_t count = rows_of(samples) * channels_;
     if (other != nullptr) {
       const float* addend = shortcut_.read(other, count);
@@ -113,7 +113,8 @@ class ReferenceBatchNorm : public BatchNormOp {
       for (std::int64_t i = 0; i < count; ++i) sum[i] += addend[i];
       dy_.write(dy, count);
     }
-    masked_gradient(y != nullptr, count, y_, y, dy_, dy);  // for what it writes to dy
+    // For what it writes to dy. Without a ReLU at the end there is no y.
+    masked_gradient(y != nullptr, count, y_, y, dy_, dy);
     backward(samples, x, /*y=*/nullptr, dy, scale, dx, scale_gradient, shift_gradient);
   }
 
@@ -163,7 +164,7 @@ class ReferenceBatchNorm : public BatchNormOp {
     }
   }
 
-  // Of x about `mean`, times factor_.
+  // y = (x - mean) factor_ + shift, then plus the shortcut, then ReLU.
   void normalise(std::int64_t rows, const float* x, const float* mean, const float* shift,
                  const BlockEnd& end, Buffer y) {
     const float* shortcut = nullptr;

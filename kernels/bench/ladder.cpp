@@ -53,10 +53,12 @@ class Ladder {
             std::to_string(shape.input.width) + "x" + std::to_string(shape.input.channels) +
             " -> " + std::to_string(shape.channels),
         type, [&] {
-          weighted(
-              backend_.conv(shape, {samples, type}), samples,
-              {shape.input.size(), shape.output().size(), patch * shape.channels, shape.channels},
-              flops);
+          weighted(backend_.conv(shape, {samples, type}), samples,
+                   {.input = shape.input.size(),
+                    .output = shape.output().size(),
+                    .weights = patch * shape.channels,
+                    .bias = shape.channels},
+                   flops);
         });
   }
 
@@ -87,11 +89,11 @@ class Ladder {
     for (int i = 0; i < 6; ++i) channel.push_back(memory(shape.input.channels * 4));
     const auto of_channel = [&](std::size_t i) { return static_cast<float*>(channel[i]->data()); };
     // Passes over an activation: batch_norm/batch_norm.cu counts them.
-    measure("forward", {0, 3 * pass}, [&] {
+    measure("forward", {.bytes = 3 * pass}, [&] {
       op->forward_training(samples, x->data(), of_channel(0), of_channel(1), of_channel(2),
                            of_channel(3), y->data(), {});
     });
-    measure("backward", {0, 5 * pass}, [&] {
+    measure("backward", {.bytes = 5 * pass}, [&] {
       op->backward(samples, x->data(), y->data(), dy->data(), of_channel(0), dx->data(),
                    of_channel(4), of_channel(5));
     });
@@ -99,12 +101,12 @@ class Ladder {
     without_relu.relu = false;
     op = made(backend_.batch_norm(without_relu, {samples, type}));
     if (op == nullptr) return;
-    measure("forward, ending a block", {0, 4 * pass}, [&] {
+    measure("forward, ending a block", {.bytes = 4 * pass}, [&] {
       op->forward_training(samples, x->data(), of_channel(0), of_channel(1), of_channel(2),
                            of_channel(3), y->data(), {.shortcut = dy->data(), .relu = true});
     });
     const auto other = random(count);
-    measure("backward, ending a block", {0, 8 * pass}, [&] {
+    measure("backward, ending a block", {.bytes = 8 * pass}, [&] {
       op->backward_end(samples, x->data(), y->data(), dy->data(), other->data(), of_channel(0),
                        dx->data(), of_channel(4), of_channel(5));
     });

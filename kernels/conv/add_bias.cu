@@ -10,6 +10,7 @@ template <class T, int kWidth>
 __global__ void add_bias_kernel(ColumnSums grid, const float* __restrict__ bias, bool relu, T* y) {
   const ColumnThread<kWidth> thread(grid);
   float added[kWidth] = {};
+  // A thread past the last channel has no rows, but `bias` ends before its channel.
 #pragma unroll
   for (int v = 0; v < kWidth; ++v) {
     if (bias != nullptr && thread.channel < grid.channels) added[v] = bias[thread.channel + v];

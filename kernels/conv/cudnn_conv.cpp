@@ -94,7 +94,8 @@ class Planner {
     return Backward{std::move(input), std::move(weights), plan_.type};
   }
 
-  // Timed for the largest number of samples alone: remainders are rare.
+  // Timed for the largest number of samples alone: remainders are rare. While the device only
+  // measures what memory is needed, blocks have no address to run on.
   Result<CudnnPlan> plan(ConvPass pass) {
     const bool timed = samples_ == plan_.max_samples && !device_.is_measuring();
     return cuda::plan_conv(cudnn_, shape_, plan_, samples_, pass, timed ? &device_ : nullptr);
@@ -141,6 +142,7 @@ class CudnnConv : public WeightedOp {
     CudnnPlan::Pointers pointers = {CudnnPlan::at(Role::kInput, x),
                                     CudnnPlan::at(Role::kWeights, from_.weights),
                                     CudnnPlan::at(Role::kOutput, y)};
+    // A library's plan takes the bias in the plan's type, our add_bias in fp32.
     if (plans->fused && shape_.bias) pointers.insert(CudnnPlan::at(Role::kBias, from_.typed_bias));
     run(plans->plan, std::move(pointers));
     if (plans->fused || (!shape_.bias && !shape_.relu)) return;
@@ -154,7 +156,7 @@ class CudnnConv : public WeightedOp {
     if (plans == nullptr) {
       return plans_.own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
     }
-    bias_gradient_.run(pixels_of(samples), y, dy, bias_gradient);
+    bias_gradient_.mask_and_sum(pixels_of(samples), y, dy, bias_gradient);
     if (dx == nullptr) return add_weight_gradient(*plans, x, dy, weight_gradient);
     device_.run_beside([&] { add_weight_gradient(*plans, x, dy, weight_gradient); },
                        [&] {

@@ -145,7 +145,7 @@ class OwnConv : public WeightedOp {
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
-    bias_gradient_.run(pixels_of(samples), y, dy, bias_gradient);
+    bias_gradient_.mask_and_sum(pixels_of(samples), y, dy, bias_gradient);
     if (dx == nullptr) return add_weight_gradient(samples, x, dy, weight_gradient);
     device_.run_beside([&] { add_weight_gradient(samples, x, dy, weight_gradient); },
                        [&] { find_input_gradient(samples, dy, dx); });
@@ -162,6 +162,7 @@ class OwnConv : public WeightedOp {
     });
   }
 
+  // Products of sizes fit 32 bits: own_conv() has checked them for the most samples.
   void find_input_gradient(std::int64_t samples, ConstBuffer dy, Buffer dx) {
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);

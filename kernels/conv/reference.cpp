@@ -67,9 +67,10 @@ class ReferenceConv : public WeightedOp {
     for (std::int64_t s = 0; s < samples; ++s) {
       const float* sample_gradient = gradient + s * shape_.output().size();
       unfold(input + s * shape_.input.size());
+      // The gradient transposed: the row stride is 1.
       add_product(shape_.channels, patch_, pixels_, {sample_gradient, 1, shape_.channels},
                   columns_.data(), weight_gradient);
-      if (input_gradient == nullptr) continue;
+      if (input_gradient == nullptr) continue;  // dx is nullptr: not wanted
       // From here on columns_ is the gradient of the unfolded sample.
       std::fill_n(columns_.data(), columns_.size(), 0.0F);
       add_product(pixels_, patch_, shape_.channels, {sample_gradient, shape_.channels, 1},

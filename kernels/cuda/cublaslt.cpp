@@ -230,6 +230,7 @@ Status MatrixProduct::choose_algorithm(const MatrixShape& shape, const MatrixOpt
   if (known != nullptr && take_known(known->plan)) return success();
   Preference preference;
   FETTLE_TRY(preference.fill());
+  // While the device only measures what memory is needed, blocks have no address to run on.
   timed = timed && plans.times() && !device_->is_measuring();
   std::array<cublasLtMatmulHeuristicResult_t, PlanChooser::kMostTimed> found = {};
   int count = 0;

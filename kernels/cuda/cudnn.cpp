@@ -337,7 +337,7 @@ std::vector<frontend::NumericalNote_t> barred_for(const PlanOptions& plan) {
   return barred;
 }
 
-Result<CudnnPlan> plan_conv_anew(const Cudnn& cudnn, const ConvShape& shape,
+Result<CudnnPlan> make_conv_plan(const Cudnn& cudnn, const ConvShape& shape,
                                  const PlanOptions& plan, std::int64_t samples, ConvPass pass,
                                  const std::string& key, Device* timed) {
   GraphBuilder builder(cudnn, plan.type, "a " + describe(shape, plan, samples));
@@ -386,7 +386,7 @@ Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const Pl
   key.push_back(timed == nullptr ? 0 : 1);
   return cudnn.plan_once(key, [&] {
     return guarded("a " + describe(shape, plan, samples),
-                   [&] { return plan_conv_anew(cudnn, shape, plan, samples, pass, text, timed); });
+                   [&] { return make_conv_plan(cudnn, shape, plan, samples, pass, text, timed); });
   });
 }
 
@@ -403,7 +403,8 @@ Tensor_attributes describe_tokens(Role role, const AttentionShape& shape, std::i
 }
 
 struct AttentionTensors {
-  static constexpr std::int64_t kPacked = 3;  // queries, keys and values in a token
+  static constexpr std::int64_t kAlone = 1;   // one of them in a token
+  static constexpr std::int64_t kPacked = 3;  // queries, keys and values side by side in a token
   Tensor_attributes queries, keys, values, output, statistics;
   // Of the backward pass.
   Tensor_attributes output_gradient, query_gradient, key_gradient, value_gradient;
@@ -411,11 +412,11 @@ struct AttentionTensors {
       : queries(describe_tokens(Role::kQueries, shape, samples, kPacked)),
         keys(describe_tokens(Role::kKeys, shape, samples, kPacked)),
         values(describe_tokens(Role::kValues, shape, samples, kPacked)),
-        output(describe_tokens(Role::kOutput, shape, samples, 1)),
+        output(describe_tokens(Role::kOutput, shape, samples, kAlone)),
         statistics(GraphBuilder::describe(Role::kStatistics,
                                           {samples, shape.heads, shape.length, 1},
                                           {shape.heads * shape.length, shape.length, 1, 1})),
-        output_gradient(describe_tokens(Role::kOutputGradient, shape, samples, 1)),
+        output_gradient(describe_tokens(Role::kOutputGradient, shape, samples, kAlone)),
         query_gradient(describe_tokens(Role::kQueryGradient, shape, samples, kPacked)),
         key_gradient(describe_tokens(Role::kKeyGradient, shape, samples, kPacked)),
         value_gradient(describe_tokens(Role::kValueGradient, shape, samples, kPacked)) {
@@ -455,7 +456,7 @@ void add_attention_backward(Graph& graph, const AttentionShape& shape,
   GraphBuilder::make_output(dv, tensors.value_gradient);
 }
 
-Result<CudnnPlan> plan_attention_anew(const Cudnn& cudnn, const AttentionShape& shape,
+Result<CudnnPlan> make_attention_plan(const Cudnn& cudnn, const AttentionShape& shape,
                                       DataType type, std::int64_t samples, AttentionPass pass,
                                       const std::string& key, Device* timed) {
   GraphBuilder builder(cudnn, type, describe(shape, {samples, type}, samples));
@@ -488,7 +489,7 @@ Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape
   key.push_back(timed == nullptr ? 0 : 1);
   return cudnn.plan_once(key, [&] {
     return guarded(describe(shape, {samples, type}, samples), [&] {
-      return plan_attention_anew(cudnn, shape, type, samples, pass, text, timed);
+      return make_attention_plan(cudnn, shape, type, samples, pass, text, timed);
     });
   });
 }

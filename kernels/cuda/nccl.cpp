@@ -53,6 +53,7 @@ class Trail {
     for (const cudaEvent_t event : spare_) cudaEventDestroy(event);
     for (const cudaEvent_t event : under_way_) cudaEventDestroy(event);
   }
+  // What is enqueued on the stream so far is one more piece of work.
   Status add(cudaStream_t stream) {
     const std::scoped_lock lock(mutex_);
     if (spare_.empty()) {

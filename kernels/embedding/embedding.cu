@@ -116,6 +116,7 @@ __global__ void add_chunks_kernel(Chunks chunks, int channels, const T* dy, floa
     for (std::int32_t begin = chunks.first(chunk), end = begin; begin < last; begin = end) {
       const std::int32_t token = chunks.token(begin);
       while (end < last && chunks.token(end) == token) ++end;
+      // Outside the list token() is -1, which is no token.
       const bool begins_before = chunks.token(begin - 1) == token;
       const bool whole = !begins_before && chunks.token(end) != token;
       float* total = gradient + std::int64_t{token} * channels + c;
@@ -260,6 +261,7 @@ Result<std::unique_ptr<EmbeddingOp>> cuda_embedding(cuda::Device& device,
                                                     const EmbeddingShape& shape,
                                                     const PlanOptions& plan) {
   const std::int64_t tokens = plan.max_samples * shape.length;
+  // Places are 32 bits, also the end of the last chunk, which is rounded up.
   if (tokens > std::numeric_limits<std::int32_t>::max() - kChunk) {
     return invalid("an embedding of " + std::to_string(tokens) +
                    " tokens at once: expected fewer than 2^31; take fewer samples at a time");

@@ -73,6 +73,7 @@ __device__ void sum_counters(Counters& counters) {
   }
 }
 
+// The passes write to `to` and `from` in turn, `to` first; sort_tokens() returns the last one's.
 __global__ void __launch_bounds__(kThreads)
     sort_kernel(std::int32_t count, int bits, const std::int32_t* tokens, TokenPlaces from,
                 TokenPlaces to) {

@@ -124,7 +124,8 @@ __global__ void __launch_bounds__(kMaxThreads)
       static_cast<std::int32_t>(shape.channels),
       {table, view.look.mean, view.look.deviation}};
   T* const to = x + piece.number * view.elements;
-  // Samples begin where a pack may be written if each has a multiple of its elements.
+  // Samples begin where a pack may be written if each has a multiple of its elements; pieces within
+  // a sample always do (kPiece).
   if (view.elements % kPack == 0) {
     for (std::int32_t i = thread * kPack; i < piece.size; i += threads * kPack) {
       image.template write<kPack>(piece.begin + i, to);
@@ -136,7 +137,8 @@ __global__ void __launch_bounds__(kMaxThreads)
   }
 }
 
-// A text: tokens, and the next token as each one's label.
+// A text: tokens, and the next token as each one's label. Behind the last sample is one more token
+// (Samples).
 __global__ void __launch_bounds__(kMaxThreads)
     gather_tokens(View view, const std::int64_t* indices, std::int32_t* x, std::int32_t* labels) {
   const Piece piece = piece_of_block(view);

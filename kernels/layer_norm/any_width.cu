@@ -56,7 +56,7 @@ __device__ const T* row_of(const NormRows& rows, const RowNormForward& buffers, 
 template <class T>
 __global__ void forward_kernel(NormRows rows, RowNormForward buffers) {
   for (std::int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
-    const T* in = row_of<T>(rows, buffers, row);
+    const T* in = row_of<T>(rows, buffers, row);  // writes it first where it is a sum
     T* out = static_cast<T*>(buffers.y) + row * rows.channels;
     const RowStatistics of_row = measure(rows, in);
     for (std::int64_t c = threadIdx.x; c < rows.channels; c += blockDim.x) {

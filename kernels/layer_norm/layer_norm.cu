@@ -144,9 +144,10 @@ struct ParameterSums {
   Pack<float, width> shift[kKept] = {};
 };
 
+// dx = factor (g - mean_g - h mean_gh), with the means over the row's channels; RMS has no mean_g.
 template <class Team, int width, class T>
 __device__ void write_input_gradient(int packs, const Part<width, T>& part,
-                                     const RowNormBackward& buffers, float mean, float product,
+                                     const RowNormBackward& buffers, float mean_g, float mean_gh,
                                      T* dx) {
   cuda::for_each_kept<Team, kKept>(packs, [&](int p, int pack) {
     const auto scales = cuda::load_pack<width>(buffers.scale + pack * width);
@@ -154,7 +155,7 @@ __device__ void write_input_gradient(int packs, const Part<width, T>& part,
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       const Gradient at = part.gradient(p, i, scales.at[i]);
-      float gradient = part.statistics.factor * (at.g - mean - at.h * product);
+      float gradient = part.statistics.factor * (at.g - mean_g - at.h * mean_gh);
       if (buffers.add) gradient += cuda::to_float(part.before[p].at[i]);
       result.at[i] = cuda::from_float<T>(gradient);
     }
@@ -170,7 +171,7 @@ __device__ void go_back(const NormRows& rows, int packs, const RowNormBackward& 
   Part<width, T> part;
   load_row<Team, width, T>(packs, static_cast<const T*>(buffers.x) + first, part.x);
   load_row<Team, width, T>(packs, static_cast<const T*>(buffers.dy) + first, part.dy);
-  if (buffers.add) {
+  if (buffers.add) {  // never without a dx: CudaRowNorm::backward
     load_row<Team, width, T>(packs, static_cast<const T*>(buffers.dx) + first, part.before);
   }
   part.statistics = buffers.statistics[row];

@@ -68,6 +68,7 @@ template <class Words, int rows>
   _mm512_mask_storeu_ps(c, mask, value);
 }
 
+// The first `columns` lanes: all of 16 and more, none of 0 and less.
 [[gnu::always_inline]] inline __mmask16 mask_of(std::int64_t columns) {
   if (columns >= kLanesOfRegister) return 0xFFFF;
   return columns <= 0 ? __mmask16{0} : static_cast<__mmask16>((1U << columns) - 1);
@@ -78,7 +79,7 @@ template <int rows>
                                               __m512 (&sums)[rows][kRegistersOfRow]) {
   for (int half = 0; half < kRegistersOfRow; ++half) {
     const std::int64_t first = half * kLanesOfRegister;
-    const __mmask16 mask = mask_of(tile.columns - first);
+    const __mmask16 mask = mask_of(tile.columns - first);  // none where the first half has all
     const __m512 bias =
         tile.bias == nullptr ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask, tile.bias + first);
 #pragma GCC unroll 14

@@ -108,7 +108,7 @@ Status BiasGradient::reserve(std::int64_t max_rows) {
   return device_.reserve_counters(shape_of(sums, pack_width_of(type_, channels_)).blocks_y);
 }
 
-void BiasGradient::run(std::int64_t rows, ConstBuffer y, Buffer dy, float* bias_gradient) {
+void BiasGradient::mask_and_sum(std::int64_t rows, ConstBuffer y, Buffer dy, float* bias_gradient) {
   if (!bias_ && !relu_) return;
   const ColumnSums sums = sums_of(device_, type_, rows, channels_);
   const ConstBuffer mask_by = relu_ ? y : nullptr;

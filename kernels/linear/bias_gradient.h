@@ -18,7 +18,7 @@ class BiasGradient {
   // What calls of up to `max_rows` rows need of the workspace.
   Status reserve(std::int64_t max_rows);
   // dy and y: [rows, channels]. bias_gradient[c] += sum of the masked dy[., c].
-  void run(std::int64_t rows, ConstBuffer y, Buffer dy, float* bias_gradient);
+  void mask_and_sum(std::int64_t rows, ConstBuffer y, Buffer dy, float* bias_gradient);
 
  private:
   Device& device_;

@@ -72,7 +72,7 @@ class Planner {
 
   Result<Forward> plan_forward() {
     fused_ = shape_.bias ? "bias" : "";
-    if (shape_.relu) also("ReLU");
+    if (shape_.relu) note_fused("ReLU");
     const cuda::MatrixShape product{samples_, shape_.outputs, shape_.inputs,
                                     /*a_transposed=*/false, /*b_transposed=*/true};
     cuda::MatrixOptions options = of_activations();
@@ -103,7 +103,7 @@ class Planner {
     if (shape_.bias && !shape_.relu) {
       options.epilogue = Epilogue::kSumOfA;
       FETTLE_ASSIGN(auto fused, if_there(plan(product, options)));
-      if (fused) also("bias gradient");
+      if (fused) note_fused("bias gradient");
       if (fused) return std::pair{std::move(*fused), true};
       options.epilogue = Epilogue::kNothing;
     }
@@ -120,7 +120,7 @@ class Planner {
       return std::optional<MatrixProduct>();
     }
     FETTLE_ASSIGN(auto fused, if_there(plan(product, options)));
-    if (fused) also("GELU");
+    if (fused) note_fused("GELU");
     return fused;
   }
 
@@ -139,7 +139,8 @@ class Planner {
     return MatrixProduct::plan(device_, product, options, samples_ == plan_.max_samples);
   }
 
-  void also(const char* what) { fused_ += (fused_.empty() ? "" : ", ") + std::string(what); }
+  // For the report of the plan: what its products do besides.
+  void note_fused(const char* what) { fused_ += (fused_.empty() ? "" : ", ") + std::string(what); }
 
   cuda::Device& device_;
   const LinearShape& shape_;
@@ -225,7 +226,7 @@ class CublasLtLinear : public LinearOp {
   // Masks dy by a fused ReLU, and sums the gradient of the bias where the library does not.
   void mask_and_sum(const Backward& plans, std::int64_t samples, ConstBuffer y, Buffer dy,
                     float* bias_gradient) {
-    if (!plans.sums_bias) bias_gradient_.run(samples, y, dy, bias_gradient);
+    if (!plans.sums_bias) bias_gradient_.mask_and_sum(samples, y, dy, bias_gradient);
   }
 
   void through_gelu(Backward& plans, std::int64_t samples, ConstBuffer before, ConstBuffer dy,

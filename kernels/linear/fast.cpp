@@ -50,7 +50,7 @@ class FastLinear : public WeightedOp {
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
     x_rows_.pack_rows(x, samples, shape_.inputs);
     multiply_packed(type_, x_rows_, weights_rows_,
-                    {write(), y, shape_.bias ? bias_.data() : nullptr, shape_.relu});
+                    {store_of_type(), y, shape_.bias ? bias_.data() : nullptr, shape_.relu});
   }
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
@@ -64,11 +64,11 @@ class FastLinear : public WeightedOp {
     if (dx == nullptr) return;
     if (!wants_columns_) start_packing_columns();
     dy_rows_.pack_rows(dy, samples, shape_.outputs);
-    multiply_packed(type_, dy_rows_, weights_columns_, {.store = write(), .c = dx});
+    multiply_packed(type_, dy_rows_, weights_columns_, {.store = store_of_type(), .c = dx});
   }
 
  private:
-  Store write() const {
+  Store store_of_type() const {
     return type_ == DataType::kFloat32 ? Store::kWriteFloat32 : Store::kWriteBFloat16;
   }
 
@@ -93,7 +93,7 @@ class FastLinear : public WeightedOp {
   const DataType type_;
   AlignedArray<float> bias_;
   PackedMatrix x_rows_, x_columns_, dy_rows_, dy_columns_, weights_rows_, weights_columns_;
-  bool wants_columns_ = false;
+  bool wants_columns_ = false;  // weights_columns_ is kept up to date
 };
 
 }  // namespace

@@ -10,20 +10,20 @@ namespace {
 void multiply_panel(DataType type, const PackedMatrix& a, const PackedMatrix& b,
                     const ProductOutput& output, std::int64_t b_panel) {
   const std::int64_t column = b_panel * kTileColumns;
-  const std::int64_t element = output.store == Store::kWriteBFloat16 ? 2 : 4;
+  const std::int64_t element_bytes = output.store == Store::kWriteBFloat16 ? 2 : 4;
   Tile tile;
   tile.words = a.words();
   tile.a_width = a.width();
   tile.b = b.panel(b_panel);
   tile.store = output.store;
-  tile.c_stride = b.outer();
+  tile.c_stride = b.outer();  // C is [a.outer(), b.outer()]
   tile.columns = b.used(b_panel);
   tile.bias = output.bias == nullptr ? nullptr : output.bias + column;
   tile.relu = output.relu;
   for (std::int64_t a_panel = 0; a_panel < a.panels(); ++a_panel) {
     const std::int64_t first = a_panel * a.width() * b.outer() + column;
     tile.a = a.panel(a_panel);
-    tile.c = static_cast<std::byte*>(output.c) + first * element;
+    tile.c = static_cast<std::byte*>(output.c) + first * element_bytes;
     avx512_tile(type, a.used(a_panel))(tile);
   }
 }

@@ -100,7 +100,7 @@ class OnednnConv : public WeightedOp {
                                                 {DNNL_ARG_SCRATCHPAD, p.weights_scratch.handle}});
     reorder(p.weight_gradient.handle, gradient_.handle);
     add(gradient_, weight_gradient);
-    if (shape_.bias) add(p.bias_gradient, bias_gradient);
+    if (shape_.bias) add(p.bias_gradient, bias_gradient);  // computed in any case (bias_layout)
     if (dx != nullptr) backward_data(p, samples, dx);
   }
 
@@ -123,6 +123,7 @@ class OnednnConv : public WeightedOp {
   memory::desc packed_weights(memory::data_type type) const {
     return {weight_sizes(), type, kAuto};
   }
+  // Every primitive has a bias: without one in the shape it is zero, and its gradient is not used.
   memory::desc bias_layout() const { return bias_.handle.get_desc(); }
   memory::dims strides() const { return {shape_.stride, shape_.stride}; }
   memory::dims padding() const { return {shape_.padding, shape_.padding}; }
@@ -154,6 +155,7 @@ class OnednnConv : public WeightedOp {
     const auto description = describe_forward(samples);
     Primitives p;
     p.forward = dnnl::convolution_forward(description);
+    // nullptr: forward() and backward() put the caller's buffers in.
     p.x = memory(images(samples, shape_.input), device_.engine, nullptr);
     p.dx = memory(images(samples, shape_.input), device_.engine, nullptr);
     p.y = memory(images(samples, shape_.output()), device_.engine, nullptr);
@@ -174,10 +176,11 @@ class OnednnConv : public WeightedOp {
         operation, attributes, device_.engine, describe_forward(samples));
     p.backward_weights = dnnl::convolution_backward_weights(description);
     p.weight_gradient = Block(device_, description.diff_weights_desc());
-    p.bias_gradient = Block(device_, description.diff_bias_desc());
+    p.bias_gradient = Block(device_, description.diff_bias_desc());  // in any case (bias_layout)
     p.weights_scratch = Block(device_, description.scratchpad_desc());
   }
 
+  // oneDNN asks for the forward pass's description, too: a hint at what it chose there.
   void make_backward_data(Primitives& p, std::int64_t samples) const {
     const dnnl::convolution_backward_data::desc operation(
         dnnl::algorithm::convolution_direct, images(samples, shape_.input), packed_weights(type_),

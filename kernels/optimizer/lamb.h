@@ -31,6 +31,7 @@ struct LambFormula {
         beta2(static_cast<float>(s.beta2)),
         blend2(static_cast<float>(1 - s.beta2)),
         epsilon(static_cast<float>(s.epsilon)) {
+    // step.updates is t: this update included, so at least 1.
     correction1 = static_cast<float>(1 - power(s.beta1, step.updates));
     root_correction = static_cast<float>(std::sqrt(1 - power(s.beta2, step.updates)));
   }

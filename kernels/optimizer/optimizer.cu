@@ -124,6 +124,7 @@ struct Update {
   const Formula& formula;
   const UpdateBuffers& part;
 
+  // The N weights from `at` on. A rule without a state has nullptr there (load, store).
   template <int N>
   __device__ __forceinline__ void run(std::int64_t at) {
     Pack<float, N> weights = load<N>(part.weights, at);
@@ -283,7 +284,7 @@ UpdateKernel kernel_of(UpdateRule rule) {
       return update<UpdateRule::kAdamW>;
     case UpdateRule::kRmsProp:
       return update<UpdateRule::kRmsProp>;
-    default:
+    default:  // kSgd; kLamb is CudaLamb's
       return update<UpdateRule::kSgd>;
   }
 }

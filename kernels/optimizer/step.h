@@ -114,7 +114,8 @@ FETTLE_HOST_DEVICE inline void decide(const StepSettings& settings, const StepSu
   const double norm = std::sqrt(control.squares) * scale;
   const bool good = sums.not_finite == 0 && std::isfinite(sums.loss) && std::isfinite(norm);
   control.sums = sums;
-  control.learning_rate = learning_rate_of(control);  // before this step counts as skipped
+  // Before skip_step(): the rate goes by what was skipped before this step.
+  control.learning_rate = learning_rate_of(control);
   control.apply = good ? 1 : 0;
   control.skipped = 0;
   if (good) {

@@ -46,7 +46,7 @@ class ReferencePool : public PoolOp {
     std::fill_n(input_gradient, samples * shape_.input.size(), 0.0F);
     for_each_window(samples, [&](std::int64_t first, std::int64_t result) {
       for (std::int64_t c = 0; c < out_.channels; ++c) {
-        const float share = gradient[result + c] / window_size();
+        const float share = gradient[result + c] / static_cast<float>(window());
         if (shape_.kind == PoolKind::kMax) {
           input_gradient[first + offset(largest_[result + c]) + c] += gradient[result + c];
         } else {
@@ -59,8 +59,8 @@ class ReferencePool : public PoolOp {
   }
 
  private:
+  // Pixels of a window.
   std::int64_t window() const { return shape_.kernel_height * shape_.kernel_width; }
-  float window_size() const { return static_cast<float>(window()); }
 
   // From the first pixel of a window to its k-th, in elements.
   std::int64_t offset(std::int64_t k) const {
@@ -105,7 +105,7 @@ class ReferencePool : public PoolOp {
     for (std::int64_t k = 0; k < window(); ++k) {
       for (std::int64_t c = 0; c < out_.channels; ++c) y[result + c] += x[first + offset(k) + c];
     }
-    for (std::int64_t c = 0; c < out_.channels; ++c) y[result + c] /= window_size();
+    for (std::int64_t c = 0; c < out_.channels; ++c) y[result + c] /= static_cast<float>(window());
   }
 
   const PoolShape shape_;

@@ -40,7 +40,7 @@ class ReferenceSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
       gradient_row += bytes_per_row_;
     }
     sums->samples += samples;
-    if (options.step_sums != nullptr) {
+    if (options.step_sums != nullptr) {  // a step's last loss: adds to the step's sums
       add_and_clear(*sums, *options.step_input, *options.step_sums);
     }
   }

@@ -41,6 +41,7 @@ struct LossSettings {
   int classes = 0;
   float label_smoothing = 0;
   const float* gradient_scale = nullptr;
+  // Of a step's last loss, which adds `sums` to the step's (LossOptions); else nullptr.
   const StepInput* step_input = nullptr;
   StepSums* step_sums = nullptr;
 };
@@ -106,7 +107,8 @@ struct Label {
   float logit;
 };
 
-// Takes a pack of the row into account. `smooth`: labels are smoothed.
+// Takes a pack of the row into account. `smooth`: labels are smoothed. Outside the row `values` is
+// -infinity (RowPacks::load), which neither adds to the total nor beats a label.
 template <int width, class T>
 __device__ void see(const Pack<T, width>& values, const RowPacks<width>& row, int pack,
                     const Label& label, bool smooth, Softmax& seen) {
@@ -194,8 +196,9 @@ __device__ Softmax run_row(const LossSettings& settings, const T* z, const Label
     see(values, row, pack, label, smooth, mine);
   });
   Softmax seen = together<Team>(mine, smooth);
-  // `see` compares with NaN in vain, but any NaN is in the sum. Only the first thread's answer
-  // counts, and z[0] lies in its pack: nobody else writes a gradient there.
+  // Comparisons in `see` are false for NaN, but any NaN makes the total NaN. Only the first
+  // thread's answer counts. It reads z[0], which lies in its own pack: even if dz is z, no gradient
+  // is there yet.
   if (Team::rank() == 0 && std::isnan(seen.total)) seen.beaten |= beaten_by_nan(z, label);
   if (dz == nullptr) return seen;
   const Gradients gradients(settings, seen);
@@ -221,7 +224,8 @@ __device__ void add_teams(const LossSettings& settings, const TeamSums* team_sum
   add_and_clear(*sums, *settings.step_input, *settings.step_sums);
 }
 
-// `packs`: most that a row has. `sums`: what the rows are added to.
+// `packs`: most that a row has. `sums`: what the rows are added to. Labels are below
+// settings.classes: the data set was checked when it was read (trainer/data/image_set.h).
 template <class Team, int width, bool kept, class T>
 __global__ void __launch_bounds__(kMaxThreads, 2)
     loss_kernel(LossSettings settings, int packs, const T* logits, const std::int32_t* labels,
@@ -293,6 +297,7 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
                                 options.step_sums};
     const auto* z = static_cast<const T*>(logits);
     auto* dz = static_cast<T*>(dlogits);
+    // Rows may begin anywhere, but in z and dz at the same place of a pack.
     const bool packs = cuda::is_aligned<kWidth>(z) && cuda::is_aligned<kWidth>(dz);
     cuda::with_width<kWidth>(
         packs, [&](auto width) { launch_rows<width()>(settings, z, labels, dz, sums); });
@@ -318,7 +323,8 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
         .shared_bytes = team.kept ? team.shared_bytes : 0};
     auto* kernel = loss_kernel<cuda::BlockTeam, width, false, T>;
     if (team.kept) kernel = loss_kernel<cuda::BlockTeam, width, /*kept=*/true, T>;
-    if (team.warp) kernel = loss_kernel<cuda::WarpTeam, width, true, T>;
+    // What a warp shares is always kept (TeamChoice).
+    if (team.warp) kernel = loss_kernel<cuda::WarpTeam, width, /*kept=*/true, T>;
     cuda::launch(device_.stream(), shape, kernel, settings, packs, logits, labels, dlogits,
                  team_sums(), device_.counters(1), sums);
   }

@@ -156,7 +156,7 @@ Outcome bias_gradient(std::int64_t rows, std::int64_t channels) {
     BiasGradient op(device, DataType::kFloat32, channels, /*bias=*/true, /*relu=*/false);
     EXPECT_TRUE(op.reserve(rows).ok());
     Floats dy = random_floats(rows * channels, seed), gradient(static_cast<std::size_t>(channels));
-    call([&] { op.run(rows, nullptr, dy.data(), gradient.data()); });
+    call([&] { op.mask_and_sum(rows, nullptr, dy.data(), gradient.data()); });
     must_succeed(cudaStreamSynchronize(device.stream()));
     return {gradient.begin(), gradient.end()};
   };
