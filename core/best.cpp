@@ -90,6 +90,7 @@ void Front::set(std::size_t position, std::optional<search::Losses> losses, std:
   }
   search::Losses& known = losses_[position];
   search::Losses next = std::move(losses).value_or(search::Losses());  // empty: not compared
+  // A higher step makes equal losses better (beats).
   if (known == next && (known.empty() || steps_[position] == step)) return;
   steps_[position] = step;
   const bool is_new = known.empty();

@@ -131,7 +131,8 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
   }
   const std::int64_t last = study.spec.resource.max;
   const bool completed = trial.status.phase == TrialPhase::kCompleted;
-  // A trial that pauses at rungs completes at each one; only at the last step is it a result.
+  // A trial that pauses at rungs completes at each one; only at the last step is it a result: if it
+  // was sent to that step (completed_step), or trained on to it unasked (fact.step).
   const bool is_before_last = completed_step(trial) < last && fact.step < last;
   const bool paused = is_before_last && search::promotes(search::problem_of(study.spec));
   const bool is_result = completed && !paused;

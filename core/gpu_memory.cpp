@@ -127,8 +127,8 @@ double GpuMemory::need_of(const api::Trial& trial) const {
   for (const api::RunRecord& run : trial.status.runs) {
     if (!run.gpu_memory_short) continue;
     const double had = run.gpu_memory.value_or(kFirstGpuMemory);
-    const double says = *run.gpu_memory_short;
-    need = std::max(need, says > 0 ? with_overhead(says) : kMoreGpuMemory * had);
+    const double asked_for = *run.gpu_memory_short;  // 0 = it ran out of memory without a figure
+    need = std::max(need, asked_for > 0 ? with_overhead(asked_for) : kMoreGpuMemory * had);
   }
   return need;
 }
@@ -157,8 +157,8 @@ std::optional<double> GpuMemory::wanted_next(const api::Trial& trial,
                                              std::optional<double> most) const {
   const api::RunRecord& newest = trial.status.runs.back();
   const double had = newest.gpu_memory.value_or(kFirstGpuMemory);
-  const double says = newest.gpu_memory_short.value_or(0);
-  if (most && (had >= *most || says > *most)) return std::nullopt;
+  const double asked_for = newest.gpu_memory_short.value_or(0);  // by the trainer; 0 = not known
+  if (most && (had >= *most || asked_for > *most)) return std::nullopt;
   const auto known = needed_.find(shape_of(trial.spec.parameters));
   const double need = known != needed_.end() ? known->second : need_of(trial);
   // A step more than it had at least, so that each retry is a larger request.

@@ -70,7 +70,7 @@ class GpuMemory {
   const api::StudySpec& spec_;
   std::optional<double> overhead_;        // most bytes beside a plan that were seen in use
   std::map<std::string, double> needed_;  // by shape
-  std::map<std::string, double> least_;   // by shape: what its runs have said, without a margin
+  std::map<std::string, double> least_;   // by shape: gpu_memory_short of its runs, no margin added
 };
 
 }  // namespace fettle::core

@@ -86,6 +86,7 @@ bool is_done(const api::Trial& trial) {
     case api::TrialPhase::kFailed:
       return newest_fact(trial, FactKind::kFailed) != nullptr;
     default:  // Stopped
+      // The newest Stopped fact may be that of an earlier pause, before a promotion.
       return was_stopped && ends_of(trial) >= legs_of(trial);
   }
 }

@@ -62,6 +62,7 @@ std::int64_t& counter_of(const api::StudySpec& spec, const Trial& trial, api::Tr
       break;
   }
   if (!has_paused(spec, trial)) return counts.completed;
+  // Until it is promoted, a paused trial counts as stopped: it may never continue.
   return is_active(trial) ? counts.pending : counts.stopped;
 }
 
@@ -197,6 +198,7 @@ std::optional<double> Ledger::estimate_remaining(const Spending& spending, std::
   double work = *average * static_cast<double>(missing);
   for (const std::size_t position : active_) {
     const Trial& trial = *trials_[position];
+    // A promoted trial is active and still Completed until its next run is planned.
     if (!api::is_terminal(trial.status.phase)) work += seconds_left(trial, *average, now_ms);
   }
   double remaining = work / static_cast<double>(std::max<std::int64_t>(1, slots));
@@ -263,7 +265,7 @@ void Ledger::flush(std::int64_t created) {
 }
 
 // A trial that was deleted by hand leaves a gap. In its place the history has a failed trial
-// without parameters, so that for the samplers trial i is at position i.
+// without parameters, so that for the samplers trial i is at position i. `created`: see flush().
 void Ledger::rebuild_history(std::int64_t created) {
   ++rebuilds_;
   history_is_stale_ = false;

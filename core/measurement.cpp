@@ -14,6 +14,8 @@ using Metrics = std::map<std::string, double>;
 
 namespace {
 
+// The value of the metric at or before `step`. `newest` (see measure()) counts more than the curve,
+// which may be thinned.
 std::optional<double> last_value(const std::vector<HistoryPoint>& curve, std::int64_t step,
                                  const Metrics& newest, const std::string& metric) {
   const auto known = newest.find(metric);
@@ -50,6 +52,8 @@ Measurement measure(const api::StudySpec& spec, const std::vector<HistoryPoint>&
                     std::int64_t step, const Metrics& newest) {
   Measurement measurement;
   for (const api::Objective& objective : spec.objectives) {
+    // A curve keeps the best value of each objective when it is thinned (api/report_history.h), so
+    // only the last one needs `newest`.
     std::optional<double> value = objective.take == api::Take::kBest
                                       ? best_value(curve, step, objective)
                                       : last_value(curve, step, newest, objective.metric);

@@ -34,7 +34,8 @@ std::string with_reason(const std::string& silence) {
 std::string explain_no_result(const StudySpec& study, const TrialSpec& trial,
                               const std::optional<api::Report>& report, const RunRecord& record,
                               const Run& run) {
-  // A promoted trial need not report again: its report of the run before still holds.
+  // A promoted trial need not report again: its report of the run before still holds. Until the
+  // run has ended, last_step is the step that was reported before it began.
   const bool promoted = trial.search.rung > trial.search.bracket;
   const bool reported = report && (promoted || run.report || report->step > record.last_step ||
                                    report->step >= record.until_step);

@@ -171,7 +171,7 @@ search::History history_before(const api::Study& study, const std::vector<TrialP
 
 search::History history_at(const search::History& whole, const std::vector<TrialPtr>& trials,
                            std::int64_t seq) {
-  search::History known;
+  search::History known;  // without stages: judge(), for which this is, reads no stage
   std::size_t count = 0;
   // A trial that was created on this fact, or a later one, came after its judgement.
   for (const TrialPtr& trial : trials) {

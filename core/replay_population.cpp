@@ -55,6 +55,7 @@ class PopulationReplay {
   // The next decision by the rule, and what is recorded in its place.
   void decide() {
     problem_ = problem_at(study_, std::ssize(history_.known().trials), basis_);
+    // The indices between the newest known trial and the next one are those of deleted trials.
     if (!left_.created.empty()) history_.add_deleted_before(left_.created.front()->spec.index);
     if (search::trials_missing(problem_, history_.known()) > 0) return begin_member();
     // `last`: the population is complete, so the planner had no new trial to create either.
@@ -95,7 +96,8 @@ class PopulationReplay {
     left_.promotions.erase(same);
   }
 
-  // Something else was recorded than `decided`. The replay continues from what was recorded.
+  // Something else was recorded than `decided`. The replay continues from what was recorded: run()
+  // asks only while something is left, so there is a creation where there is no promotion.
   void otherwise(const std::string& decided) {
     if (!left_.promotions.empty()) {
       const RecordedPromotion recorded = left_.promotions.front();

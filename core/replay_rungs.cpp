@@ -59,7 +59,7 @@ class PromotionReplay {
   }
 
   void create(const Trial& trial) {
-    history_.add_deleted_before(trial.spec.index);
+    history_.add_deleted_before(trial.spec.index);  // so that `trial` gets its own index
     const search::History& known = history_.known();
     const auto waiting = search::next_promotion(problem_, known, /*last=*/false);
     const search::Stage first = search::first_stages(problem_, known, 1).front();

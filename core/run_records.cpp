@@ -65,8 +65,9 @@ bool has_full_resizes(const RunRecord& record) { return record.resizes.size() ==
 void set_workers(RunRecord& record, std::int64_t workers, std::int64_t now_ms) {
   if (workers == workers_now(record)) return;
   std::vector<api::Resize>& resizes = record.resizes;
-  // A full list drops its oldest resize; the seconds up to the next one are kept as a sum. Before
-  // the list was full, that sum had nothing of this run: the last push below adds its beginning.
+  // A full list drops its oldest resize; earlier_seconds keeps the seconds up to the next one. The
+  // push that fills the list also moves the time before the first resize there, because
+  // worker_seconds() begins with the first resize of a full list.
   if (has_full_resizes(record)) {
     carry_seconds(record, seconds_of(resizes[0].workers, resizes[0].at_ms, resizes[1].at_ms));
     resizes.erase(resizes.begin());

@@ -61,6 +61,7 @@ bool needs_search_period(const api::Study& study, const Ledger& ledger,
   if (!has_room(periods, ledger.next_index())) return false;
   const SearchPeriod& last = periods.back();
   if (!rests_on_budget(last, study.spec) || !search::is_known(last)) return true;
+  // Only the machine has changed, which may use up half of the periods.
   return last.computed_by != computed_by && periods.size() < kMostForMachines;
 }
 

@@ -30,9 +30,10 @@ void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Int
     if (previous == nullptr && run.run > 0) {
       intervals.emplace_back(start - length_ms(run.earlier_seconds, run), start);
     } else if (!has_full_resizes(run)) {
-      // With a full list of resizes the difference would also have time from running_ms on, which
-      // the interval below covers. What such a run had done before its queue preempted it is then
-      // missing from the time, not from the GPU-hours.
+      // What is not of earlier runs in earlier_seconds is this run's own. With a full list of
+      // resizes it would also have time from running_ms on, which the interval below covers. What
+      // such a run had done before its queue preempted it is then missing from the time, not from
+      // the GPU-hours.
       const double of_others =
           previous == nullptr ? 0 : previous->earlier_seconds + worker_seconds(*previous, now_ms);
       intervals.emplace_back(start, start + length_ms(run.earlier_seconds - of_others, run));
@@ -144,6 +145,7 @@ Spending SpendingTally::spending(const api::Study& study,
   const double gpus = gpus_per_worker(study.spec.trial);
   for (const api::Trial* trial : unsettled) {
     add_intervals(*trial, now_ms, intervals);
+    // Absent: the records do not say how many GPUs a worker has; then it has `gpus`.
     const std::optional<std::int64_t> of_gpus = gpu_ms(*trial, now_ms);
     (of_gpus ? of_gpus_ms : ms) += of_gpus ? *of_gpus : worker_ms(*trial, now_ms);
     if (!runs_now(*trial)) continue;

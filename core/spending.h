@@ -38,7 +38,8 @@ class SpendingTally {
   // With what the trials that are not settled have spent until `now_ms`.
   Spending spending(const api::Study& study, const std::vector<const api::Trial*>& unsettled,
                     std::int64_t now_ms) const;
-  // Worker-seconds that ended trials took on average; nothing before the first.
+  // Worker-seconds that ended trials took on average; nothing before the first. `unsettled`: as for
+  // spending(); a trial of them may have ended, too.
   std::optional<double> average_seconds(const std::vector<const api::Trial*>& unsettled,
                                         std::int64_t now_ms) const;
 

@@ -16,6 +16,7 @@ namespace {
 std::optional<StudyEnd> goal_reached(const api::Study& study, const Ledger& ledger) {
   if (ledger.reaching_goals().empty()) return std::nullopt;
   const api::Trial& trial = *ledger.trials()[*ledger.reaching_goals().begin()];
+  // reaches_goals() (best.h) has seen that there is a result, with a value of each objective.
   const api::Fact& result = *newest_fact(trial, api::FactKind::kResult);
   std::string values;  // of the objectives that have a goal: "loss 0.2, latency 9"
   for (std::size_t i = 0; i < study.spec.objectives.size(); ++i) {

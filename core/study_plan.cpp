@@ -268,7 +268,7 @@ void StudyPlanner::promote_trials() {
   if (!pauses_) return;
   while (free_slots() > 0) {
     const search::History& history = ledger_.history();
-    const bool last = no_more_trials();
+    const bool last = no_more_trials();  // then one of few is promoted, too (promotion.h)
     if (const auto promotion = search::next_promotion(problem_, history, last)) {
       promote(*promotion);
     } else if (auto replacement = search::next_replacement(problem_, history, last)) {

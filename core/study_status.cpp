@@ -139,7 +139,9 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
   status.trials.created = ledger.next_index();
   status.best = ledger.best();
   status.hypervolume = ledger.hypervolume();
+  // Empty: there was no sampler to ask (a refused or waiting Study), so the last answer stays.
   if (!outlook.algorithm.empty()) status.algorithm = outlook.algorithm;
+  // A Study that is over keeps the GPU profile that its own trials used.
   if (outlook.gpu && !outlook.ended) status.gpu = *outlook.gpu;
   status.gpu_hours = outlook.spending.gpu_hours;
   status.active_seconds = outlook.spending.active_seconds;
@@ -177,7 +179,7 @@ std::optional<std::int64_t> write_time(const StudyStatus& before, const StudySta
 void add_status(const StudyStatus& before, StudyStatus next, bool running, std::int64_t now_ms,
                 StudyPlan& plan) {
   const auto at_ms = write_time(before, next, running, now_ms);
-  if (!at_ms) return;
+  if (!at_ms) return;  // `next` says nothing new
   if (*at_ms > now_ms) {
     plan.wake_at_ms = std::min(*at_ms, plan.wake_at_ms.value_or(*at_ms));
     return;

@@ -190,6 +190,7 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
     }
     const bool has_run = run.state != RunState::kPending;
     if (has_run && !run.pod_uid.empty()) record.pod_uid = run.pod_uid;
+    // Its queue has preempted it: the time up to now is charged, the wait is not.
     if (run.queued && run.state != RunState::kExited) reset_running(record);
     // A run that exits while its queue has taken its nodes is charged up to its end, or has been
     // charged when it was seen to wait: never from its start again.
@@ -420,6 +421,7 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   if (record.stopping) {
     commands_.emplace_back(StopRun{record.run});
   } else if (run.workers != spec_.workers) {
+    // Once it runs, update_workers() records what it has, not what was asked for.
     if (record.running_ms == 0) record.workers = spec_.workers;
     commands_.emplace_back(ResizeRun{record.run, spec_.workers});
   }
@@ -567,7 +569,7 @@ bool TrialPlanner::can_defer_write() {
 
 TrialPlan TrialPlanner::assemble() {
   TrialPlan plan;
-  drop_idle_first_run();
+  drop_idle_first_run();  // a first run is recorded only with news of it (top of this file)
   const bool write = status_changed() && !can_defer_write();
   plan.wake_at_ms = wake_at_ms_;
   if (write) plan.actions.emplace_back(UpdateTrialStatus{std::move(status_)});

@@ -74,7 +74,7 @@ class Collection {
     for (const api::TrialPtr& trial : earlier.trials) {
       const Fact* result = newest_fact(*trial, FactKind::kResult);
       auto values = values_of(result, *objectives);
-      if (!values) continue;
+      if (!values) continue;          // no result, an infeasible one, or one without all objectives
       Random random(key_, draws_++);  // fills parameters that the earlier Study did not have
       auto point = map_.image(trial->spec.parameters, random);
       ++(point ? taken : outside);

@@ -36,7 +36,7 @@ bool needs_priors(const api::Study& study, const std::vector<api::TrialPtr>& tri
 
 // Writes the feasible results of `earlier` into the status. If there are more than
 // api::kMaxPriorObservations, or than kMaxPriorBytes hold, the best make up one half and the newest
-// of the others the other half.
+// of the others the other half. Requires needs_priors(), and with it spec.warm_start.
 StudyPlan plan_warm_start(const api::Study& study, const std::vector<EarlierStudy>& earlier,
                           std::int64_t now_ms);
 

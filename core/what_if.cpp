@@ -56,7 +56,7 @@ std::vector<search::Event> facts_under(const api::Study& study, const api::Early
     const auto moments = moments_of(*trial);
     Trial unjudged = *trial;
     unjudged.status.facts.clear();  // so that no rung counts as recorded
-    for (Fact& fact : unrecorded_facts(study, unjudged, rungs, 0)) {
+    for (Fact& fact : unrecorded_facts(study, unjudged, rungs, /*now_ms=*/0)) {
       fact.at_ms = moment_of(moments, fact.step);
       events.push_back({trial->spec.index, std::move(fact)});
     }

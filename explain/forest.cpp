@@ -29,6 +29,7 @@ class Walk {
     }
     const double low = low_[column];
     const double high = high_[column];
+    // Not empty: a threshold lies between two samples of the node, so both are in this range.
     const double share = (node.threshold - low) / (high - low);
     high_[column] = node.threshold;
     visit(node.left, volume * share, leaf);
@@ -70,7 +71,7 @@ class HeldOut {
     double missed = 0;
     double spread = 0;
     for (std::size_t i = 0; i < samples.size(); ++i) {
-      if (counts_[i] == 0) continue;
+      if (counts_[i] == 0) continue;  // every tree has seen it
       const double error = samples[i].value - sums_[i] / counts_[i];
       missed += error * error;
       spread += (samples[i].value - mean) * (samples[i].value - mean);
@@ -141,6 +142,7 @@ Forest Forest::fit(const std::vector<Column>& columns, const std::vector<Sample>
     Random random(seed, tree);
     std::vector<std::size_t> drawn;
     std::vector<bool> seen(samples.size(), false);
+    // A bootstrap of whole groups, since values of one trial are not independent.
     for (std::size_t i = 0; i < groups.size(); ++i) {
       for (const std::size_t row : *groups[random.below(groups.size())]) {
         drawn.push_back(row);

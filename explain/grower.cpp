@@ -122,6 +122,7 @@ void Grower::summarise(const Task& task) {
 
 std::optional<Grower::Split> Grower::best_split(const Task& task) {
   if (task.last - task.first < 2 * least_ || tree_.nodes_[task.node].variance <= 0) return {};
+  // Five sixths, rounded up (see kMaxCandidates).
   const std::size_t wanted = std::min((columns_.size() * 5 + 5) / 6, kMaxCandidates);
   Split best;
   // The first `wanted` of a shuffle of the columns, each drawn from those that are left.

@@ -20,6 +20,7 @@ constexpr double kFlat = 1e-18;
 
 double extent(const Leaf& leaf, std::size_t column) { return leaf.high[column] - leaf.low[column]; }
 
+// Of two leaves that the column keeps apart: 0 or less.
 double overlap(const Leaf& a, const Leaf& b, std::size_t column) {
   return std::min(a.high[column], b.high[column]) - std::max(a.low[column], b.low[column]);
 }
@@ -30,8 +31,9 @@ class TreeVariance {
  public:
   TreeVariance(std::vector<Leaf> leaves, std::size_t columns)
       : leaves_(std::move(leaves)), columns_(columns) {
-    double squares = 0;
+    double squares = 0;  // of the values before they are centred: what kFlat compares with
     double mean = 0;
+    // The volumes of a slice's leaves sum to 1, so sums weighted by them are means.
     for (const Leaf& leaf : leaves_) mean += leaf.volume * leaf.value;
     for (Leaf& leaf : leaves_) {
       squares += leaf.volume * leaf.value * leaf.value;
@@ -60,6 +62,7 @@ class TreeVariance {
     for (std::size_t a = 0; a < leaves_.size(); ++a) {
       const Leaf& leaf = leaves_[a];
       const double square = leaf.volume * leaf.value * leaf.value;
+      // The pair (a, a): w^2 v^2 over the extents of all other columns, which are w / extent.
       for (const std::size_t column : used_) known[column] += square * extent(leaf, column);
       for (std::size_t b = a + 1; b < leaves_.size(); ++b) add_pair(leaf, leaves_[b], known);
     }
@@ -68,7 +71,8 @@ class TreeVariance {
     return out;
   }
 
-  // Of two columns together, what each does alone included.
+  // Of two columns together, what each does alone included: U in the formula is the two. A pair of
+  // different leaves is met once here and twice in the formula.
   double both(std::size_t first, std::size_t second) const {
     double sum = 0;
     for (std::size_t a = 0; a < leaves_.size(); ++a) {
@@ -104,7 +108,7 @@ class TreeVariance {
       } else if (apart == columns_) {
         apart = column;
       } else {
-        return;
+        return;  // a second column that keeps them apart: no term in any total
       }
     }
     if (apart == columns_) return;  // leaves do not overlap; only an empty one comes here
@@ -169,6 +173,8 @@ std::vector<std::size_t> most_important(const std::vector<ColumnShare>& columns)
   return order;
 }
 
+// Trees have a variance above 0 (shares_of). Where there is none, no column is important, so there
+// is no pair and no division.
 std::vector<PairShare> pairs_of(const std::vector<TreeVariance>& trees,
                                 const std::vector<ColumnShare>& columns) {
   const std::vector<std::size_t> chosen = most_important(columns);

@@ -57,7 +57,7 @@ void thin(std::vector<Sample>& samples, std::size_t most) {
 // Every value of a parameter that has few, otherwise some that are evenly spaced on its scale.
 std::vector<double> coordinates_along(const search::Dimension& dimension, std::size_t most) {
   std::vector<double> out;
-  const auto cells = static_cast<std::size_t>(dimension.cells());
+  const auto cells = static_cast<std::size_t>(dimension.cells());  // 0 on a continuum
   if (cells > 0 && (dimension.categorical() || cells <= most)) {
     for (std::size_t i = 0; i < cells; ++i) out.push_back(static_cast<double>(i));
     return out;
@@ -134,6 +134,7 @@ void Model::set_contexts(const search::Problem& problem) {
       for (const Place& outer : contexts_[parent]) {
         for (const Json& value : parameter.when->in) {
           const auto coordinate = space_.dimension(parent).coordinate(value);
+          // No coordinate: the parent never takes this value, so it makes no context.
           if (!coordinate || contexts.size() >= kMaxContexts) continue;
           contexts.push_back(outer);
           contexts.back()[parent] = space_.dimension(parent).to_unit(*coordinate).centre();
@@ -279,6 +280,7 @@ std::optional<DependenceSurface> Model::dependence(std::size_t first, std::size_
   out.deviations.resize(out.means.size());
   for (const Tree& tree : forest_.trees()) {
     Axis axes[2] = {{first, units[0]}, {second, units[1]}};
+    // Leaves have their corners in the tree's own coordinates.
     for (Axis& axis : axes) {
       for (double& place : axis.places) place = tree.place(axis.column, place);
     }

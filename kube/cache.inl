@@ -145,7 +145,7 @@ bool Cache<T>::is_newer_than_cached(const ObjectKey& key, const T& object) const
   // The informer has progressed past this version without the object: it was deleted since. Without
   // this an answer to an old write could resurrect an object whose tombstone was dropped.
   auto seen = seen_.find(key.ns);
-  if (seen == seen_.end()) seen = seen_.find("");
+  if (seen == seen_.end()) seen = seen_.find("");  // one list for all namespaces
   return seen == seen_.end() || is_newer(version, seen->second);
 }
 
@@ -162,6 +162,7 @@ template <class T>
 void Cache<T>::list_one(T object, const ListScope& scope, Changes& changes) {
   const ObjectKey key = key_of(object);
   if (const auto found = objects_.find(key); found != objects_.end()) {
+    // Written since the list was requested, and newer than what it shows.
     if (survives_list(found->second, object.metadata.resource_version, scope.mark)) return;
     // An unchanged object is no change: listeners hear nothing of it.
     const api::Metadata& here = found->second.object->metadata;

@@ -229,7 +229,7 @@ Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) 
     if (auto* response = std::get_if<HttpResponse>(&result)) {
       if (is_success(response->status)) return std::move(*response);
       error = read_error(*response, call.what);
-      if (!may_retry(*response)) return error;
+      if (!may_retry(*response)) return error;  // what passes has a Retry-After
       wait = std::max(wait, milliseconds(*response->retry_after));
     } else {
       const auto& failure = std::get<HttpFailure>(result);

@@ -107,7 +107,7 @@ void EventRecorder::drain() {
   while (const std::optional<Occurrence> occurrence = next(std::chrono::milliseconds(0), {})) {
     if (const auto event = series_.add(*occurrence)) write_once(*event);
   }
-  // At a time so late that every series is over.
+  // At a time so late that every series is over; half the maximum, so that no difference overflows.
   for (const EventWrite& event : series_.due(std::numeric_limits<std::int64_t>::max() / 2)) {
     write_once(event);
   }

@@ -12,11 +12,12 @@ Informer<T>::Informer(HttpTransport& transport, InformerOptions options, Read re
 template <class T>
 void Informer<T>::start() {
   std::vector<std::string> namespaces = options_.namespaces;
-  if (namespaces.empty()) namespaces.emplace_back();
+  if (namespaces.empty()) namespaces.emplace_back("");  // one list of all namespaces
   for (const std::string& ns : namespaces) {
     feeds_.push_back(std::make_unique<Feed>(*this, ns));
     const WatchTarget target{options_.resource, ns, options_.label_selector, options_.backoff,
                              options_.page_size};
+    // Another one for each loop, so that they do not retry in step.
     const std::uint64_t seed = options_.seed + loops_.size();
     loops_.push_back(
         std::make_unique<WatchLoop>(transport_, *feeds_.back(), target, seed, options_.on_call));

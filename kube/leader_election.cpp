@@ -43,7 +43,7 @@ class Stepper {
   LeaseOutput operator()(const LeaseRead& answer) {
     if (!answer.lease.ok()) {
       if (answer.lease.error().code != ErrorCode::kNotFound) return retry();
-      state_.record = Json();
+      state_.record = Json();  // null: write() creates the lease
       return write();
     }
     observe(*answer.lease);

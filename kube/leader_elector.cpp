@@ -111,7 +111,8 @@ LeaseInput LeaderElector::carry_out(const LeaseOutput& output, const std::stop_t
     const std::string stuck = options_.why_not_renew ? options_.why_not_renew() : "";
     // To the state machine it is a write that failed: it loses the lease at the renew deadline.
     if (!stuck.empty()) return LeaseWritten{remember(Error{ErrorCode::kUnavailable, stuck})};
-    return LeaseWritten{remember(object_of(client_.update(kLeases, key, "", update->lease)))};
+    return LeaseWritten{
+        remember(object_of(client_.update(kLeases, key, /*subresource=*/"", update->lease)))};
   }
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, stop, std::get<WaitForLease>(output).time, [] { return false; });

@@ -54,7 +54,7 @@ class LeaderElector {
   void run(const std::stop_token& stop);
   LeaseOutput advance(const LeaseInput& input);
   LeaseInput carry_out(const LeaseOutput& output, const std::stop_token& stop);
-  Result<Json> remember(Result<Json> lease);
+  Result<Json> remember(Result<Json> lease);  // returns `lease`; its error is for last_error()
   void release();
   static LeaseNow now();
 

@@ -76,7 +76,7 @@ class Stepper {
 
   void operator()(const WatchEnded& ended) {
     state_.phase = WatcherState::Phase::kIdle;
-    if (state_.ending) return wait(state_.pause);
+    if (state_.ending) return wait(state_.pause);  // end_watch() has decided what follows
     if (const auto* failure = std::get_if<HttpFailure>(&ended.result)) {
       return wait(resume("watch failed: " + failure->message));
     }

@@ -272,6 +272,7 @@ Exchange::Outcome Exchange::receive(const Waiting& waiting) {
     if (!block_) return Outcome::kEnded;
     const std::string_view block = *block_;
     lock.unlock();
+    // There is a head even if ended_ woke us: an answer with a body ends after note_head() only.
     // Without the mutex: a head is written once, and the block stays until it is taken.
     if (!waiting.on_block(head_->status, block)) return Outcome::kEnough;
     lock.lock();

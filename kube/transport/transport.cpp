@@ -40,7 +40,7 @@ HttpResult Transport::authorised(const std::function<HttpResult(const Credential
   HttpResult result = send(*credential);
   const auto* const response = std::get_if<HttpResponse>(&result);
   if (response == nullptr || response->status != 401) return result;
-  tokens_->reject(start);
+  tokens_->reject(start);  // unless it was already replaced since
   const Result<Credential> newer = tokens_->current();
   if (!newer.ok() || *newer == *credential) return result;
   return send(*newer);
