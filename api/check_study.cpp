@@ -207,6 +207,7 @@ void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& erro
                "found beside trainer; expected exactly one of the two: trainer is the "
                "built-in one, template your own image or command");
   } else if (!trial.trainer && !has_template && !errors.any_under(path)) {
+    // With an error under `path`, a template may be there that could not be read.
     errors.add(path,
                "has neither trainer nor template; expected exactly one of them: trainer for "
                "the built-in one, template for your own image or command");

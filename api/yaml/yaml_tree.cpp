@@ -133,7 +133,7 @@ Json expand(const YamlNode& root, std::vector<YamlError>& errors) {
 
 LineColumn find_place(const YamlNode& root, std::string_view path) {
   const YamlNode* node = &root;
-  LineColumn place = root.place;
+  LineColumn place = root.place;  // of the innermost node found; take_*() shorten `path`
   while (!path.empty() && node->kind != YamlNode::Kind::kScalar) {
     const YamlEntry* entry =
         node->kind == YamlNode::Kind::kMap ? take_entry(*node, path) : take_item(*node, path);
