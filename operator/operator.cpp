@@ -98,6 +98,7 @@ InformersOptions Operator::informers_options() {
   return options;
 }
 
+// The lambdas reach members that are made after them: nothing calls them before run().
 Operator::Operator(Options options, Identity identity, kube::HttpTransport& transport,
                    kube::HttpTransport& lease_transport, Log& log)
     : options_(std::move(options)),
