@@ -1,5 +1,5 @@
 // What a GPU profile must be beyond the bounds of its fields: it offers something, says how to get
-// it, and does not contradict itself or the rules of whoever shares the cards.
+// it, and does not contradict itself or the rules of whoever shares the cards. Slots: gpu_slots.h.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -117,7 +117,7 @@ class Checker {
       case GpuSharing::kKai:
       case GpuSharing::kHami:
         return GpuEnforcement::kMemory;
-      default:
+      default:  // whole cards, or parts that may be MIG slices
         return GpuEnforcement::kHardware;
     }
   }

@@ -72,7 +72,8 @@ void add_bounds(const Need& need, const Rates& rates, Verdict& to) {
   }
 }
 
-// What does not fit into memory and on the disk: without that, the training cannot run.
+// What does not fit into memory and on the disk: without that, the training cannot run. `kept`: the
+// number of checkpoints.
 void check_room(const Machine& machine, const Need& need, const Rates& rates, std::int64_t kept,
                 Verdict& to) {
   // Workers on CPUs share the machine's memory, each GPU has its own.

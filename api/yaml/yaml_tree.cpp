@@ -54,6 +54,7 @@ class Expansion {
         out.as_object().emplace_back(entry.key, run(*entry.value, depth + 1));
       }
     }
+    // Last, because they set only what is not there yet.
     for (const YamlEntry& entry : node.entries) {
       if (entry.merge) merge(entry, depth, out);
     }
