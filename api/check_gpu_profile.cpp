@@ -1,5 +1,5 @@
 // What a GPU profile must be beyond the bounds of its fields: it offers something, says how to get
-// it, and does not contradict itself or the rules of whoever shares the cards.
+// it, and does not contradict itself or the rules of whoever shares the cards. Slots: gpu_slots.h.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -48,7 +48,7 @@ class Checker {
                                                ", expected at least step, which is " +
                                                describe(fraction->step));
     }
-    // With memory it may be the one MIG slice that is a whole card.
+    // A MIG slice is offered by its fraction and its memory both, and the largest is a whole card.
     if (fraction && fraction->step == 1 && !memory) {
       errors_.add(path.member("fraction"),
                   "found step 1, which is a whole GPU; expected count: 1 instead");
@@ -61,6 +61,7 @@ class Checker {
       errors_.add(path, "found max " + format_quantity(*memory.max) +
                             ", expected at least step, which is " + format_quantity(memory.step));
     }
+    // One slice says what part of a GPU it is itself.
     if (!profile_.memory && !is_one_slice(profile_)) {
       errors_.add(path_.member("memory"),
                   "is missing; offers.memory needs the memory of one card, which says what part of "
@@ -77,16 +78,16 @@ class Checker {
   // A profile that promises what its way of sharing does not do misleads every trial.
   void check_honesty() {
     const GpuSharing sharing = profile_.sharing;
-    const bool slots = sharing == GpuSharing::kMps || sharing == GpuSharing::kTimeSlicing;
+    const bool unit_is_a_part = sharing == GpuSharing::kMps || sharing == GpuSharing::kTimeSlicing;
     const FieldPath offers = path_.member("offers");
-    if (slots && profile_.offers.count) {
+    if (unit_is_a_part && profile_.offers.count) {
       errors_.add(
           offers.member("count"),
           "found with sharing " + std::string(to_string(sharing)) +
               ", where one unit is a part of a card, and two may be the same card; expected "
               "fraction");
     }
-    if (slots && profile_.offers.fraction && !is_single(*profile_.offers.fraction)) {
+    if (unit_is_a_part && profile_.offers.fraction && !is_single(*profile_.offers.fraction)) {
       errors_.add(offers.member("fraction"),
                   "offers several sizes with sharing " + std::string(to_string(sharing)) +
                       ", where two units may be on two cards; expected max equal to step");
@@ -116,7 +117,7 @@ class Checker {
       case GpuSharing::kKai:
       case GpuSharing::kHami:
         return GpuEnforcement::kMemory;
-      default:
+      default:  // whole cards, or parts that may be MIG slices
         return GpuEnforcement::kHardware;
     }
   }
@@ -179,7 +180,8 @@ class Checker {
           kTakenDomains, [&key = key](auto domain) { return key.starts_with(domain); });
       if (taken) {
         errors_.add(item, "is written by others; expected a key of what shares the GPUs");
-      } else if (check_slots(slots_of(text), item) && is_label && !is_label_value(filled(text))) {
+      } else if (check_slots(slots_of(text), item) && is_label &&
+                 !is_label_value(with_example_numbers(text))) {
         errors_.add(item, "found " + describe(Json(text)) + ", expected the value of a label");
       }
     }
@@ -216,7 +218,7 @@ class Checker {
   }
 
   // A text with its slots filled in as some pod's would be; labels take any number alike.
-  static std::string filled(const std::string& text) {
+  static std::string with_example_numbers(const std::string& text) {
     GpuSlotValues values;
     values.fraction = 0.5;
     values.mib = 1;

@@ -202,14 +202,14 @@ void check_names(const std::vector<Parameter>& all, const FieldPath& path, Field
   }
 }
 
-// One point to try first. What it leaves out, and what does not exist there, is no mistake.
+// One point to try first, an object (the field list admits no other). What it leaves out, and what
+// does not exist there, is no mistake.
 void check_point(const std::vector<Parameter>& all, const Json& point, const FieldPath& path,
                  FieldErrors& errors) {
   std::vector<std::string_view> names;
   for (const Parameter& p : all) names.push_back(p.name);
   for (const auto& [name, value] : point.as_object()) {
-    const std::string& wanted = name;
-    const auto found = std::ranges::find(all, wanted, &Parameter::name);
+    const auto found = std::ranges::find(all, name, &Parameter::name);
     const FieldPath member = path.member(name);
     if (found == all.end()) {
       errors.add(member, "no parameter is called that" + did_you_mean(name, names));

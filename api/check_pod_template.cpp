@@ -36,8 +36,8 @@ void check_words(const Json& container, std::string_view name, const FieldPath& 
   }
 }
 
-// Whether there is a map to look into; complains about anything else that is there.
-bool is_map_if_there(const Json* value, const FieldPath& path, FieldErrors& errors) {
+// False, too, where there is nothing; complains about anything else that is no map.
+bool is_map(const Json* value, const FieldPath& path, FieldErrors& errors) {
   if (value == nullptr || value->is_null()) return false;
   if (!value->is_object()) expect(*value, "a map of fields", path, errors);
   return value->is_object();
@@ -58,7 +58,7 @@ void check_env(const Json& container, const FieldPath& path, FieldErrors& errors
 void check_resources(const Json& container, const FieldPath& path, FieldErrors& errors) {
   const Json* resources = container.find("resources");
   const FieldPath field = path.member("resources");
-  if (is_map_if_there(resources, field, errors)) check_amounts(*resources, field, errors);
+  if (is_map(resources, field, errors)) check_amounts(*resources, field, errors);
 }
 
 void check_container(const Json& container, bool is_trial, const FieldPath& path,
@@ -120,7 +120,7 @@ void check_amounts(const Json& resources, const FieldPath& path, FieldErrors& er
   for (const std::string_view kind : {"requests", "limits"}) {
     const Json* amounts = resources.find(kind);
     const FieldPath place = path.member(kind);
-    if (!is_map_if_there(amounts, place, errors)) continue;
+    if (!is_map(amounts, place, errors)) continue;
     for (const auto& [name, amount] : amounts->as_object()) {
       if (amount.is_null()) continue;
       const bool fits = amount.is_number()

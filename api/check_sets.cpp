@@ -85,6 +85,7 @@ std::string refusal(const TrainerConfig& config, const Parameter& p) {
   return {};
 }
 
+// What parameter `index` sets. Requires spec.trial.trainer.
 void check_one(const StudySpec& spec, std::size_t index, const FieldPath& path,
                FieldErrors& errors) {
   const Parameter& p = spec.parameters[index];
@@ -225,7 +226,8 @@ void check_sets(const StudySpec& spec, const FieldPath& path, FieldErrors& error
                  "training.learningRate; without it the parameter has no effect");
     }
   }
-  if (!errors.any_under(trainer)) check_sample(spec, errors.any_under(path), trainer, errors);
+  if (errors.any_under(trainer)) return;
+  check_sample(spec, /*parameters_wrong=*/errors.any_under(path), trainer, errors);
 }
 
 }  // namespace fettle::api

@@ -207,6 +207,7 @@ void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& erro
                "found beside trainer; expected exactly one of the two: trainer is the "
                "built-in one, template your own image or command");
   } else if (!trial.trainer && !has_template && !errors.any_under(path)) {
+    // With an error under `path`, a template may be there that could not be read.
     errors.add(path,
                "has neither trainer nor template; expected exactly one of them: trainer for "
                "the built-in one, template for your own image or command");
@@ -241,7 +242,7 @@ void check_study(const Study& study, FieldErrors& errors) {
   check_early_stopping(spec, path, errors);
   check_rungs(spec, path, errors);
   check_population(spec, path, errors);
-  // Before check_trial: it asks what of spec.trial could not be read.
+  // Before check_trial, whose errors it would take for fields that could not be read.
   check_sets(spec, parameters, errors);
   check_trial(spec, path.member("trial"), errors);
   check_warm_start(study, path.member("warmStart"), errors);

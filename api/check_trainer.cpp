@@ -68,8 +68,12 @@ void check_blocks(const ModelConfig& model, const FieldPath& path, FieldErrors& 
       errors.add(path.item(i), wrong);
       return;
     }
-    open.back().shortcut = true;  // add closes the block, so for it this is moot
-    if (type == LayerType::kAdd) open.pop_back();
+    // There is an open block: misplaced() refuses both outside of one.
+    if (type == LayerType::kAdd) {
+      open.pop_back();
+    } else {
+      open.back().shortcut = true;
+    }
   }
   if (open.empty()) return;
   errors.add(path.item(open.back().start),

@@ -74,8 +74,9 @@ bool text_fits(std::string_view text, const FieldRules& rules) {
   }
 }
 
-// Names to choose from are no bounds: one that is not known means nothing here.
-bool text_fits(std::string_view text, const ReadContext& context) {
+// Where bounds are not checked (kIgnoredWithBounds), any plain text does. Names to choose from are
+// no bounds: one that is not known means nothing here.
+bool text_is_taken(std::string_view text, const ReadContext& context) {
   const bool is_free = !context.errors.checks_bounds() && context.rules.choices.empty();
   return is_free ? is_plain(text) : text_fits(text, context.rules);
 }
@@ -171,6 +172,7 @@ void read_value(const ReadContext& context, double& out) {
     out = kAutoAmount;
     return;
   }
+  // Half a second is the text "500ms", not 0.5.
   const bool plain = needs_whole_number(context.rules) ? value.is_integer() : value.is_number();
   const std::optional<double> number =
       plain ? std::optional<double>(value.as_double()) : read_notation(context);
@@ -181,7 +183,7 @@ void read_value(const ReadContext& context, double& out) {
 }
 
 void read_value(const ReadContext& context, std::string& out) {
-  if (!context.value.is_string() || !text_fits(context.value.as_string(), context)) {
+  if (!context.value.is_string() || !text_is_taken(context.value.as_string(), context)) {
     std::string hint;
     if (context.value.is_string() && !context.rules.choices.empty()) {
       hint = did_you_mean(context.value.as_string(), context.rules.choices);
@@ -207,7 +209,7 @@ void read_value(const ReadContext& context, Json& out) {
     if (value.is_number() && !std::isfinite(value.as_double())) {
       return fail(context, "a finite number");
     }
-    if (value.is_string() && !text_fits(value.as_string(), context)) {
+    if (value.is_string() && !text_is_taken(value.as_string(), context)) {
       return fail(context, expected_text(context.rules));
     }
   }

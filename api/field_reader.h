@@ -104,7 +104,7 @@ class FieldReader {
   const FieldPath& path_;
   FieldErrors& errors_;
   std::size_t errors_before_;
-  std::size_t misplaced_ = 0;
+  std::size_t misplaced_ = 0;  // errors of fields that a condition asks for or forbids
   std::vector<std::string_view> known_;
 };
 

@@ -41,8 +41,8 @@ TEST(Duration, WritesWhatItReads) {
 
 TEST(Quantity, ReadsWhatPeopleWrite) {
   const std::pair<const char*, double> cases[] = {
-      {"20Gi", 20 * 0x1p30}, {"500M", 5e8}, {"250m", 0.25}, {"1E", 1e18}, {"1e3", 1000},
-      {"-1k", -1000},        {"0.5", 0.5},  {"3u", 3e-6},   {"7", 7},
+      {"20Gi", 20 * 0x1p30}, {"500M", 5e8},  {"250m", 0.25}, {"1E", 1e18}, {"1e3", 1000},
+      {"1E3", 1000},         {"-1k", -1000}, {"0.5", 0.5},   {"3u", 3e-6}, {"7", 7},
   };
   for (const auto& [text, value] : cases) {
     ASSERT_TRUE(parse_quantity(text).ok()) << text;

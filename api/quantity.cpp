@@ -44,11 +44,11 @@ std::optional<double> factor_of(std::span<const Unit> units, std::string_view su
   return std::nullopt;
 }
 
-// Takes a number off the front of `text`; exponents only where they cannot be a suffix ("1E").
-std::optional<double> take_number(std::string_view& text, bool exponents) {
+// Takes a number off the front of `text`. An E without digits behind it is no exponent: it stays
+// in `text`, as the suffix of "1E".
+std::optional<double> take_number(std::string_view& text) {
   double value = 0;
-  const auto format = exponents ? std::chars_format::general : std::chars_format::fixed;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, format);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || !std::isfinite(value)) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return value;
@@ -89,7 +89,7 @@ Result<double> parse_duration(std::string_view text) {
   if (text.empty() || text.size() > kLongestText) return no_duration(text);
   while (!rest.empty()) {
     const bool first = rest.size() == text.size();
-    const auto number = take_number(rest, true);
+    const auto number = take_number(rest);
     if (!number || *number < 0 || std::signbit(*number)) return no_duration(text);
     if (first && rest.empty()) return *number;  // plain seconds
     const auto factor = factor_of(kDurationUnits, take_letters(rest));
@@ -119,15 +119,13 @@ std::string format_duration(double seconds) {
 Result<double> parse_quantity(std::string_view text) {
   if (text.empty() || text.size() > kLongestText) return no_quantity(text);
   // "1E" is 10^18, "1E3" and "1e3" are 1000.
-  for (const bool exponents : {true, false}) {
-    std::string_view rest = text;
-    const auto number = take_number(rest, exponents);
-    if (!number) continue;
-    if (rest.empty()) return *number;
-    const auto factor = factor_of(kQuantityUnits, rest);
-    if (factor && std::isfinite(*number * *factor)) return scale(*number, *factor);
-  }
-  return no_quantity(text);
+  std::string_view rest = text;
+  const auto number = take_number(rest);
+  if (!number) return no_quantity(text);
+  if (rest.empty()) return *number;
+  const auto factor = factor_of(kQuantityUnits, rest);
+  if (!factor || !std::isfinite(*number * *factor)) return no_quantity(text);
+  return scale(*number, *factor);
 }
 
 std::string format_quantity(double value) {

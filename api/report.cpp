@@ -24,7 +24,7 @@ bool same_metrics(const Metrics& a, const Metrics& b) {
 }
 
 // The texts for the columns of kubectl get, from the newest values.
-void say_newest(Report& report, const std::vector<Objective>& objectives) {
+void set_column_texts(Report& report, const std::vector<Objective>& objectives) {
   report.objective = objective_text(objectives, report.metrics);
   report.throughput = throughput_text(report.metrics);
 }
@@ -51,7 +51,7 @@ void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int
     report.checkpoint_step = line.checkpoint_step;
   }
   if (line.final_result) report.final_result = true;
-  say_newest(report, needs.objectives);
+  set_column_texts(report, needs.objectives);
   report.at_ms = now_ms;
 }
 
@@ -74,7 +74,7 @@ Report join_reports(const std::optional<Report>& earlier, const Report& newer,
     }
   }
   thin_history(joined.history, needs, history_room(joined));
-  say_newest(joined, needs.objectives);
+  set_column_texts(joined, needs.objectives);
   return joined;
 }
 

@@ -66,7 +66,7 @@ double spread(const std::vector<HistoryPoint>& history, std::size_t i) {
   return std::log(after / before);
 }
 
-// The point that is missed least; history.size() > 1.
+// The point that is missed least; history.size() > 1. `results`: of result_steps().
 std::size_t least_needed(const std::vector<HistoryPoint>& history, const Steps& rungs,
                          const Steps& results) {
   std::size_t least = 0;
@@ -79,7 +79,8 @@ std::size_t least_needed(const std::vector<HistoryPoint>& history, const Steps& 
     least = i;
   }
   if (least > 0) return least;
-  // Only rungs and results are left between the ends: now rungs go, too, the oldest first.
+  // Only rungs and results are left between the ends: now the first point and the rungs go, too,
+  // the oldest first.
   for (std::size_t i = 0; i + 1 < history.size(); ++i) {
     if (!is_among(results, history[i])) return i;
   }

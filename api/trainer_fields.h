@@ -176,6 +176,7 @@ void visit_optimizer_fields(Visitor& v, T& c) {
           from_to_below(0, 1));
 }
 
+// hardest_at_max: a larger batch is harder to fit with the other fields (FieldRules).
 template <class Visitor, Like<TrainingConfig> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("globalBatch", c.global_batch,

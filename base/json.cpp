@@ -337,6 +337,7 @@ class Parser {
     }
   }
 
+  // Bytes above 0x7F are taken as they are; that they are UTF-8 is for the caller to check.
   bool parse_string(std::string& out) {
     take('"');
     while (at_ < text_.size()) {
@@ -378,7 +379,7 @@ class Parser {
       skip_space();
       if (peek() != '"') return fail("expected a member name in quotes");
       std::string key;
-      const std::size_t key_at = at_;
+      const std::size_t last_key_at = at_;  // so far; where check_unique() puts its error
       if (!parse_string(key)) return false;
       skip_space();
       if (!take(':')) return fail("expected ':'");
@@ -388,7 +389,7 @@ class Parser {
       // Appended without a look-up and checked once at the end, so that large objects stay linear.
       out.as_object().emplace_back(std::move(key), std::move(value));
       skip_space();
-      if (take('}')) return check_unique(out.as_object(), key_at);
+      if (take('}')) return check_unique(out.as_object(), last_key_at);
       if (!take(',')) return fail("expected ',' or '}'");
     }
   }

@@ -153,7 +153,7 @@ void Manager::settle_done(const Item& item, const ReconcileResult& result,
   if (result.wake_at_ms) queue_->add_at(item, *result.wake_at_ms);
   const std::optional<Key> blocked = refusals_.remove(item);
   if (item.kind == Kind::kStudy) {
-    if (result.has_blocked_condition) set_blocked(item.key, record);
+    if (result.has_blocked_condition) write_blocked(item.key, record);
   } else if (blocked) {
     queue_->add({Kind::kStudy, *blocked});
   }
@@ -162,11 +162,11 @@ void Manager::settle_done(const Item& item, const ReconcileResult& result,
 void Manager::note_refusal(const Item& item, const Error& error, ReconcileRecord& record) {
   const Key study = study_of(item);
   record.refused = refusals_.add(item, study, error, clock_.now_ms());
-  if (!refusals_.of_study(study).empty()) set_blocked(study, record);
+  if (!refusals_.of_study(study).empty()) write_blocked(study, record);
 }
 
-// If the condition cannot be written, at least the observer gets the error.
-void Manager::set_blocked(const Key& study, ReconcileRecord& record) {
+// Writes or clears the condition. If that fails, at least the observer gets the error.
+void Manager::write_blocked(const Key& study, ReconcileRecord& record) {
   const Status said = studies_->set_blocked(study, refusals_.of_study(study));
   if (said.ok() || said.error().code == ErrorCode::kConflict) return;
   record.error += (record.error.empty() ? "" : "; ") + std::string("the condition Blocked: ") +

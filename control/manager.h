@@ -81,7 +81,7 @@ class Manager {
   Status settle(const Item& item, const Result<ReconcileResult>& outcome, ReconcileRecord& record);
   void settle_done(const Item& item, const ReconcileResult& result, ReconcileRecord& record);
   void note_refusal(const Item& item, const Error& error, ReconcileRecord& record);
-  void set_blocked(const Key& study, ReconcileRecord& record);
+  void write_blocked(const Key& study, ReconcileRecord& record);
   Key study_of(const Item& item);
 
   Store& store_;

@@ -69,7 +69,7 @@ Result<ReconcileResult> StudyController::reconcile(const Key& key) {
   const Status done = advance(pass);
   if (done.ok()) return pass.result;
   // The error stays that of the plan that was asked for.
-  if (is_refusal(done.error().code)) record_what_is_known(key, *cache);
+  if (is_refusal(done.error().code)) advance_without_new_trials(key, *cache);
   return done.error();
 }
 
@@ -91,7 +91,7 @@ Result<bool> StudyController::learn(Pass& pass) {
     FETTLE_TRY(carry_out(*instead, pass));
     return false;
   }
-  FETTLE_TRY(settle_search(pass));
+  FETTLE_TRY(record_search_period(pass));
   const api::Study& study = pass.objects.study;
   const Status searchable = refresh_sampler(study, cache);
   if (!searchable.ok()) {
@@ -151,7 +151,7 @@ Result<api::Trial> StudyController::store_end(const api::Study& study, const api
 
 // If a trial may not be created (a quota), the plan ends before the status is written. So that the
 // status still follows the other trials, a second plan is made with no room for new ones.
-void StudyController::record_what_is_known(const Key& key, Cache& cache) {
+void StudyController::advance_without_new_trials(const Key& key, Cache& cache) {
   Result<api::Study> study = store_.get_study(key);
   if (!study.ok()) return;
   Pass pass{{std::move(study).value()}, {.trials = 0}, cache, clock_.now_ms()};
@@ -186,6 +186,7 @@ Result<std::optional<core::StudyPlan>> StudyController::plan_without_search(cons
     return std::optional(
         core::plan_refused_study(study, trials, startable.error().message, pass.now_ms));
   }
+  // Trials that are left of a deleted Study of the same name.
   const std::int64_t earlier = trials.empty() ? store_.count_earlier_trials(study) : 0;
   if (earlier > 0) return std::optional(core::plan_waiting_study(study, earlier, pass.now_ms));
   if (!core::needs_priors(study, trials)) return std::optional<core::StudyPlan>();
@@ -193,7 +194,8 @@ Result<std::optional<core::StudyPlan>> StudyController::plan_without_search(cons
   return std::optional(plan_warm_start(study, pass.now_ms));
 }
 
-// An earlier Study that cannot be read counts as deleted: this one does not wait for it.
+// An earlier Study that cannot be read counts as deleted: this one does not wait for it. Requires
+// spec.warmStart, which core::needs_priors() has asked for.
 core::StudyPlan StudyController::plan_warm_start(const api::Study& study, std::int64_t now_ms) {
   std::vector<core::EarlierStudy> earlier;
   for (const std::string& name : study.spec.warm_start->studies) {
@@ -210,7 +212,7 @@ core::StudyPlan StudyController::plan_warm_start(const api::Study& study, std::i
 }
 
 // Records which algorithm and machine choose the next trials (core/search_period.h).
-Status StudyController::settle_search(Pass& pass) {
+Status StudyController::record_search_period(Pass& pass) {
   const api::Study& study = pass.objects.study;
   core::Ledger& ledger = pass.cache.ledger;
   ledger.update(study, pass.objects.listed);

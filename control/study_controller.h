@@ -104,9 +104,9 @@ class StudyController {
   Result<std::optional<core::StudyPlan>> plan_without_search(const Pass& pass);
   core::StudyPlan plan_warm_start(const api::Study& study, std::int64_t now_ms);
   Status check(const api::Study& study, const std::vector<api::TrialPtr>& trials);
-  Status settle_search(Pass& pass);
+  Status record_search_period(Pass& pass);
   static Status refresh_sampler(const api::Study& study, Cache& cache);
-  void record_what_is_known(const Key& key, Cache& cache);
+  void advance_without_new_trials(const Key& key, Cache& cache);
   Status execute(const core::StudyAction& action, Objects& objects);
   Status create(const api::Trial& trial, const api::Study& study);
   Status record_facts(const core::RecordFacts& action, Objects& objects);

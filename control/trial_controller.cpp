@@ -45,7 +45,7 @@ Result<ReconcileResult> TrialController::reconcile(const Key& key) {
   Result<ReconcileResult> result = carry_out(pass, runs);
   if (!result.ok() || pass.refused.empty()) return result;
   // A run that could not be started never exists, so no notice will come of it: its failure is
-  // planned at once.
+  // planned at once. If a further run is refused now, the write that recorded it brings a notice.
   runs.insert(runs.end(), pass.refused.begin(), pass.refused.end());
   return carry_out(pass, runs);
 }
@@ -105,6 +105,7 @@ Result<api::Trial> TrialController::store(const api::Trial& next, const Pass& pa
 
 // A run that can never start counts as one that failed.
 Status TrialController::start(const core::StartRun& action, Pass& pass) {
+  // No status write came before that would have failed on a stale view: this does.
   if (action.confirm) FETTLE_TRY(store_.confirm(pass.trial));
   Status started = runs_.start(pass.study, pass.trial, action.run);
   if (started.ok()) return started;

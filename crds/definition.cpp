@@ -83,6 +83,7 @@ void add_sets_rule(Json& parameter) {
   std::string cel = "!has(self.sets) || self.sets in " + cel_list(plain);
   for (const std::string& path : paths.in_lists) {
     // One list at most is on the way to a field; its "[]" becomes the index that a document has.
+    // The path's dots match any character: what this lets pass, the operator refuses (check_sets).
     const std::size_t list = path.find("[]");
     cel += " || self.sets.matches(" +
            cel_text("^" + path.substr(0, list) + R"(\[[0-9]+\])" + path.substr(list + 2) + "$") +

@@ -12,6 +12,8 @@ class Immutability {
   Immutability(const std::function<bool(std::string_view)>& may_change, std::string_view message)
       : may_change_(may_change), message_(message) {}
 
+  // Descends into what holds fields that may change; one rule keeps all else. add_rule() adds a
+  // member to `object`, which leaves its properties where they are.
   void add(Json& object, const std::string& path) const {
     for (auto& [name, schema] : object.find("properties")->as_object()) {
       const std::string place = path + '.' + name;
@@ -19,7 +21,7 @@ class Immutability {
       if (!holds_what_may_change(schema, place)) {
         add_rule(object, {unchanged(object, name), message_, '.' + name, Reason::kForbidden});
       } else if (Json* items = schema.find("items")) {
-        add(*items, place + "[0]");
+        add(*items, place + "[0]");  // the first stands for all
       } else {
         add(schema, place);
       }

@@ -29,7 +29,7 @@ std::string cel_is_one_of(const std::string& value, std::span<const std::string_
 // The field's bounds in the cases where they are narrower than the schema's.
 void add_bounds_rules(Json& schema, const std::string& decider, const std::vector<Case>& cases,
                       std::size_t field) {
-  const FieldRules& usual = cases.front().fields[field].rules;
+  const FieldRules& usual = cases.front().fields[field].rules;  // the schema's (schema.h)
   for (const Case& one : cases) {
     const CaseField& there = one.fields[field];
     if (!there.rules.applies || same_bounds(there.rules, usual)) continue;
@@ -66,7 +66,9 @@ void add_case_schemas(Json& schema, std::string_view decider, const std::vector<
   Json rules = Json::array();
   rules.push_back(either(applies, negated(there)));
   if (first.rules.required) {
-    Json both = applies;  // the API server reports the alternative that fits best
+    // `required` alone would do, but the API server reports the alternative that fits best: with
+    // `applies` in it, that is the one that names the missing field.
+    Json both = applies;
     rules.push_back(either(negated(applies), both.set("required", *there.find("required"))));
   }
   schema.set("allOf", std::move(rules));
@@ -118,6 +120,7 @@ void SchemaVisitor::add(std::string_view name, Json schema, std::string descript
     description += default_value.is_string() ? default_value.as_string() : default_value.dump();
     description += '.';
   }
+  // The API server would set it also where the field does not apply.
   if (is_conditional) default_value = Json();
   if (!is_conditional && rules.required) required_.push_back(name);
   Json described = Json::object({{"description", std::move(description)}});

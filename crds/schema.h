@@ -29,6 +29,7 @@ enum class Defaults { kLeftOut, kSpeltOut };
 template <class Struct>
 Json struct_schema(Defaults defaults);
 
+// Entry<T>::Type: of the value of an optional and of the elements of a vector; absent for all else.
 template <class T>
 struct Entry {
   static constexpr bool kOptional = false;
@@ -145,7 +146,7 @@ class SchemaVisitor {
     const Defaults defaults = name == "status" ? Defaults::kLeftOut : defaults_;
     Json schema = value_schema<T>(rules, defaults);
     if (!rules.applies_to.empty()) has_conditional_ = true;
-    if (decider_.empty()) {
+    if (decider_.empty()) {  // only the first with a choice of names can decide on others
       choices_ = choices_of<T>(rules);
       if (!choices_.empty()) decider_ = name;
     }
@@ -192,7 +193,7 @@ Json struct_schema(Defaults defaults) {
   std::vector<Case> cases;
   const std::string_view decider = visitor.decider();
   for (const std::string_view choice : visitor.choices()) {
-    if (decider.empty()) break;
+    if (decider.empty()) break;  // there are choices, but no field depends on them
     Struct copy;
     CaseVisitor one(decider, choice);
     visit_fields(one, copy);

@@ -71,7 +71,7 @@ std::string cel_short_domain(const std::string& key) {
 Json typed(const char* type) { return Json::object({{"type", type}}); }
 
 // A value without a type, and neither a list nor a map: the API server has types for whole numbers
-// or texts (int-or-string), but not for 0.5 or a text.
+// or texts (int-or-string), but not for 0.5 or a text. `refused`: values that it may not be.
 Json untyped(Json::Array refused) {
   return Json::object({{"x-kubernetes-preserve-unknown-fields", true},
                        {"maxItems", 0},
@@ -96,7 +96,7 @@ Json duration_schema(const FieldRules& rules) {
 // numbers, which it cannot.
 Json quantity_schema(const FieldRules& rules) {
   if (rules.min < 0) {
-    Json schema = untyped({true, false, Json::object(), Json::array()});
+    Json schema = untyped(/*refused=*/{true, false, Json::object(), Json::array()});
     set_bounds(schema, rules);
     return schema.set("maxLength", kLongestNotation).set("pattern", kQuantity);
   }
@@ -130,7 +130,7 @@ Json boolean_schema(const FieldRules& rules) {
 }
 
 Json whole_schema(const FieldRules& rules) {
-  if (rules.form == Form::kTimestamp) {
+  if (rules.form == Form::kTimestamp) {  // milliseconds in a struct, RFC 3339 in a document
     return typed("string").set("pattern", kTimestamp).set("maxLength", kLongestTimestamp);
   }
   Json schema = typed("integer").set("format", "int64");
@@ -148,7 +148,7 @@ Json number_schema(const FieldRules& rules) {
   Json schema = typed("number").set("format", "double");
   if (rules.form == Form::kAnyNumber) schema.set("nullable", true);
   set_bounds(schema, rules);
-  // Bounds that set_bounds leaves out.
+  // Bounds that set_bounds leaves out; no field has such a minimum without such a maximum.
   if (std::isfinite(rules.max) && !fits_int64(rules.max)) {
     add_rule(schema, {cel_bounds("self", rules, false),
                       "expected " + api::expected_number(rules, false), "", Reason::kInvalid});
@@ -160,6 +160,7 @@ Json text_schema(const FieldRules& rules) {
   if (!rules.choices.empty()) return choice_schema(rules.choices);
   Json schema = typed("string");
   if (rules.min_text > 0) schema.set("minLength", static_cast<std::uint64_t>(rules.min_text));
+  // This counts characters, max_text bytes: the operator refuses longer ones when it reads them.
   schema.set("maxLength", static_cast<std::uint64_t>(rules.max_text));
   switch (rules.form) {
     case Form::kDnsLabel:
@@ -215,7 +216,7 @@ Json map_schema(Json values, const FieldRules& rules) {
               "expected each key to be " + api::expected_text(FieldRules{}.as(Form::kLabelKey)), "",
               Reason::kInvalid});
   }
-  if (rules.form == Form::kAnyNumber) {
+  if (rules.form == Form::kAnyNumber) {  // names and values of metrics: max_text is of the names
     add_rule(schema, {"self.all(key, key.size() <= " + std::to_string(rules.max_text) + ")",
                       "expected each key to be " + api::expected_text(api::text(0, rules.max_text)),
                       "", Reason::kInvalid});

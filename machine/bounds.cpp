@@ -72,7 +72,8 @@ void add_bounds(const Need& need, const Rates& rates, Verdict& to) {
   }
 }
 
-// What does not fit into memory and on the disk: without that, the training cannot run.
+// What does not fit into memory and on the disk: without that, the training cannot run. `kept`: the
+// number of checkpoints.
 void check_room(const Machine& machine, const Need& need, const Rates& rates, std::int64_t kept,
                 Verdict& to) {
   // Workers on CPUs share the machine's memory, each GPU has its own.
@@ -101,6 +102,7 @@ void note_cores(const Machine& machine, const Need& need, Verdict& to) {
   }
 }
 
+// Of the first GPU; requires one.
 Rates rates_of_gpu(const Machine& machine, const Need& need) {
   const Gpu& gpu = machine.gpus.all[0];
   Rates rates;
@@ -152,10 +154,11 @@ Rates rates_for(const Machine& machine, const Need& need, bool on_gpu) {
   Rates rates;
   rates.device = "CPU, " + std::to_string(need.threads) +
                  (need.threads == 1 ? " thread a worker" : " threads a worker");
-  rates.memory = machine.usable_memory;
+  rates.memory = machine.usable_memory;  // of all workers: check_room() counts what all need
   rates.flops = peak_flops(machine.cpu, threads, /*bits16=*/need.precision != "fp32");
   rates.memory_rate = machine.memory_rate / static_cast<double>(need.world_size);
   rates.cache = machine.cpu.cache;
+  // Disk and loopback are taken as if this worker had them alone: its times stay lower bounds.
   rates.data_rate = machine.disk.rate ? machine.disk.rate->read : 0;
   rates.data_from = "the disk (later epochs: from memory)";
   rates.network_rate = machine.loopback;

@@ -49,7 +49,7 @@ void GpuReadings::add(const GpuReading& reading, double seconds) {
 
 GpuUse GpuReadings::take() {
   GpuUse use{utilization_.value(), memory_, power_.value(), std::nullopt};
-  if (newest_) {
+  if (newest_) {  // then add() has set the others, too
     use.energy = newest_->joules - first_->joules;
     const double seconds = newest_->seconds - taken_->seconds;
     // The counter misses nothing between two readings.

@@ -58,7 +58,7 @@ class GpuReadings {
   Mean power_;
   std::optional<double> memory_;
   std::optional<Energy> first_;  // of all
-  std::optional<Energy> taken_;  // where the last take() ended
+  std::optional<Energy> taken_;  // where the last take() ended; before that, first_
   std::optional<Energy> newest_;
 };
 

@@ -143,7 +143,9 @@ Result<double> measure_loopback() {
   const auto& [client, server] = ends;
   std::jthread sender([fd = client.fd()] {
     const std::vector<char> block(kSocketBlock, 1);
-    (void)repeat(SIZE_MAX, [&] { return ::send(fd, block.data(), block.size(), MSG_NOSIGNAL); });
+    // Until kTime is up.
+    (void)repeat(/*most=*/SIZE_MAX,
+                 [&] { return ::send(fd, block.data(), block.size(), MSG_NOSIGNAL); });
     ::shutdown(fd, SHUT_WR);  // ends the loop of recv() below
   });
   std::vector<char> block(kSocketBlock);

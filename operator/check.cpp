@@ -43,6 +43,7 @@ Status check_studies(kube::Client& client, const std::string& ns, Log& log) {
 
 Status check_policies(kube::Client& client, Log& log) {
   const auto missing = missing_policies(client);
+  // The chart grants this only with admissionPolicies.check.
   if (!missing.ok() && missing.error().code == ErrorCode::kForbidden) {
     log.warning("whether the admission policies are there cannot be seen",
                 {{"error", missing.error().message}});

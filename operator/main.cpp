@@ -105,6 +105,7 @@ int main(int argc, char** argv) {
   save_memory();
   sigset_t signals;
   sigemptyset(&signals);
+  // SIGUSR1: by it the Operator's thread says that it has ended (run_until_signal).
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);

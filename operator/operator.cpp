@@ -62,8 +62,10 @@ control::ManagerOptions manager_options(const Options& options, const Informers&
 }
 
 kubernetes::JobOptions job_options(const Options& options, Log& log, std::int64_t now_ms) {
-  kubernetes::JobOptions out{options.trainer_image, options.trainer_pod,
-                             static_cast<std::int64_t>(options.gang_timeout * 1000)};
+  kubernetes::JobOptions out{
+      .trainer_image = options.trainer_image,
+      .trainer_pod = options.trainer_pod,
+      .gang_timeout_ms = static_cast<std::int64_t>(options.gang_timeout * 1000)};
   if (options.gpu_profiles.empty()) return out;
   out.gpu_catalogue = std::make_shared<kubernetes::GpuCatalogue>(
       options.gpu_profiles, [&log](bool is_wrong, const std::string& message) {
@@ -98,6 +100,7 @@ InformersOptions Operator::informers_options() {
   return options;
 }
 
+// The lambdas reach members that are made after them: nothing calls them before run().
 Operator::Operator(Options options, Identity identity, kube::HttpTransport& transport,
                    kube::HttpTransport& lease_transport, Log& log)
     : options_(std::move(options)),

@@ -33,7 +33,8 @@ std::optional<Json> resolve_word(std::string_view text) {
   return std::nullopt;
 }
 
-// Decimal, 0x, 0o, 0b, and octal with a leading zero; within int64.
+// Decimal, 0x, 0o, 0b, and octal with a leading zero; within int64, but for -2^63, which a double
+// holds as well.
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   const bool negative = !text.empty() && text.front() == '-';
   if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);

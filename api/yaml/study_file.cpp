@@ -73,6 +73,7 @@ class Loader {
       // The last one may only count those that were left out.
       const bool is_count =
           error.path.empty() && &error == &read.errors.back() && read.errors.size() > 1;
+      // LineColumn{} is the file as a whole, which is sorted last.
       complain(is_count ? LineColumn{} : document.find(error.path), error.path, error.message);
     }
     std::stable_sort(

@@ -50,6 +50,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) {  // a list or map has its anchor from its end on
+      // Throws.
       refuse(mark, "found an alias inside what it stands for; expected one of something complete");
     }
     if (wants_key()) {
@@ -91,7 +92,7 @@ class TreeBuilder : public YAML::EventHandler {
   struct Open {
     std::shared_ptr<YamlNode> node;
     YAML::anchor_t anchor = 0;
-    LineColumn place;
+    YAML::Mark mark;
     bool has_key = false;  // maps: the next node is the value of `key`
     bool key_is_twice = false;
     YamlEntry key;
@@ -157,24 +158,20 @@ class TreeBuilder : public YAML::EventHandler {
     next.node->kind = kind;
     next.node->place = place_of(mark);
     next.anchor = anchor;
+    next.mark = mark;
     open_.push_back(std::move(next));
-    marks_.push_back(mark);
   }
 
   void close() {
-    const std::shared_ptr<const YamlNode> node = open_.back().node;
-    const YAML::anchor_t anchor = open_.back().anchor;
-    const YAML::Mark mark = marks_.back();
+    const Open ended = std::move(open_.back());
     open_.pop_back();
-    marks_.pop_back();
-    if (anchor != 0) anchors_[anchor] = node;
-    attach(mark, node);
+    if (ended.anchor != 0) anchors_[ended.anchor] = ended.node;
+    attach(ended.mark, ended.node);
   }
 
   std::vector<YamlError>& errors_;
   std::shared_ptr<const YamlNode> root_;
   std::vector<Open> open_;
-  std::vector<YAML::Mark> marks_;  // of open_
   std::map<YAML::anchor_t, std::shared_ptr<const YamlNode>> anchors_;
   std::size_t duplicates_ = 0;
   std::optional<LineColumn> complex_key_;

@@ -84,6 +84,7 @@ std::string to_yaml(const Json& value, int indent, YamlLists lists) {
   for (const auto& [key, member] : value.as_object()) {
     text += margin + string_text(key) + ':';
     const bool nested = is_filled_object(member) || is_list_of_objects(member);
+    // A list stands at its key's own indent: its dashes set it apart.
     text += nested ? '\n' + to_yaml(member, indent + (member.is_object() ? 2 : 0), lists)
                    : ' ' + flow(member) + '\n';
   }

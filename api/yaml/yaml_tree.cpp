@@ -54,6 +54,7 @@ class Expansion {
         out.as_object().emplace_back(entry.key, run(*entry.value, depth + 1));
       }
     }
+    // Last, because they set only what is not there yet.
     for (const YamlEntry& entry : node.entries) {
       if (entry.merge) merge(entry, depth, out);
     }
@@ -133,7 +134,7 @@ Json expand(const YamlNode& root, std::vector<YamlError>& errors) {
 
 LineColumn find_place(const YamlNode& root, std::string_view path) {
   const YamlNode* node = &root;
-  LineColumn place = root.place;
+  LineColumn place = root.place;  // of the innermost node found; take_*() shorten `path`
   while (!path.empty() && node->kind != YamlNode::Kind::kScalar) {
     const YamlEntry* entry =
         node->kind == YamlNode::Kind::kMap ? take_entry(*node, path) : take_item(*node, path);
