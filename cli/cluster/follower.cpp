@@ -65,6 +65,7 @@ Result<StudyState> Follower::refresh() {
     if (seen_ || std::chrono::steady_clock::now() - begin_ < kMostPatience) {
       return StudyState::kActive;
     }
+    // What say_what_is_wrong() has just said of the first lists.
     return Error{ErrorCode::kUnavailable, "the study cannot be followed: " + said_};
   }
   const auto study = studies_.cache().get({cluster_.ns, study_});
