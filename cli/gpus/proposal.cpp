@@ -352,12 +352,13 @@ class Proposal {
   }
 
   void propose_claimed_mig(const GpuDevices& devices, const std::string& device_class) {
-    // The card's memory is that of the driver's whole devices, where there are some.
+    // The card's memory is that of the driver's whole devices, of the same model where one is
+    // named. Without such a device the part is not known, and nothing is proposed.
     std::int64_t card = 0;
     for (const GpuDevices& other : inventory_.devices) {
-      if (other.driver == devices.driver && other.mig_profile.empty()) {
-        card = std::max(card, other.mib);
-      }
+      const bool is_card = other.driver == devices.driver && other.mig_profile.empty();
+      const bool is_model = devices.model.empty() || other.model == devices.model;
+      if (is_card && is_model) card = std::max(card, other.mib);
     }
     if (devices.mib == 0 || card < devices.mib) return;
     Group group;
