@@ -13,8 +13,9 @@
 namespace fettle::cli {
 namespace {
 
-// By then the first lists must have arrived.
-constexpr std::chrono::seconds kMostPatience{30};
+// By then the first lists must have arrived. Longer than kListDeadline (kube/watch_loop.h), so that
+// one that hangs has failed in words.
+constexpr std::chrono::seconds kMostPatience{40};
 // An operator reconciles a new Study within a fraction of a second.
 constexpr std::chrono::seconds kOperatorPatience{10};
 
