@@ -138,7 +138,7 @@ std::string shared_rows(const Shared& shared) {
   const local::Room& room = shared.room;
   std::string names;
   for (const local::GpuName& gpu : room.gpus) {
-    // What CUDA_VISIBLE_DEVICES says, and the UUID where that is a number.
+    // What CUDA_VISIBLE_DEVICES says, and the UUID where that is another name.
     const std::string id = gpu.id == gpu.cuda ? gpu.cuda : gpu.cuda + " (" + gpu.id + ")";
     names += (names.empty() ? ": " : ", ") + printable(id);
   }
