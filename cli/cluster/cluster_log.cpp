@@ -34,8 +34,8 @@ std::string trial_container_name(const Json& pod) {
   return container == nullptr ? "" : kube::text_at(*container, {"name"});
 }
 
-// The newest run comes first, then rank 0, then the pod that replaced the others.
-auto order_of(const TrialPod& candidate) {
+// The larger is preferred: the newest run, then rank 0, then the pod that replaced the others.
+auto preference_of(const TrialPod& candidate) {
   const api::Metadata& pod = candidate.pod.metadata;
   return std::tuple(kube::number_in(pod.labels, kubernetes::kRunLabel),
                     -kube::number_in(pod.labels, kube::kRankLabel), pod.created_ms);
@@ -51,7 +51,7 @@ Result<std::optional<TrialPod>> find_pod(kube::Client& client, const kube::Objec
   for (const Json& object : objects) {
     FETTLE_ASSIGN(kube::Pod pod, kube::read_pod(object));
     TrialPod candidate{std::move(pod), trial_container_name(object)};
-    if (!best || order_of(*best) < order_of(candidate)) best = std::move(candidate);
+    if (!best || preference_of(*best) < preference_of(candidate)) best = std::move(candidate);
   }
   return best;
 }
@@ -85,7 +85,7 @@ std::string waiting_reason(const TrialPod& candidate) {
   for (const kube::Container& container : candidate.pod.containers) {
     if (container.name != candidate.container) continue;
     if (container.running || container.terminated) return "";
-    if (container.waiting_reason.empty()) break;
+    if (container.waiting_reason.empty()) break;  // the pod's own state says why, below
     std::string reason = container.waiting_reason;
     if (!container.waiting_message.empty()) reason += ": " + container.waiting_message;
     return reason;
@@ -123,7 +123,7 @@ Status print_pod_log(kube::Client& client, const kube::ObjectKey& trial,
     print(std::string(line) + '\n');
     return true;
   };
-  return client.read_log({trial.ns, found.pod.metadata.name}, log, print_line, {});
+  return client.read_log({trial.ns, found.pod.metadata.name}, log, print_line, /*stop=*/{});
 }
 
 }  // namespace fettle::cli

@@ -13,8 +13,9 @@
 namespace fettle::cli {
 namespace {
 
-// By then the first lists must have arrived.
-constexpr std::chrono::seconds kMostPatience{30};
+// By then the first lists must have arrived. Longer than kListDeadline (kube/watch_loop.h), so that
+// one that hangs has failed in words.
+constexpr std::chrono::seconds kMostPatience{40};
 // An operator reconciles a new Study within a fraction of a second.
 constexpr std::chrono::seconds kOperatorPatience{10};
 
@@ -65,6 +66,7 @@ Result<StudyState> Follower::refresh() {
     if (seen_ || std::chrono::steady_clock::now() - begin_ < kMostPatience) {
       return StudyState::kActive;
     }
+    // What say_what_is_wrong() has just said of the first lists.
     return Error{ErrorCode::kUnavailable, "the study cannot be followed: " + said_};
   }
   const auto study = studies_.cache().get({cluster_.ns, study_});

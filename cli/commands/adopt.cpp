@@ -54,7 +54,8 @@ class Defaults {
     return found != nullptr && found->is_null() ? nullptr : found;
   }
 
-  // Items have defaults only where somebody wrote the list.
+  // Fields can be left out only in the items of a list that the file writes. Every other difference
+  // of lists is a change, as another length is.
   void keep_items(const Json& stored, const Json* written, const api::FieldPath& path,
                   Json& wanted) {
     const std::size_t size = wanted.as_array().size();

@@ -55,9 +55,11 @@ int print_replay(const RunView& view, const core::Replay& replay) {
     std::cerr << "fettle: decisions may differ that rested on deleted trials; there are "
               << replay.deleted << '\n';
   }
+  // With replacements judged() has an "and" of its own.
   std::cout << view.study.metadata.name << ": " << plural(replay.suggestions, "suggestion")
             << (replay.replacements > 0 ? ", " : " and ") << judged(replay) << " decided again: ";
   if (replay.differences.empty()) {
+    // replay.close: suggestions of another machine that agree to kCrossMachineTolerance only.
     std::cout << "all as recorded" << (replay.close > 0 ? ", but for last digits\n" : "\n");
     print_elsewhere(replay);
     return kExitSucceeded;

@@ -66,6 +66,7 @@ void check_parts(const Examination& examination, const DoctorCase& about,
   }
 }
 
+// `dry`: what `fettle-trainer --dry-run` printed; `need` was read from it.
 void weigh(const Examination& examination, const Json& dry, const machine::Need& need,
            Diagnosis& to) {
   const bool wants_gpu = to.about.backend == "auto" || to.about.backend == "cuda";
@@ -75,6 +76,7 @@ void weigh(const Examination& examination, const Json& dry, const machine::Need&
   to.device = rates.device;
   to.device_memory = rates.memory;
   to.verdict = machine::judge(examination.machine, need, rates, to.about.checkpoints_kept);
+  // The samples that fit the memory of this machine, not that of a GPU.
   const Json* const memory = dry.find("memory");  // there: read_need() has read from it
   if (const Json* const fitting = memory->find("samples_fitting"); fitting != nullptr && !on_gpu) {
     to.samples_fitting = fitting->as_integer();

@@ -61,7 +61,7 @@ Result<DoctorCase> case_of(api::Study study) {
   }
   if (!study.spec.trial.trainer) return found;
   FETTLE_ASSIGN(const api::TrialFile file,
-                runtime::make_trial_file(study, trial, /*run=*/0, "none"));
+                runtime::make_trial_file(study, trial, /*run=*/0, /*checkpoints=*/"none"));
   found.backend = api::to_string(file.trainer->training.backend);
   // And one that is being written.
   found.checkpoints_kept = file.checkpoints.keep + file.checkpoints.keep_rungs.value_or(0) + 1;

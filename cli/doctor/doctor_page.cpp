@@ -17,6 +17,7 @@ using machine::rate_text;
 
 constexpr int kNameColumn = 11;
 constexpr int kBoundColumn = 18;
+constexpr int kSecondsColumn = 11;
 
 std::string bytes(std::int64_t count) { return bytes_text(static_cast<double>(count)); }
 
@@ -137,6 +138,7 @@ std::string shared_rows(const Shared& shared) {
   const local::Room& room = shared.room;
   std::string names;
   for (const local::GpuName& gpu : room.gpus) {
+    // What CUDA_VISIBLE_DEVICES says, and the UUID where that is another name.
     const std::string id = gpu.id == gpu.cuda ? gpu.cuda : gpu.cuda + " (" + gpu.id + ")";
     names += (names.empty() ? ": " : ", ") + printable(id);
   }
@@ -177,6 +179,7 @@ std::string trainer_rows(const Examination& examination) {
 
 // ---- A configuration ---------------------------------------------------------------------------
 
+// Only of a diagnosis that has a need.
 std::string bound_rows(const Diagnosis& diagnosis) {
   const machine::Verdict& verdict = diagnosis.verdict;
   if (!verdict.binding) return "";
@@ -184,7 +187,7 @@ std::string bound_rows(const Diagnosis& diagnosis) {
   for (std::size_t i = 0; i < verdict.bounds.size(); ++i) {
     const machine::Bound& bound = verdict.bounds[i];
     text += "    " + padded(bound.name, kBoundColumn) +
-            padded(machine::seconds_text(bound.seconds), kNameColumn) + "= " + bound.arithmetic +
+            padded(machine::seconds_text(bound.seconds), kSecondsColumn) + "= " + bound.arithmetic +
             (i == *verdict.binding ? "   <- binds" : "") + "\n";
   }
   const double seconds = verdict.bounds[*verdict.binding].seconds;
@@ -194,6 +197,7 @@ std::string bound_rows(const Diagnosis& diagnosis) {
          " samples a second, bound by " + verdict.bounds[*verdict.binding].name + ".\n";
 }
 
+// As bound_rows.
 std::string need_rows(const Diagnosis& diagnosis) {
   const machine::Need& need = *diagnosis.need;
   std::string text = "  " + format_count(diagnosis.parameters) + " parameters, " + need.precision +

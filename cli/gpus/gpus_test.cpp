@@ -221,6 +221,28 @@ TEST_F(GpusTest, DevicesThatCanBeClaimed) {
   EXPECT_THAT(propose_profiles(inventory)[0].models, ElementsAre("NVIDIA-H100"));
 }
 
+TEST_F(GpusTest, AClaimedMigDeviceIsAPartOfACardOfItsOwnModel) {
+  const std::string driver = "gpu.nvidia.com";
+  GpuInventory inventory;
+  inventory.device_classes = {driver};
+  const auto add = [&](const std::string& mig_profile, const std::string& model, int mib) {
+    GpuDevices& devices = inventory.devices.emplace_back();
+    devices.driver = driver;
+    devices.mig_profile = mig_profile;
+    devices.model = model;
+    devices.mib = mib;
+    devices.most_on_a_node = 1;
+  };
+  add("", "NVIDIA A100", 40960);
+  add("", "NVIDIA H100", 81920);
+  add("1g.10gb", "NVIDIA A100", 10240);
+  EXPECT_THAT(proposed(inventory),
+              ElementsAre("dra-nvidia-a100", "dra-nvidia-h100", "dra-mig-1g-10gb-nvidia-a100"));
+  const api::GpuProfile slice = propose_profiles(inventory).back();
+  EXPECT_EQ(slice.offers.fraction->step, 0.25);
+  EXPECT_EQ(slice.memory, 40960.0 * (1 << 20));
+}
+
 TEST_F(GpusTest, RightsThatAreMissingAreNamedWithWhatTheyHide) {
   put_node(node("gpu-1", kH100, R"({"nvidia.com/gpu": "8"})"));
   forbid("/api/v1/pods");

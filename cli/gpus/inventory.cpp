@@ -132,7 +132,7 @@ class NodeReader {
     }
   }
 
-  // Labels are written by another program than the capacity, and may lag behind or be somebody's.
+  // Labels are written by another program than the capacity, and may lag behind or be set by hand.
   void compare() {
     const auto units = [this](const char* resource) {
       const auto found = node_.resources.find(resource);
@@ -141,6 +141,7 @@ class NodeReader {
     // What the device plugin calls shares when it is set to give them a name of their own.
     const std::int64_t shared = units("nvidia.com/gpu.shared");
     const std::int64_t total = shared > 0 ? shared : units("nvidia.com/gpu");
+    // The capacity of HAMi counts each card as several, whatever the labels say.
     if (!node_.hami && node_.cards > 0 && total > 0 && node_.cards * node_.replicas != total) {
       note("its labels say " + std::to_string(node_.cards) + " cards with " +
            std::to_string(node_.replicas) + " replicas each, its capacity says " +
@@ -175,6 +176,7 @@ Usage usage_of(const std::vector<Json>& pods) {
     const std::string phase = kube::text_at(pod, {"status", "phase"});
     if (node.empty() || phase == "Succeeded" || phase == "Failed") continue;
     for (const Json& container : kube::array_at(pod, {"spec", "containers"})) {
+      // Of devices the requests always equal the limits.
       for (const auto& [name, amount] : object_at(container, {"resources", "limits"}).as_object()) {
         if (is_gpu_resource(name)) usage[node][name] += amount_of(amount);
       }
@@ -266,7 +268,7 @@ Status read_nodes(kube::Client& client, GpuInventory& inventory) {
 }
 
 Status read_claimable(kube::Client& client, GpuInventory& inventory) {
-  bool forbidden = false;
+  bool forbidden = false;  // not read: a list that was refused is empty, and that is enough
   FETTLE_ASSIGN(const std::vector<Json> classes,
                 list_if_allowed(client, kDeviceClasses, "no claim can be proposed", forbidden,
                                 inventory.missing));
@@ -292,6 +294,7 @@ std::vector<GpuDevices> read_gpu_devices(const std::vector<Json>& slices) {
   std::map<Key, std::map<std::string, std::int64_t>> on_nodes;
   for (const Json& slice : slices) {
     const std::string driver = kube::text_at(slice, {"spec", "driver"});
+    // "": devices that several nodes can reach, counted like those of one node.
     const std::string node = kube::text_at(slice, {"spec", "nodeName"});
     for (const Json& device : kube::array_at(slice, {"spec", "devices"})) {
       GpuDevices one = read_device(device, driver);

@@ -119,6 +119,7 @@ class Proposal {
       // Shares of which nobody says how they are shared.
       if (is_shared && node.sharing.empty() && !node.hami) continue;
       std::string sharing = is_shared ? node.sharing : "";
+      // HAMi shares every card, with or without labels; its profiles ask for parts, not replicas.
       if (node.hami && resource == "nvidia.com/gpu") sharing = "hami";
       const std::int64_t replicas = is_shared && !node.hami ? node.replicas : 1;
       Group& group = groups_[{node.model, resource, sharing, replicas}];
@@ -218,9 +219,10 @@ class Proposal {
     GpuProfile profile = start("hami", key.model, group);
     profile.sharing = GpuSharing::kHami;
     // Each card counts as several in the capacity, and a pod gets as many cards as it asks for.
+    // 1 where their number is not known (0).
     profile.offers.count = std::clamp<std::int64_t>(group.cards, 1, kMostCount);
     profile.offers.fraction = {.step = kHundredth, .max = {}};  // in whole percent
-    profile.enforces = GpuEnforcement::kMemory;
+    profile.enforces = GpuEnforcement::kMemory;  // the cores, too; there is no word for both
     keep_to_product(group, profile);
     profile.put.limits = Json::object({{"nvidia.com/gpu", "{count}"},
                                        {"nvidia.com/gpumem-percentage", "{percent}"},
@@ -242,7 +244,7 @@ class Proposal {
     // Each card counts as several in the capacity, as with HAMi.
     profile.offers.count = std::clamp<std::int64_t>(group.cards, 1, kMostCount);
     profile.offers.fraction = {.step = kHundredth, .max = {}};  // in whole percent
-    profile.enforces = GpuEnforcement::kMemory;
+    profile.enforces = GpuEnforcement::kMemory;  // the cores, too; there is no word for both
     profile.put.scheduler_name = "volcano";
     profile.put.annotations["volcano.sh/vgpu-mode"] = "hami-core";
     profile.put.limits = Json::object({{"volcano.sh/vgpu-number", "{count}"},
@@ -263,7 +265,8 @@ class Proposal {
   }
 
   // Fractions that KAI-Scheduler keeps by annotations. Its mode decides what is enforced, and is
-  // not in its API: nothing, unless the administrator knows better.
+  // not in its API, so the profiles claim that nothing is. Proposed even where no node has whole
+  // NVIDIA GPUs now; the memory of a card is not known then.
   void propose_kai() {
     Group all;
     bool any = false;
@@ -333,6 +336,7 @@ class Proposal {
       GpuProfile profile = start("dra-memory", devices.model, group);
       profile.sharing = GpuSharing::kDra;
       profile.offers.memory = {kMib, {}};
+      // Enforces nothing: a claim books memory, and the slices do not say whether it is a limit.
       profile.put.claim = claim(
           devices, device_class,
           {{"capacity", Json::object({{"requests", Json::object({{"memory", "{mib}Mi"}})}})}});
@@ -348,12 +352,13 @@ class Proposal {
   }
 
   void propose_claimed_mig(const GpuDevices& devices, const std::string& device_class) {
-    // The card's memory is that of the driver's whole devices, where there are some.
+    // The card's memory is that of the driver's whole devices, of the same model where one is
+    // named. Without such a device the part is not known, and nothing is proposed.
     std::int64_t card = 0;
     for (const GpuDevices& other : inventory_.devices) {
-      if (other.driver == devices.driver && other.mig_profile.empty()) {
-        card = std::max(card, other.mib);
-      }
+      const bool is_card = other.driver == devices.driver && other.mig_profile.empty();
+      const bool is_model = devices.model.empty() || other.model == devices.model;
+      if (is_card && is_model) card = std::max(card, other.mib);
     }
     if (devices.mib == 0 || card < devices.mib) return;
     Group group;

@@ -76,6 +76,7 @@ Status follow_log(const local::Layout& layout, const std::string& trial, std::in
                   const LogPrinter& print) {
   local::TrialLogReader reader(layout.log_file(trial, run));
   for (;;) {
+    // Asked before the log is read, so that what a run prints at its end is not missed.
     const Life life = life_of(layout, trial, run);
     FETTLE_TRY(reader.read(life != Life::kRuns, print));
     if (life == Life::kEnded) return success();
@@ -162,7 +163,7 @@ Status LocalSource::print_log(const std::string& trial, std::optional<std::int64
   }
   if (follow) return follow_log(layout, trial, run, print);
   const bool ended = exists(layout.outcome_file(trial, run));
-  return local::TrialLogReader(path).read(ended, print);
+  return local::TrialLogReader(path).read(ended, print);  // not ended: what there is by now
 }
 
 Status LocalSource::scale(const std::string& trial, std::int64_t workers) {

@@ -140,8 +140,9 @@ void Runner::watch_disk() {
     check_room_ms_ = now_ms + kCheckRoomMs;
   }
   const std::string no_room = store.no_room();
-  if (no_room.empty() == !disk_is_full_) return;
-  disk_is_full_ = !no_room.empty();
+  const bool is_full = !no_room.empty();
+  if (is_full == disk_is_full_) return;
+  disk_is_full_ = is_full;
   display_.say(disk_is_full_ ? no_room +
                                    "; trials that run keep running, their results are kept "
                                    "and new ones wait until there is room"

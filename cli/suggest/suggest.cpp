@@ -81,6 +81,8 @@ class Session {
     // create() may have found the space exhausted. Then no further results will come, and trials
     // that waited for them are promoted now.
     if (no_more()) wanted -= continue_paused(wanted, reply);
+    // Where trials pause, one that runs may still lead to a promotion. Elsewhere what create()
+    // could not give will never come.
     const bool over = wanted > 0 && !(promotes_ && search::any_runs(problem_, history_));
     out_ << "{\"trials\":[" << reply << (over ? "],\"exhausted\":true}\n" : "]}\n") << std::flush;
     return success();
@@ -100,13 +102,14 @@ class Session {
   std::int64_t continue_paused(std::int64_t most, std::string& reply) {
     if (!promotes_) return 0;
     for (std::int64_t done = 0; done < most; ++done) {
-      const bool last = no_more();
+      const bool last = no_more();  // then the best of a rung wait for no others (promotion.h)
       if (const auto promotion = search::next_promotion(problem_, history_, last)) {
         const auto trial = static_cast<std::size_t>(promotion->trial);
         history_.stages[trial] = promotion->stage;
         states_[trial] = State::kRunning;
         add_to(reply, "{\"id\":" + std::to_string(trial) + ",\"resume\":true}");
       } else if (auto replacement = search::next_replacement(problem_, history_, last)) {
+        // The member ends at its pause; another begins from a checkpoint of a better one.
         const auto replaced = static_cast<std::size_t>(replacement->trial);
         states_[replaced] = State::kEnded;
         history_.stages[replaced].ended = true;
@@ -132,10 +135,10 @@ class Session {
     add_to(reply, "{\"id\":" + std::to_string(history_.trials.size()) +
                       ",\"params\":" + parameters.dump() + parent + "}");
     history_.trials.push_back(std::move(parameters));
-    if (promotes_) history_.stages.push_back(stage);
+    if (promotes_) history_.stages.push_back(stage);  // else empty: no trial pauses
     states_.push_back(State::kRunning);
     costs_.push_back(0);
-    // Values at the rungs below its own are the parent's, and known.
+    // With a parent it begins at `stage.rung`: the values below are the parent's, and known.
     next_rung_.push_back(stage.parent ? static_cast<std::size_t>(stage.rung) : 0);
   }
 
@@ -260,6 +263,7 @@ class Session {
       fact.kind = api::FactKind::kRung;
       fact.step = rungs_[next++];
       record(trial, fact);
+      // At its end a trial is complete; where trials pause, next_promotion() judges the rungs.
       if (at_the_end || promotes_ || !is_to_stop(trial)) continue;
       fact.kind = api::FactKind::kStopped;
       record(trial, fact);
@@ -268,6 +272,7 @@ class Session {
     fact.step = step;
     // A trial that pauses leaves a Stopped fact, as under `fettle run`.
     fact.kind = at_the_end ? api::FactKind::kResult : api::FactKind::kStopped;
+    // until_step: how far the last ask sent it.
     const bool pauses = promotes_ && !at_the_end && step >= history_.stages[trial].until_step;
     if (at_the_end || pauses) record(trial, fact);
     if (pauses) states_[trial] = State::kPaused;

@@ -36,7 +36,7 @@ void LiveView::show(api::Study study, std::vector<api::TrialPtr> trials, std::in
   view_.study = std::move(study);
   view_.trials = std::move(trials);
   view_.now_ms = now_ms;
-  bring_up_to_date(view_);
+  bring_up_to_date(view_);  // counts, best trials, spending and ETA, which lag in the store
   const std::vector<TimelineEntry> news = timeline_.observe(view_.study, view_.trials);
   auto& kept = view_.timeline;
   kept.insert(kept.end(), news.begin(), news.end());

@@ -72,6 +72,7 @@ std::string chosen_text(const RunView& view, const api::Trial& trial, const Reas
   const KnownBefore& before = reason.before;
   std::string text = "chosen    by " + reason.sampler + "\n            knowing " +
                      plural(before.ended, "result") + " of " + plural(before.trials, "trial") +
+                     // The seq of the newest fact that was known; replay decides from there.
                      " (basis " + std::to_string(trial.spec.search.basis) + ")\n";
   if (!reason.explanation) return text;
   const search::Explanation& explanation = *reason.explanation;

@@ -227,17 +227,15 @@ Lines event_section(const RunView& view, int most) {
   return lines;
 }
 
-// Appends a section with an empty line before it; false, and nothing appended, if it does not fit.
-bool append_section(Lines& lines, const Lines& section, int rows) {
-  if (section.empty()) return true;
-  if (static_cast<int>(lines.size() + section.size()) + 1 > rows) return false;
+// Appends a section with an empty line before it, unless `lines` would then be more than `rows`.
+void append_section(Lines& lines, const Lines& section, int rows) {
+  if (section.empty() || static_cast<int>(lines.size() + section.size()) + 1 > rows) return;
   lines.emplace_back();
   lines.insert(lines.end(), section.begin(), section.end());
-  return true;
 }
 
-// Everything above the table of running trials and everything below it but the events: what is
-// always wanted, the least important last.
+// The sections from top to bottom. Each leaves room for the more important ones below it: the
+// notice, and before the front the budget too. The events get what is left.
 Lines lay_out(const RunView& view, int columns, int rows, const Style& style) {
   Lines lines = {title_line(view, columns, style), progress_line(view, columns, style),
                  counts_line(view, style)};

@@ -45,6 +45,7 @@ std::int64_t most_at_once(const std::vector<Interval>& intervals) {
   std::int64_t now = 0;
   std::int64_t most = 0;
   for (const auto& [at_ms, change] : edges) most = std::max(most, now += change);
+  // Runs that took no measurable time had a slot, too.
   return std::max<std::int64_t>(most, intervals.empty() ? 0 : 1);
 }
 

@@ -40,6 +40,7 @@ TimelineEntry started(const api::Study& study, const api::Trial& trial, std::siz
   entry.at_ms = run.started_ms;
   entry.text = trial.metadata.name;
   const api::RunRecord* before = at > 0 ? &trial.status.runs[at - 1] : nullptr;
+  // The run before has an outcome by now: a run is recorded only after the one before has ended.
   if (before != nullptr && before->outcome) {
     entry.warning = *before->outcome != api::Outcome::kStopped;
     entry.text += " started again (run " + std::to_string(run.run) + "); the last run ended " +
@@ -162,6 +163,7 @@ std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
       return other.type == condition.type && other.status == condition.status;
     });
     if (known != conditions_.end() || first_ || !condition.status) continue;
+    // The trials that start say that the study runs.
     if (condition.type != "Running") timeline.push_back(condition_changed(study, condition));
   }
   conditions_ = study.status.conditions;
