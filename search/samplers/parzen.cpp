@@ -111,6 +111,8 @@ void Parzen::add_continuous(Axis& axis, const Columns& columns,
 void Parzen::add_discrete(Axis& axis, const std::vector<std::uint32_t>& ascending) {
   axis.slots.resize(axis.kernels.size());
   std::size_t first = 0;  // in `distinct`, of the centre
+  // Sets the slot of kernel k. Of the kernels before it only those of the same centre, from `first`
+  // on, can equal it; the prior, which comes last, may double one, which does no harm.
   const auto add = [&](std::size_t k) {
     const Kernel& kernel = axis.kernels[k];
     if (first < axis.distinct.size() && axis.distinct[first].centre != kernel.centre) {
@@ -193,7 +195,7 @@ void Parzen::add_continuous_logs(const Axis& axis, const Lanes& coordinates,
     Lanes out = logs[k];
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const double z = (units[lane] - centre) * scale;
-      out[lane] -= z * z;
+      out[lane] -= z * z;  // the factor before the exponential is in base_ (add_continuous)
     }
     logs[k] = out;
   }
