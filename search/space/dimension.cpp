@@ -206,9 +206,9 @@ std::optional<double> Dimension::coordinate(const Json& value) const {
   double guess = 0;
   if (step_ > 0) {
     guess = (wanted - min_) / step_;
-  } else {  // the cells of with_points(): evenly spaced on the scale
+  } else {  // the cells of with_points(): evenly spaced on the scale; halves, see to_unit()
     const double share = log_ ? (std::log(wanted) - log_low_) / (log_high_ - log_low_)
-                              : (wanted - min_) / (max_ - min_);
+                              : (0.5 * wanted - 0.5 * min_) / (0.5 * max_ - 0.5 * min_);
     guess = share * static_cast<double>(cells_ - 1);
   }
   const double cell = std::clamp(std::round(guess), 0.0, static_cast<double>(cells_ - 1));
