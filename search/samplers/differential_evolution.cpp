@@ -56,7 +56,7 @@ class DifferentialEvolution final : public FoldingSampler {
     const std::optional<Offspring> found = evolve(trial);
     if (!found || space().key(found->point) != space().key(point)) {
       out.words = "drawn from the prior; a population of " + std::to_string(kLeastPopulation) +
-                  " evolves, and " + std::to_string(population().size()) + " had a value";
+                  " evolves, and " + std::to_string(population().size()) + " have ended";
       return out;
     }
     // In the order of Offspring::parents: target, base, and the two of the difference.
