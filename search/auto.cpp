@@ -66,7 +66,7 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
   const std::int64_t budget = std::max<std::int64_t>(problem.max_trials, 0);
   const auto trials = static_cast<std::uint64_t>(budget);
   const std::size_t parameters = space.dimensions();
-  const std::size_t branches = space.groups().size() - 1;
+  const std::size_t branches = space.groups().size() - 1;  // the first one has no condition
   if (budget > 0 && space.size() <= trials) {
     return {AlgorithmKind::kGrid,
             "the budget of " + std::to_string(budget) + " trials covers all of them"};

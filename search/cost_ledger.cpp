@@ -32,6 +32,7 @@ void CostLedger::add_event(const Event& event) {
   total_spent_ += *fact.cost - spent;
   spent = *fact.cost;
   const std::optional<double> cost = cost_to_the_end(fact);
+  // No point: the trial's parameters are not of this space.
   if (!cost || points_[static_cast<std::size_t>(event.trial)].empty()) return;
   ++version_;
   if (!to_the_end_.insert_or_assign(event.trial, *cost).second) return;

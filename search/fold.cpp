@@ -21,7 +21,7 @@ FoldingSampler::FoldingSampler(Space space, std::int64_t seed, bool random_order
 
 Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
   catch_up(history);
-  if (enumerating_) next_untried();  // past what is tried for good
+  if (enumerating_) next_untried();  // moves cursor_ past what is tried for good
   const std::uint64_t cursor = cursor_;
   Suggestion out;
   for (std::int64_t i = 0; i < n; ++i) {

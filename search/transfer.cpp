@@ -100,7 +100,7 @@ std::vector<double> Transfer::foretold(const Point& point) const {
       out[o] += weight * priors_[near[k].second].values[o];
     }
   }
-  for (double& value : out) value /= weights;
+  for (double& value : out) value /= weights;  // not 0: add() asks only where there are priors
   return out;
 }
 
@@ -121,7 +121,7 @@ void Transfer::compare() {
     shifts_[o] = median(std::move(off));
     trust += rank_correlation(expected[o], found[o]) / static_cast<double>(found.size());
   }
-  const auto count = static_cast<double>(results_.size());
+  const auto count = static_cast<double>(results_.size());  // kFirstCheck or more: see add()
   // The standard error of tau-a over `count` results where the two are independent.
   const double chance = std::sqrt(2 * (2 * count + 5) / (9 * count * (count - 1)));
   const double left = 1 - count / static_cast<double>(kOutweighed);

@@ -36,6 +36,8 @@ class WarmStart final : public Sampler {
       if (static_cast<std::int64_t>(out.points.size()) == n) return out;
       if (!tried_[i]) out.points.push_back(first_[i]);
     }
+    // For this call the inner sampler knows the points to try first as pending trials; where trials
+    // pause, each of them needs a stage, too.
     const std::size_t before = known_.trials.size();
     known_.trials.insert(known_.trials.end(), out.points.begin(), out.points.end());
     add_stages(history);
@@ -93,6 +95,7 @@ class WarmStart final : public Sampler {
     // What the inner sampler chose itself comes after the priors and the points to try first. Those
     // points come with the history (catch_up).
     known_.unnumbered = known_.priors + static_cast<std::int64_t>(first_.size());
+    // catch_up() adds this Study's trials and events again, behind the priors.
     trials_ = 0;
     events_ = 0;
   }
@@ -179,7 +182,7 @@ bool starts_warm(const Problem& problem) {
 
 Result<std::unique_ptr<Sampler>> make_warm_start(const Problem& problem,
                                                  std::unique_ptr<Sampler> sampler) {
-  FETTLE_ASSIGN(const SpaceMap map, SpaceMap::make(problem.parameters, {}));
+  FETTLE_ASSIGN(const SpaceMap map, SpaceMap::make(problem.parameters, /*names=*/{}));
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
   std::vector<Json> first;
   const std::uint64_t key =

@@ -130,7 +130,7 @@ Status check_population(const api::Algorithm& algorithm) {
 
 Result<std::unique_ptr<Sampler>> make_named(const Problem& problem);
 
-// The sampler that `auto` stands for.
+// The sampler that `auto` stands for: what the Study has settled before, or a choice of now.
 Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& space) {
   Choice choice = problem.chosen ? Choice{*problem.chosen, problem.chosen_because}
                                  : choose_algorithm(problem, space);
@@ -141,6 +141,7 @@ Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& spa
     chosen.algorithm.cost_aware = false;
     choice.reason += "; what trials cost does not count there";
   }
+  // A clause for people (search.h): what `auto` decided about steps.
   if (!problem.fidelity.empty()) choice.reason += "; " + problem.fidelity;
   FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(chosen));
   return auto_chosen(std::move(sampler), choice.reason);

@@ -107,6 +107,7 @@ std::vector<Candidate> neighbours(const Space& space, const Candidate& from, Ran
         if (cell != here) add(i, cell);
       }
     } else {
+      // May draw `here` or a choice twice: a candidate more, which gains nothing.
       for (std::uint64_t k = 0; k < kMostChoices; ++k) {
         add(i, static_cast<double>(random.below(dimension.cells())));
       }

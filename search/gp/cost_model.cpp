@@ -51,7 +51,7 @@ void CostModel::update(const CostLedger& ledger) {
   Standardised costs = standardise(observed.log_costs);
   centre_ = costs.centre;
   spread_ = costs.spread;
-  if (spread_ <= kFlat) return;
+  if (spread_ <= kFlat) return;  // all cost the same, so log_cost() is centre_ everywhere
   fit(ledger);
   const Inputs inputs = inputs_of(space_, ledger, observed.trials);
   posterior_.emplace(axes_, *fitted_, inputs, inputs.at.rows());

@@ -134,8 +134,8 @@ class GpSampler final : public FoldingSampler {
   }
 
   void update_model(std::int64_t trial) {
-    // The budget is used by this Study's trials, points that were tried first included. What tpe
-    // knows rests on priors as well.
+    // `trial` leaves out the first unnumbered() trials: priors() and the points tried first. The
+    // budget is used by all of this Study's own trials; what tpe knows rests on priors as well.
     price_.update(trial + unnumbered() - priors());
     opinion_.update(trial + priors());
     const bool known = model_ != nullptr && model_->version() == outcomes_.version();
@@ -228,6 +228,7 @@ class GpSampler final : public FoldingSampler {
     const std::vector<std::int64_t> best =
         model_->best_trials(outcomes_.columns() > 1 ? kRefinedFront : kRefined);
     const auto version = static_cast<std::uint64_t>(model_->version());
+    // starting() has seen a trial end, so there is a best one.
     // Of a front another part each time. By half the version: every second one has a trust region.
     const std::size_t part = outcomes_.columns() > 1 ? version / 2 % best.size() : 0;
     set_box(gp::candidate_of(space(), outcomes_.point(best[part]), middle));

@@ -80,7 +80,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
     }
     std::vector<NormalMarginal> slopes;
     double worth = improvement.log_value(losses, &slopes);
-    gradient.setZero();
+    gradient.setZero();  // of minus the value: all slopes are subtracted, by add_term() too
     for (const Term* term : terms) worth += add_term(*term, inputs, free, gradient);
     for (std::size_t k = 0; k < at.size(); ++k) {
       for (Index i = 0; i < n; ++i) {

@@ -173,8 +173,10 @@ void Kernel::row(const Inputs& inputs, Index first, Index count, const Inputs& p
       squared += factor.weight * (at - here).square();
     }
   }
+  // The shared kernel is (1 + s + s^2/3) exp(-s) with s^2 = `squared`. `exponent` sums s over it
+  // and all conditional factors, `others` is the product of those factors' polynomials and ties.
   ArrayXd exponent = squared.sqrt();
-  ArrayXd others = ArrayXd::Ones(count);  // than the polynomial of the shared kernel
+  ArrayXd others = ArrayXd::Ones(count);
   const ArrayXd linear = 1 + exponent;
   for (const Index i : conditional_) {
     multiply_conditional(i, inputs, first, count, points, x, others, exponent);
@@ -300,6 +302,7 @@ VectorXd Kernel::contract(const Inputs& straight, const Inputs& bent, const Matr
       gradient[i] = weight * contract_shared_choice(bent, i, weighted);
       continue;
     }
+    // Minus the derivative by each place (see slopes()); times the places, that by log(length).
     const VectorXd pull = 2 * weight * (at.col(i).cwiseProduct(sums) - product.col(i));
     gradient[i] = at.col(i).dot(pull);
     if (bends_.size() > 0) by_place.col(i) = -pull;

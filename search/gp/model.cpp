@@ -25,6 +25,8 @@ Fits::Fit Fits::fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix,
                     const Fit* warm) const {
   const bool bends = prefix.count >= kBendAfter * static_cast<std::int64_t>(space_.dimensions());
   Fit out{prefix.count, {}};
+  // Fits the next process. The second start is the anchor's fit of that process (`warm`,
+  // fit_schedule.h), if there is one.
   const auto add = [&](const std::vector<std::int64_t>& trials, const Eigen::VectorXd& targets) {
     const Inputs inputs = inputs_of(space_, outcomes, trials);
     const Likelihood likelihood(axes_, inputs, targets);
@@ -39,6 +41,8 @@ Fits::Fit Fits::fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix,
     }
     out.of_process.push_back(likelihood.fit(starts, kFitEvaluations));
   };
+  // One process a target, from the trials that have one; then, if any trial was infeasible, that of
+  // the walls (1 = infeasible, -1 = feasible), from all.
   for (Index k = 0; k < prefix.targets.cols(); ++k) add(prefix.valued, prefix.targets.col(k));
   if (prefix.walls.size() > 0) add(prefix.fitted, prefix.walls);
   return out;
@@ -87,6 +91,7 @@ Model::Model(const Space& space, const Axes& axes, Outcomes& outcomes,
       means_[row][k] = posteriors_[k].fitted()[static_cast<Index>(row)];
     }
   }
+  // The last process, if any trial was infeasible: of the walls, which every ended trial has.
   if (hyperparameters.size() > targets_) {
     add(axes, outcomes, hyperparameters.back(), first(all), all, outcomes.walls(all));
   }
@@ -177,6 +182,7 @@ Improvement Model::improvement(double margin) const {
   // The more are on their way, the less is a last bit of refinement beside them worth.
   const double lowered = margin * static_cast<double>(pending_.size());
   const Posterior& posterior = posteriors_.front();
+  // A variance: the noise that results speak for, beyond what any fit calls noise.
   const double noise = std::max(posterior.noise() - kUsualNoise * posterior.scale(), 0.0);
   return Improvement(best - lowered * std::sqrt(posterior.scale()), noise);
 }

@@ -33,6 +33,7 @@ class Fits {
     std::int64_t count = 0;  // outcomes that it rests on
     std::vector<Hyperparameters> of_process;
   };
+  // `warm`: an earlier prefix's fit to start from as well; nullptr = from the priors alone.
   Fit fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix, const Fit* warm) const;
 
   const Space& space_;

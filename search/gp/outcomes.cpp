@@ -50,6 +50,7 @@ void Outcomes::remove_trial() {
 // A trial that pauses ends several times. Each time its values count anew; its end counts once.
 void Outcomes::add_event(const Event& event) {
   const auto trial = static_cast<std::size_t>(event.trial);
+  // Without a point: a trial whose parameters are not of this space.
   if (event.fact.kind == api::FactKind::kRung || points_[trial].empty()) return;
   ranking_.add(event.trial, event.fact);
   for (std::size_t i = 0; i < rankings_.size(); ++i) {
@@ -103,7 +104,7 @@ Outcomes::Column Outcomes::column(std::size_t index) {
   if (!rankings_.empty()) {
     const std::vector<std::int64_t> all = valued(ranking_.order());
     for (const std::int64_t trial : all) {
-      if (!ranking_.tied(all.front(), trial)) break;
+      if (!ranking_.tied(all.front(), trial)) break;  // several objectives: tied = of one front
       front.insert(trial);
     }
   }
@@ -144,6 +145,7 @@ Eigen::MatrixXd Outcomes::targets(const std::vector<std::int64_t>& trials) {
                       static_cast<Eigen::Index>(columns()));
   for (std::size_t k = 0; k < columns(); ++k) {
     const Column column = this->column(k);
+    // By trial. Each of `trials`, which valued() chose, gets a number: it is in every column.
     std::vector<double> of_trial(points_.size(), 0.0);
     for (std::size_t i = 0; i < column.order.size(); ++i) {
       of_trial[static_cast<std::size_t>(column.order[i])] = column.targets[i];
@@ -184,7 +186,7 @@ std::vector<std::int64_t> Outcomes::select(const std::vector<std::int64_t>& tria
                                            std::size_t most) {
   if (trials.size() <= most) return trials;
   const std::set<std::int64_t> wanted(trials.begin(), trials.end());
-  std::vector<std::int64_t> order;  // best first
+  std::vector<std::int64_t> order;  // all of them, best first: every trial that ended is ranked
   for (const std::int64_t trial : ranking_.order()) {
     if (wanted.count(trial) > 0) order.push_back(trial);
   }

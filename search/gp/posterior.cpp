@@ -24,7 +24,7 @@ Index aligned(Index rows) { return (rows + kRowAlignment - 1) / kRowAlignment * 
 Posterior::Posterior(const Axes& axes, const Hyperparameters& hyperparameters, const Inputs& inputs,
                      Index capacity)
     : kernel_(axes, hyperparameters),
-      inputs_(aligned(capacity), inputs.at.cols()),
+      inputs_(aligned(capacity), inputs.at.cols()),  // rows rounded up (kRowAlignment)
       factor_(aligned(capacity), aligned(capacity)),
       rows_(inputs.at.rows()) {
   CHECK(rows_ <= capacity, "a posterior has room for its first rows");

@@ -35,7 +35,8 @@ std::vector<double> advantages(const std::vector<Ranked>& order, std::size_t goo
 }
 
 // What an advantage must be divided by for the middle one of the good to lie where a normal has it;
-// where that one has no advantage, for their mean to.
+// where that one has no advantage, for their mean to. `advantage`: of each good one over the last
+// of them, best first. `z`: the normal quantiles of all, ascending. 0: all good ones are tied.
 double unit_of(const std::vector<double>& advantage, const std::vector<double>& z) {
   const std::size_t good = advantage.size();
   const std::size_t middle = (good - 1) / 2;

@@ -83,9 +83,9 @@ std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& ref
   std::sort(order.begin(), order.end(),
             [&](const Losses& a, const Losses& b) { return a[last] < b[last]; });
   const Losses rest(reference.begin(), reference.end() - 1);
-  std::vector<Box> done;
-  std::vector<Box> open;
-  std::vector<Losses> below;
+  std::vector<Box> done;      // boxes whose upper end is known
+  std::vector<Box> open;      // boxes that reach up to where the sweep is
+  std::vector<Losses> below;  // the front of the points passed so far, in the other objectives
   stack(free_boxes(below, rest), -kInfinity, open, done);
   for (const Losses& point : order) {
     if (point[last] >= reference[last]) break;

@@ -38,7 +38,8 @@ class Wfg {
     if (objectives == 1) return reference_[0] - best_first(points);
     if (objectives == 2) return area(points);
     // Worst first along the last objective: seen from a point, all later ones end where it ends
-    // there, and what they share with it is a volume of one objective less.
+    // there, and what they share with it is a volume of one objective less. So a point adds its
+    // height times what it alone covers of the other objectives: exclusive().
     const std::size_t last = objectives - 1;
     std::sort(points.begin(), points.end(), [last](const Losses& a, const Losses& b) {
       return a[last] != b[last] ? a[last] > b[last] : a > b;

@@ -126,6 +126,7 @@ Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const H
     out.reason = "every trial runs to its end";
     return out;
   }
+  // Events after seq `basis` were not known at the time of the decision.
   const std::size_t event = newest_rung(history, trial, basis);
   if (event == history.events.size()) {
     out.reason = name_of(rules.name) + ": no rung reached yet";

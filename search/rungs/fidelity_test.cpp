@@ -171,5 +171,23 @@ TEST(Fidelity, ModelsSayWhyAPointWasChosen) {
   }
 }
 
+TEST(Fidelity, AFailedTrialIsNotSaidToHaveHadAValue) {
+  const Problem problem = problem_with("dehb", curve_problem("steady", 7), 7);
+  const auto sampler = make_sampler(problem).value();
+  History known;
+  for (std::int64_t trial = 0; trial < 3; ++trial) {
+    known.trials.push_back(sampler->suggest(known, 1).points.front());
+    known.stages.emplace_back();
+    Event event;
+    event.trial = trial;
+    event.fact.seq = trial + 1;
+    event.fact.kind = api::FactKind::kFailed;
+    known.events.push_back(event);
+  }
+  const auto why = sampler->explain(known, sampler->suggest(known, 1).points.front());
+  ASSERT_TRUE(why);
+  EXPECT_THAT(why->words, ::testing::HasSubstr("3 have ended"));
+}
+
 }  // namespace
 }  // namespace fettle::search

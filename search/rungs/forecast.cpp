@@ -89,7 +89,7 @@ Forecast::Forecast(const std::vector<CurvePoint>& curve, std::int64_t last_step,
   std::vector<double> y;
   for (const CurvePoint& point : curve) y.push_back((point.loss - origin) / spread);
   const double ahead = std::log(last / static_cast<double>(curve.back().step));
-  const double off = kDiscrepancy * kDiscrepancy * ahead;
+  const double discrepancy = kDiscrepancy * kDiscrepancy * ahead;  // variance, of any shape
   std::vector<double> evidence;
   for (const Shape& shape : shapes()) {
     // The same scale for all: 1 where the curve begins, 0 where it ends.
@@ -100,7 +100,7 @@ Forecast::Forecast(const std::vector<CurvePoint>& curve, std::int64_t last_step,
       x.push_back((shape.at(static_cast<double>(point.step), last) - end) / (first - end));
     }
     const Regression fit = regress(x, y);
-    const double variance = fit.noise * (1 + fit.variance_a) + off;  // at the end x is 0
+    const double variance = fit.noise * (1 + fit.variance_a) + discrepancy;  // at the end x is 0
     components_.push_back({0, origin + spread * fit.a, spread * std::sqrt(variance)});
     evidence.push_back(fit.log_evidence);
   }

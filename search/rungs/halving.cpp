@@ -37,7 +37,7 @@ double work_of(const std::vector<std::int64_t>& steps, std::size_t rung, double 
 }
 
 // How many trials each bracket is to have, relative to each other: Hyperband's.
-std::vector<double> equal_work(const std::vector<std::int64_t>& steps, double eta) {
+std::vector<double> shares_of_equal_work(const std::vector<std::int64_t>& steps, double eta) {
   std::vector<double> out;
   const auto rungs = static_cast<std::int64_t>(steps.size());
   for (std::int64_t rung = 0; rung < rungs; ++rung) {
@@ -46,10 +46,11 @@ std::vector<double> equal_work(const std::vector<std::int64_t>& steps, double et
   return out;
 }
 
-// The same by trust, of all but the hedge: rung 0 gets as much of the work as it is trusted, rung 1
-// as much of the rest as that is trusted, and so on; the last bracket what is left.
-std::vector<double> trusted_work(const RungTable& table, const std::vector<std::int64_t>& steps,
-                                 double eta) {
+// The same by trust, of all work but the hedge: rung 0 gets as much of it as it is trusted, rung 1
+// as much of the rest as that is trusted, and so on; the last bracket what is left. A bracket has
+// as many trials as its work covers: its share over work_of() one of them.
+std::vector<double> shares_by_trust(const RungTable& table, const std::vector<std::int64_t>& steps,
+                                    double eta) {
   std::vector<double> out;
   double rest = 1 - kHedge;
   for (std::size_t rung = 0; rung < steps.size(); ++rung) {
@@ -145,9 +146,9 @@ std::vector<Stage> halving_stages(const Problem& problem, const RungTable& table
   std::vector<double> shares(steps.size(), 0);
   shares[0] = 1;  // asha: a single bracket
   if (problem.algorithm.name == api::AlgorithmKind::kHyperband) {
-    shares = equal_work(steps, eta);
+    shares = shares_of_equal_work(steps, eta);
   } else if (api::traits(problem.algorithm.name).halves) {
-    shares = trusted_work(table, steps, eta);
+    shares = shares_by_trust(table, steps, eta);
   }
   std::vector<Stage> out;
   for (const std::size_t bracket : in_proportion(shares, history.stages, n)) {

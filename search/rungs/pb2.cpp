@@ -57,6 +57,7 @@ std::vector<Stretch> changes_at(const Space& space, const RungTable& table, cons
   std::vector<Stretch> out;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     auto point = space.read(history.trials[static_cast<std::size_t>(changes[i].trial)]);
+    // A loss that falls is a large score.
     if (point) out.push_back({std::move(*point), rung, -scores[i]});
   }
   return out;

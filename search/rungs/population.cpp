@@ -187,7 +187,7 @@ class Population {
   // What happens to a member that waits at `rung`: one of the worst is replaced by a trial that
   // starts from one of the best, if any is better than it; every other one continues.
   Move decide(const RungTable::Entry& entry, std::int64_t rung) const {
-    const std::size_t count = fringe(rung);
+    const std::size_t count = fringe(rung);  // of the best and, as many, of the worst
     const Entries& all = at(rung);
     const auto same = [&](const RungTable::Entry& other) { return other.trial == entry.trial; };
     const auto where =
@@ -221,6 +221,7 @@ class Population {
     }
     if (sound.empty()) sound = parents;
     std::vector<std::int64_t> out;
+    // fringe(): how many count as the best of a rung.
     const std::size_t count = std::max<std::size_t>(1, fringe(rung));
     for (const RungTable::Entry& entry : sound) {
       if (out.size() == count || (std::isinf(entry.loss) && !out.empty())) break;
@@ -322,6 +323,7 @@ std::int64_t trials_missing(const Problem& problem, const History& history) {
     return members_wanted(problem) - static_cast<std::int64_t>(history.trials.size());
   }
   const Population population(problem, history);
+  // Those that are lost() have begun, and each needs a successor that begins at step 0 again.
   return std::max<std::int64_t>(0, members_wanted(problem) - population.begun()) +
          static_cast<std::int64_t>(population.lost().size());
 }
@@ -349,6 +351,8 @@ std::optional<Replacement> next_replacement(const Problem& problem, const Histor
   Replacement out;
   out.trial = move->trial;
   out.reason = move->reason;
+  // It trains over the interval that ends at move->rung, from the checkpoint where that begins. A
+  // move with a parent never leads to rung 0, so there is a rung before.
   out.stage = {.bracket = move->rung, .rung = move->rung, .until_step = table.step(move->rung)};
   out.stage.parent = Origin{*move->parent, table.step(move->rung - 1)};
   out.stage.replaces = move->trial;

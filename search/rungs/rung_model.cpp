@@ -128,6 +128,7 @@ class RungModel final : public Sampler {
     for (const std::int64_t bracket : brackets_of(history, static_cast<std::size_t>(n))) {
       std::optional<Json> point = models.next(bracket);
       if (!point) {
+        // next() has asked the lowest bracket's model as well, which knows of every trial.
         out.exhausted = true;
         break;
       }
@@ -140,8 +141,10 @@ class RungModel final : public Sampler {
   std::optional<Explanation> explain(const History& history, const Json& point) override {
     const std::int64_t bracket = brackets_of(history, 1).front();
     const View view(problem_, history, bracket);
+    // make_rung_model() has tried the factory on this problem: there is a sampler.
     std::optional<Explanation> out = factory_(places_).value()->explain(view.history(), point);
     if (!out) return std::nullopt;
+    // A bracket is called by the rung where it begins (Stage::bracket).
     const std::int64_t step = ladder_of(problem_)[static_cast<std::size_t>(bracket)];
     const std::string at = problem_.resource.unit + " " + std::to_string(step);
     if (out->mean) {

@@ -53,6 +53,7 @@ RungTable::RungTable(const Problem& problem, const History& history,
     : steps_(std::move(steps)), rows_(history.trials.size()), by_rung_(steps_.size()) {
   CHECK(!steps_.empty(), "there is a rung");
   const double sign = loss_sign(problem.objectives);
+  // By rung: no loss until an event brings one, and not outside a constraint.
   for (Row& row : rows_) {
     row.losses.resize(steps_.size());
     row.outside.resize(steps_.size());
@@ -82,7 +83,7 @@ void RungTable::add(const Event& event, double sign) {
     case api::FactKind::kResult:
       row.over = true;
       row.losses.back() = loss_of(fact, sign);
-      row.outside.back() = false;
+      row.outside.back() = false;  // an infeasible result has an infinite loss already
       return;
     case api::FactKind::kRung:
       break;

@@ -28,7 +28,7 @@ class RungTable {
   struct Entry {
     std::int64_t trial = 0;
     double loss = 0;
-    bool outside = false;  // a constraint, as of then
+    bool outside = false;  // beyond a constraint, by what the trial had reported until then
   };
   // The trials with a value at this rung, best first: those within all constraints before those
   // outside, ties in the order of trials.
@@ -58,7 +58,7 @@ class RungTable {
  private:
   struct Row {
     std::vector<std::optional<double>> losses;  // by rung
-    std::vector<bool> outside;                  // by rung
+    std::vector<bool> outside;                  // by rung: beyond a constraint so far
     std::int64_t legs_ended = 0;
     bool over = false;  // failed or with a result: nothing more will come
   };

@@ -126,6 +126,7 @@ void judge_curve(const Question& question, const api::EarlyStopping& rules, std:
     out.reason = at + "its objective never had a finite value";
     return;
   }
+  // Results ascend, and `needed` says that there are `top` of them: what a trial must beat.
   const double mark = results[static_cast<std::size_t>(rules.top - 1)];
   const double spread = spread_of(question);
   const Forecast forecast(curve, last_step, spread);

@@ -101,6 +101,7 @@ void judge_asha(const Question& question, double reduction_factor, Judgement& ou
   const auto recorded = static_cast<double>(values.size());
   const auto continuing =
       static_cast<std::size_t>(std::max(1.0, std::floor(recorded / reduction_factor)));
+  // There are `continuing` values at least: the one that is judged is among them.
   const bool among_best = Placed{question.outside, question.loss} <= values[continuing - 1];
   if (!among_best) out.verdict = Verdict::kStop;
   out.reason = opening(api::StoppingKind::kAsha, out, question) +
@@ -129,6 +130,7 @@ void judge_percentile(const Question& question, const api::EarlyStopping& rules,
   if (too_few(others.size(), rules, at, out)) return;
   const double best = best_so_far(question);
   const double limit = quantile(others, rules.percentile / 100);
+  // A trial without a finite value stops even where `limit` is infinite as well.
   const bool worse = best > limit || best == kWorstLoss;
   if (worse) out.verdict = Verdict::kStop;
   out.reason = at + "the best value so far, " + value_text(question, best) + ", is " +

@@ -137,14 +137,14 @@ void CategoricalDistribution::keep_floors() {
   const double escape = 1 - std::pow(kKept, 1 / static_cast<double>(shares_.size()));
   for (std::vector<double>& shares : shares_) {
     const auto count = static_cast<double>(shares.size());
-    const double floor = escape / (count - 1);
+    const double floor = escape / (count - 1);  // the constructor checks count >= 2
     double sum = 0;
     for (double& share : shares) {
       share = std::max(share, floor);
       sum += share;
     }
-    const double above = sum - floor * count;
-    double total = 0;  // 1, but for rounding
+    const double above = sum - floor * count;  // > 0: sum >= 1, and all floors together are < 1
+    double total = 0;                          // 1, but for rounding
     for (double& share : shares) {
       share -= (sum - 1) * (share - floor) / above;
       total += share;

@@ -210,6 +210,8 @@ void CmaEs::update(const std::vector<RankedPosition>& generation) {
   mean_ += sigma_ * path_step;  // eq. 42
   adapt_step_size(path_step, strategy.selected);
 
+  // `decay` is that of sigma_path_ (adapt_step_size). `correction`: the share of its full length
+  // that this path, which began at 0, has by now.
   const double decay = (strategy.selected + 2) / (n + strategy.selected + 5);
   const double correction =
       std::sqrt(1 - std::pow(1 - decay, 2 * (static_cast<double>(generations_) + 1)));
@@ -273,6 +275,7 @@ void CmaEs::correct_margin(Index axis, double margin) {
   below = std::max(below, margin / 2);
   above = std::max(above, margin / 2);
   const double total = below + within + above;
+  // 1.5 margin: half a margin for each of below, within and above, which stays with them.
   const double excess = (1 - total) / (total - 1.5 * margin);
   below = std::clamp(below + excess * (below - margin / 2), kSmallestShare, 0.5 - kSmallestShare);
   above = std::clamp(above + excess * (above - margin / 2), kSmallestShare, 0.5 - kSmallestShare);

@@ -153,6 +153,7 @@ class CmaesSampler final : public FoldingSampler {
     }
     for (std::size_t i = 0; i < axes_.categorical.size(); ++i) {
       const std::size_t parameter = axes_.categorical[i];
+      // A draw() has a choice of every parameter; only place_of() leaves some out.
       const auto choice = static_cast<double>(*draw.choices[i]);
       unit[parameter] = space().dimension(parameter).to_unit(choice).centre();
     }
@@ -304,6 +305,7 @@ class CmaesSampler final : public FoldingSampler {
     std::vector<Choices> choices;
     const std::size_t most = std::max<std::size_t>(known_.size() / 10, 1);
     for (const std::int64_t trial : known_.order()) {
+      // Best first: after the first trial without losses none has a feasible result.
       if (positions.size() >= most || known_.losses(trial) == nullptr) break;
       Draw place = place_of(trial);
       for (double& coordinate : place.position) {
@@ -319,7 +321,7 @@ class CmaesSampler final : public FoldingSampler {
       start = distribution(few ? start_round(positions.front()) : warm_start(positions));
     }
     start.categorical.favour(choices);
-    remembered_.assign(1, start);
+    remembered_.assign(1, start);  // draws from earlier starts are from now on like any other point
   }
 
   Axes axes_;

@@ -52,12 +52,14 @@ class DifferentialEvolution final : public FoldingSampler {
 
   std::optional<Explanation> explain_point(std::int64_t trial, const Point& point) override {
     Explanation out;
+    // How a point came about is not written down: it was evolved if evolving gives it again.
     const std::optional<Offspring> found = evolve(trial);
     if (!found || space().key(found->point) != space().key(point)) {
       out.words = "drawn from the prior; a population of " + std::to_string(kLeastPopulation) +
-                  " evolves, and " + std::to_string(population().size()) + " had a value";
+                  " evolves, and " + std::to_string(population().size()) + " have ended";
       return out;
     }
+    // In the order of Offspring::parents: target, base, and the two of the difference.
     const auto number = [&found](std::size_t i) { return std::to_string(found->parents[i] + 1); };
     out.words = "evolved from number " + number(0) +
                 " of the ranking: some of its parameters are those of number " + number(1) +

@@ -111,6 +111,8 @@ void Parzen::add_continuous(Axis& axis, const Columns& columns,
 void Parzen::add_discrete(Axis& axis, const std::vector<std::uint32_t>& ascending) {
   axis.slots.resize(axis.kernels.size());
   std::size_t first = 0;  // in `distinct`, of the centre
+  // Sets the slot of kernel k. Of the kernels before it only those of the same centre, from `first`
+  // on, can equal it; the prior, which comes last, may double one, which does no harm.
   const auto add = [&](std::size_t k) {
     const Kernel& kernel = axis.kernels[k];
     if (first < axis.distinct.size() && axis.distinct[first].centre != kernel.centre) {
@@ -146,7 +148,7 @@ void Parzen::draw(Random& random, Point& point) const {
     if (dimension.categorical()) {
       const auto choices = dimension.cells();
       // The indicator keeps its choice but for the smoothing, which is uniform.
-      const double smoothing = static_cast<double>(choices) * choice_share(axis, false);
+      const double smoothing = static_cast<double>(choices) * choice_share(axis, /*same=*/false);
       const bool keep = kernel < trials_ && random.uniform() >= smoothing;
       coordinate = keep ? axis.choices[kernel] : static_cast<double>(random.below(choices));
       continue;
@@ -193,15 +195,15 @@ void Parzen::add_continuous_logs(const Axis& axis, const Lanes& coordinates,
     Lanes out = logs[k];
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const double z = (units[lane] - centre) * scale;
-      out[lane] -= z * z;
+      out[lane] -= z * z;  // the factor before the exponential is in base_ (add_continuous)
     }
     logs[k] = out;
   }
 }
 
 void Parzen::add_choice_logs(const Axis& axis, Lanes coordinates, std::vector<Lanes>& logs) const {
-  const double same = std::log(choice_share(axis, true));
-  const double other = std::log(choice_share(axis, false));
+  const double same = std::log(choice_share(axis, /*same=*/true));
+  const double other = std::log(choice_share(axis, /*same=*/false));
   const double prior = -std::log(static_cast<double>(space_.dimension(axis.parameter).cells()));
   for (std::size_t k = 0; k < trials_; ++k) {
     const double choice = axis.choices[k];
@@ -259,7 +261,7 @@ Parzen::Lanes Parzen::log_sums(const std::vector<Lanes>& logs) {
   for (const Lanes& row : logs) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const double log = row[lane] - largest[lane];
-      if (log > kNegligible) out[lane] += std::exp(log);
+      if (log > kNegligible) out[lane] += std::exp(log);  // spares exp() where it hardly counts
     }
   }
   for (std::size_t lane = 0; lane < kLanes; ++lane) {

@@ -91,7 +91,7 @@ Status Dimension::set_lattice(const api::Parameter& parameter) {
     }
   }
   const double steps = max_ / step_ - min_ / step_;
-  if (!(steps <= 2 * kMaxExactInteger)) {
+  if (!(steps <= 2 * kMaxExactInteger)) {  // as many as from -2^53 to 2^53
     return invalid("the step " + text(step_) + " is too small for a range from " + text(min_) +
                    " to " + text(max_));
   }
@@ -142,6 +142,7 @@ double Dimension::number(double coordinate) const {
     if (std::abs(tidied - value) <= kStepTolerance * step_) value = tidied;
     return std::clamp(value, min_, max_);
   }
+  // The cells of with_points(): evenly spaced on the scale, from bound to bound.
   if (coordinate >= static_cast<double>(cells_ - 1)) return max_;
   const double share = coordinate / static_cast<double>(cells_ - 1);
   const double value =
@@ -167,6 +168,7 @@ double Dimension::from_unit(double unit) const {
     return std::clamp(value, min_, max_);
   }
   const double last = static_cast<double>(cells_ - 1);
+  // Cells of equal width: choices, steps on a linear scale, and the cells of with_points().
   if (!log_ || step_ == 0) return std::min(std::floor(unit * static_cast<double>(cells_)), last);
   const double value = std::exp(blend(log_low_, log_high_, unit));
   return std::clamp(std::round((value - min_) / step_), 0.0, last);
@@ -204,9 +206,9 @@ std::optional<double> Dimension::coordinate(const Json& value) const {
   double guess = 0;
   if (step_ > 0) {
     guess = (wanted - min_) / step_;
-  } else {
+  } else {  // the cells of with_points(): evenly spaced on the scale; halves, see to_unit()
     const double share = log_ ? (std::log(wanted) - log_low_) / (log_high_ - log_low_)
-                              : (wanted - min_) / (max_ - min_);
+                              : (0.5 * wanted - 0.5 * min_) / (0.5 * max_ - 0.5 * min_);
     guess = share * static_cast<double>(cells_ - 1);
   }
   const double cell = std::clamp(std::round(guess), 0.0, static_cast<double>(cells_ - 1));

@@ -64,7 +64,7 @@ class Dimension {
   std::uint64_t cells_ = 0;
   double min_ = 0;
   double max_ = 0;
-  double step_ = 0;  // distance of cells; 0 = none, or cells evenly spaced in the logarithm
+  double step_ = 0;  // distance of cells; 0 = no cells, choices, or cells of with_points()
   bool log_ = false;
   bool integer_ = false;
   double log_low_ = 0;  // of the outer edges, where log_

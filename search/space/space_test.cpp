@@ -154,6 +154,16 @@ TEST(Space, AContinuumBecomesPointsWithBothEnds) {
   EXPECT_TRUE(space.read(space.write(space.at(2))));
 }
 
+// The length of this range is more than a double holds.
+TEST(Space, PointsOfTheWidestRangeAreReadAsWritten) {
+  const Space space = space_of({real("x", -1e308, 1e308)}).with_points(3);
+  for (std::uint64_t i = 0; i < space.size(); ++i) {
+    const auto read = space.read(space.write(space.at(i)));
+    ASSERT_TRUE(read) << i;
+    EXPECT_EQ(space.key(*read), space.key(space.at(i))) << i;
+  }
+}
+
 TEST(Space, OneAndOnePointZeroAreOneNumber) {
   const Space space = space_of({real("x", 0, 2), integer("n", 0, 5), choice("c", {1, "1"})});
   const auto read = [&](const char* text) { return space.read(*parse_json(text)); };
