@@ -130,7 +130,7 @@ format: ## Format every source file
 	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
 
 .PHONY: crds
-crds: setup ## Write crds/*.yaml anew, from the field lists in api/ and crds/rules
+crds: setup ## Regenerate crds/*.yaml from the field lists in api/ and crds/rules
 	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
 	@cmake --build $(BUILD) --target fettle_crds
 	@$(BUILD)/bin/fettle-crds crds

@@ -42,7 +42,7 @@ struct AlgorithmTraits {
   bool breeds = false;       // has generations (populationSize)
   bool halves = false;       // trials pause at rungs, and the best are promoted (reductionFactor)
   bool population = false;   // copies of the best trials replace the worst (interval, quantile)
-  bool resamples = false;    // a population that draws some values anew (resampleProbability)
+  bool resamples = false;    // a population that draws some values again (resampleProbability)
   bool replays = false;      // repeats the legs of a trial of a population (legs)
 };
 

@@ -1,5 +1,6 @@
 // What a GPU profile must be beyond the bounds of its fields: it offers something, says how to get
-// it, and does not contradict itself or the rules of whoever shares the cards. Slots: gpu_slots.h.
+// it, and does not contradict itself or the rules of the software that shares the cards. Slots:
+// gpu_slots.h.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,7 +16,7 @@
 namespace fettle::api {
 namespace {
 
-// Domains of labels and annotations that mean something else to whoever reads them.
+// Domains of labels and annotations that mean something else to the programs that read them.
 constexpr std::array<std::string_view, 3> kTakenDomains{"fettle.dev/", "batch.kubernetes.io/",
                                                         "kueue.x-k8s.io/"};
 constexpr std::string_view kOurVariables = "FETTLE_";

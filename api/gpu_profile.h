@@ -4,7 +4,7 @@
 // shares, amounts of memory), what keeps a pod to its share, and what to put on a pod to get it.
 // Values of what is put may hold slots (gpu_slots.h), which take the numbers of a request; nothing
 // that a user writes is spliced into them. Profiles that came from read_gpu_profiles() are valid.
-// Value types: safe to share while nobody changes them.
+// Value types: safe to share while no thread changes them.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,8 @@
 
 namespace fettle::api {
 
-// A quantity that is written "auto": whoever needs it chooses. No field that may say so takes 0.
+// A quantity that is written "auto": the code that needs it chooses. No field that may say so takes
+// 0.
 inline constexpr double kAutoAmount = 0;
 
 // Seconds, >= 0. Errors name what was found and the forms that are understood.

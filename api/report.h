@@ -1,8 +1,8 @@
 // Reports of training: growing one line by line, joining those of a trial's runs, comparing them.
 //
-// Whoever observes a training keeps its Report this way: the trainer's reporter, and who reads
-// metrics off the output of any other program. Metrics may be non-finite. Pure functions; usable
-// from any thread.
+// Every process that observes a training keeps its Report this way: the trainer's reporter, and the
+// one that reads metrics off the output of any other program. Metrics may be non-finite. Pure
+// functions; usable from any thread.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@
 
 namespace fettle::api {
 
-// What bounds a stored report, whoever wrote it. A report that add_line() keeps is far smaller.
+// What bounds a stored report, whichever program wrote it. A report that add_line() keeps is far
+// smaller.
 inline constexpr std::size_t kMaxReportMetrics = 32;   // and in each point of the curve
 inline constexpr std::size_t kLongestMetricName = 64;  // bytes
 inline constexpr std::size_t kLongestCheckpointName = 512;

@@ -4,7 +4,8 @@
 // defaulting and validating live in study_json.h, so that everything else can hold a Study without
 // knowing JSON or YAML. A Study that came from read_study() is valid: code below `api` relies on
 // it. Durations are seconds, quantities (memory) are plain numbers; both are written as people
-// write them ("2h", "20Gi") in documents. Value types: safe to share while nobody changes them.
+// write them ("2h", "20Gi") in documents. Value types: safe to share while no thread changes
+// them.
 #pragma once
 
 #include <cstddef>
@@ -113,7 +114,7 @@ struct Algorithm {
   double reduction_factor = 3;             // hyperband, bohb, dehb: one trial in N is promoted
   std::optional<std::int64_t> interval{};  // pbt, pb2: steps between comparisons
   double quantile = 0.25;              // pbt, pb2: this share is replaced, by as many of the best
-  double resample_probability = 0.25;  // pbt: of a value that is drawn anew, not perturbed
+  double resample_probability = 0.25;  // pbt: of a value that is drawn again, not perturbed
   std::vector<ScheduleLeg> legs{};     // schedule
   bool cost_aware = false;  // auto, gp, ehvi: what is gained counts against what a trial costs
   bool operator==(const Algorithm&) const = default;
@@ -234,11 +235,11 @@ struct TrialTemplate {
   std::optional<Checkpoints> checkpoints;
   std::optional<Gpu> gpu;
   Workers workers;
-  // A cluster's: who admits a trial, by the queue's name; "" = nobody, it starts at once. Kueue's
+  // A cluster's: the name of the queue that admits a trial; "" = none, it starts at once. Kueue's
   // LocalQueue, or with gang volcano or kai a queue of that scheduler.
   std::string queue;
   std::string queue_priority;  // Kueue's WorkloadPriorityClass; "" = by the pods' PriorityClass
-  std::string gang = "auto";   // who sees to it that all workers get a node: one of gang_names()
+  std::string gang = "auto";   // what sees to it that all workers get a node: one of gang_names()
   Execution execution = Execution::kJob;
   // Variables of the environment of `fettle run` that its trials see, by name; local runs only.
   std::vector<std::string> pass_environment;

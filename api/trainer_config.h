@@ -14,7 +14,7 @@ namespace fettle::api {
 // What fettle-trainer exits with when its input is wrong: trying again changes nothing.
 inline constexpr int kTrainerRefusesInput = 2;
 // A program of several workers exits with this when another worker did not come or was lost: never
-// the trial's fault, whoever runs it. EX_TEMPFAIL of sysexits.h.
+// the trial's fault, whichever runtime runs it. EX_TEMPFAIL of sysexits.h.
 inline constexpr int kWorkerMissesOthers = 75;
 
 // How the error of a training begins that has too little memory of its GPU; then comes how many
@@ -81,7 +81,7 @@ enum class LayerType {
   kResidual,   // begins a block; what follows, up to add, is summed with its shortcut
   kShortcut,   // begins the shortcut's own layers; without it the shortcut is the block's input
   kAdd,        // ends the block
-  kCast,       // between fp32 and 16 bits; the trainer's own, nobody can write it
+  kCast,       // between fp32 and 16 bits; the trainer's own, no configuration can name it
 };
 
 enum class GeluApproximation { kNone, kTanh };  // torch.nn.GELU's `approximate`

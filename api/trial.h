@@ -1,11 +1,11 @@
 // Trial: one point of a Study's space, and its results (fettle.dev/v1alpha1).
 //
 // Who writes what: spec and status are the operator's (the runner's), except status.report, which
-// belongs to whoever observes the training. Facts and decisions: before the core uses something it
-// observed, it stores it as a Fact whose `seq` is 1 + the highest one of the Study; every decision
-// (SearchOrigin, Stop) stores `basis`, the highest seq it saw. So the order in which
+// belongs to the process that observes the training. Facts and decisions: before the core uses
+// something it observed, it stores it as a Fact whose `seq` is 1 + the highest one of the Study;
+// every decision (SearchOrigin, Stop) stores `basis`, the highest seq it saw. So the order in which
 // things were learnt is written down, and the same decisions can be taken again from the facts.
-// Value types: safe to share while nobody changes them.
+// Value types: safe to share while no thread changes them.
 #pragma once
 
 #include <cstddef>
@@ -131,7 +131,8 @@ struct RunRecord {
   std::int64_t until_step = 1;  // how far this run was asked to go
   std::int64_t started_ms = 0;  // intent written
   std::int64_t running_ms = 0;  // first seen running; 0 = never
-  // Since when some of its workers have found no place; 0 = all have one, or nobody asks.
+  // Since when some of its workers have found no place; 0 = all have one, or the Study does
+  // not size itself.
   std::int64_t unplaced_ms = 0;
   std::int64_t ended_ms = 0;   // 0 = not ended
   std::int64_t last_step = 0;  // the trial's newest reported step when the run ended

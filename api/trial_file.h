@@ -1,7 +1,7 @@
 // TrialFile: what FETTLE_TRIAL points to, all that a process needs to know to run a trial.
 //
-// Constant within a run. Written by whoever starts the run, read by the built-in trainer and by
-// any other program that likes. A value type.
+// Constant within a run. Written by the runtime that starts the run, read by the built-in trainer
+// and by any other program that likes. A value type.
 #pragma once
 
 #include <cstdint>

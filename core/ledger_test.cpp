@@ -210,7 +210,7 @@ class World {
 class KeptLedger : public testing::TestWithParam<std::string> {};
 
 TEST_P(KeptLedger, GivesThePlansOfANewOne) {
-  const std::uint64_t seeds = GetParam() == "bohb" ? 4 : 20;  // its models are made anew each time
+  const std::uint64_t seeds = GetParam() == "bohb" ? 4 : 20;  // its models are made again each time
   std::set<std::string> ends;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     World world(GetParam(), seed);

@@ -1,4 +1,4 @@
-// The files of crds/: which there are, and their text made anew from the rules beside them.
+// The files of crds/: which there are, and their text made again from the rules beside them.
 // Reads files; otherwise pure.
 #pragma once
 

@@ -165,7 +165,7 @@ TEST(Model, RanksThousandsOfPointsAtOnce) {
   }
   EXPECT_GT(last, 0.9);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  EXPECT_LT(took.count(), 10) << "random points are asked for anew each time";
+  EXPECT_LT(took.count(), 10) << "random points are asked for again each time";
 }
 
 // Where nothing is known to matter, a point is as good as any other.

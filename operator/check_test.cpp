@@ -39,7 +39,7 @@ class CheckTest : public testing::Test {
     return check_installation(client, options_, "system", log_);
   }
 
-  // With somebody who renews the Lease.
+  // With a leader that renews the Lease.
   Status check_under_leader() {
     std::jthread leader([this](const std::stop_token& stop) {
       for (int renewals = 0; !stop.stop_requested(); ++renewals) {

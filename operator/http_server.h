@@ -3,7 +3,7 @@
 //
 // One thread serves all ports and never blocks on a client. A connection ends after its answer, and
 // after `lifetime` at the latest, so a client that sends or reads slowly holds one of
-// kMaxConnections per port for that long and delays nobody else. A request has at most
+// kMaxConnections per port for that long and delays no other client. A request has at most
 // kMaxRequestBytes and no body. The handler runs on the server's thread and must return quickly.
 // Nothing is authenticated or encrypted: what is answered must be no secret.
 //

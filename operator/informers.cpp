@@ -30,7 +30,8 @@ kube::InformerOptions watching_trials(const InformersOptions& options) {
   return out;
 }
 
-// Without the trial file among the annotations: it is the most of a pod, and nobody here reads it.
+// Without the trial file among the annotations: it is the most of a pod, and the operator does not
+// read it.
 Result<kube::Pod> read_small_pod(const Json& object) {
   FETTLE_ASSIGN(kube::Pod pod, kube::read_pod(object));
   pod.metadata.annotations.clear();

@@ -106,7 +106,7 @@ void OutputLines::take(std::string_view piece) {
     if (anew != text.npos) restart();
     append(anew == text.npos ? text : text.substr(anew + 1));
   }
-  // What follows a carriage return at the end decides: more text begins the line anew, a newline
+  // What follows a carriage return at the end decides: more text begins the line again, a newline
   // ends the line as it is.
   if (text.size() < piece.size()) returned_ = true;
 }

@@ -1,6 +1,6 @@
 // OutputLines: what a program prints, as the lines that a terminal would be left with.
 //
-// A carriage return begins the line anew, unless a newline follows it, so a progress bar that is
+// A carriage return begins the line again, unless a newline follows it, so a progress bar that is
 // redrawn a million times is one short line: its last state. The same holds where the cursor goes
 // up (nested bars) and where the line is erased. Other escape sequences (colours) and a byte order
 // mark are left out. Of a line that is longer than kMaxLineBytes the end is kept, and the reader is

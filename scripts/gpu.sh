@@ -55,7 +55,7 @@ build_here() {
   nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null || true)
   echo "gpu: building with ${nvcc:-the nvcc of $wheels}, the libraries of $wheels and cudnn-frontend $frontend"
   local log=$results/build.txt
-  # A warning of a compiler that nobody here has tried must not cost the machine's minutes.
+  # A warning of a compiler that was never tried here must not cost the machine's minutes.
   cmake -S . -B $build -G Ninja --log-level=WARNING -DFETTLE_TRAINER_ONLY=ON -DFETTLE_KUBE=OFF -DFETTLE_ONEDNN=OFF \
     -DFETTLE_WERROR=OFF -DFETTLE_CUDA=ON -DFETTLE_GOOGLETEST="$bundle/googletest" \
     -DFETTLE_CUDNN_FRONTEND="$bundle/cudnn-frontend-$frontend/include" -DNVIDIA_WHEELS="$wheels" \

@@ -1,5 +1,5 @@
 // ClusterSource: Studies, Trials, Events and pods' logs of one namespace, read from the API server.
-// Every call reads anew. Used by one thread.
+// Every call reads again. Used by one thread.
 #pragma once
 
 #include <memory>

@@ -27,8 +27,8 @@ std::string refusal(const std::string& name, const std::vector<api::FieldError>&
   return text + "Or begin anew with --fresh: what there is is moved aside, not deleted.";
 }
 
-// Restores what differs although nobody wrote it: the default was another one when the study
-// began. `written`: what the file says here; nullptr: nothing.
+// Restores what differs although the user did not write it: the default was another one when
+// the study began. `written`: what the file says here; nullptr: nothing.
 class Defaults {
  public:
   void keep(const Json& stored, const Json* written, const api::FieldPath& path, Json& wanted) {

@@ -86,7 +86,7 @@ void announce(const api::Study& study, Display& display) {
               plural(planned_trials(study), "trial") + " have ended");
 }
 
-// A failure says its reason alone; whoever stopped the study is told how to resume.
+// A failure says its reason alone; the user who stopped the study is told how to resume.
 Farewell farewell_of(const Result<StudyState>& state, const RunOptions& options) {
   if (!state.ok()) return {"", options.resume};
   if (*state == StudyState::kFinished) return {};

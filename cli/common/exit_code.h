@@ -9,7 +9,7 @@ enum ExitCode : int {
   kExitSucceeded = 0,
   kExitFailed = 1,         // the study failed
   kExitInvalid = 2,        // the input is wrong
-  kExitEnvironment = 3,    // disk, permissions, processes, or somebody else has the study
+  kExitEnvironment = 3,    // disk, permissions, processes, or another process has the study
   kExitInterrupted = 130,  // stopped by a signal or suspended; running it again resumes
 };
 

@@ -5,8 +5,8 @@
 // reset when a process is started. SIGPIPE gets one that does nothing, so that a reader of stdout
 // that goes away does not take the study with it. A signal that was ignored before stays ignored:
 // nohup ignores SIGHUP, a shell without a terminal ignores SIGINT for its jobs in the background.
-// When nobody has taken signals for kDeafSeconds (the disk hangs, say), the third one ends the
-// process at once, with exit code 130. One object at a time; main thread.
+// When the main thread has taken no signals for kDeafSeconds (the disk hangs, say), the third one
+// ends the process at once, with exit code 130. One object at a time; main thread.
 #pragma once
 
 #include <csignal>

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "    timeout: 0.2s\n", "", "TimedOut", "timeout"},
         BadTrial{"GoesSilent", "echo '{\"step\": 0, \"value\": 1}'; sleep 300",
                  "    heartbeat: 0.3s\n", "", "Hung", "heartbeat"},
-        // And stays there, until somebody notices.
+        // And stays there, until Fettle notices.
         BadTrial{"EatsMemory",
                  "exec awk 'BEGIN {s = \"x\"; while (length(s) < 2 ^ 27) s = s s; while (1);}'", "",
                  "{limits: {memory: 50Mi}}", "OutOfMemory", "memory"}),

@@ -135,7 +135,7 @@ TEST(Signalled, WithAllItsProcessesItLeavesTheTrialsTheirGracePeriod) {
   std::vector<pid_t> all = shop.descendants(runner);
   EXPECT_GE(all.size(), 7U) << "a supervisor, and two guards, shells, and programs";
   all.push_back(runner);
-  // At once, however busy the machine is: nobody acts on the signal before all have it.
+  // At once, however busy the machine is: no process acts on the signal before all have it.
   for (const int signal : {SIGSTOP, SIGTERM, SIGCONT}) {
     for (const pid_t pid : all) ::kill(pid, signal);
   }

@@ -299,7 +299,7 @@ TEST(Look, WorksWhileTheStudyRuns) {
   EXPECT_THAT(followed.out, HasSubstr("{\"value\": 1}"));
 }
 
-// Nobody is left who could write down how the run ended.
+// No process is left that could record how the run ended.
 TEST(Look, FollowingALogEndsWhenRunnerAndSupervisorAreKilled) {
   Workshop shop;
   StudyText text;
@@ -328,7 +328,7 @@ TEST(Run, KeepsWhatItWritesToItsUser) {
 }
 
 TEST(Look, SaysThatAnotherUsersStudiesCannotBeRead) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   Workshop shop;
   shop.write("study.yaml", StudyText{}.yaml());
   ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);

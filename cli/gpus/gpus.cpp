@@ -1,5 +1,5 @@
 // fettle gpus: what a cluster has of GPUs, and the profiles that its administrator may give the
-// operator. Reads with the rights of whoever asks.
+// operator. Reads with the rights of the user who asks.
 #include "cli/gpus/gpus.h"
 
 #include <iostream>

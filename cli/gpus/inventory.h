@@ -1,5 +1,5 @@
-// GpuInventory: the GPUs of a cluster as its objects tell of them, read with the rights of whoever
-// asks (the operator has none to nodes).
+// GpuInventory: the GPUs of a cluster as its objects tell of them, read with the rights of the
+// user who asks (the operator has none to nodes).
 //
 // Reading is lenient: labels that contradict a node's capacity are told as notes, and the capacity
 // is believed, because that is what the scheduler goes by. What may not be read is named in

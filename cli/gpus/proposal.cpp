@@ -116,7 +116,7 @@ class Proposal {
     for (const auto& [resource, units] : node.resources) {
       const bool is_shared = resource == "nvidia.com/gpu.shared" ||
                              (resource == "nvidia.com/gpu" && node.replicas > 1);
-      // Shares of which nobody says how they are shared.
+      // Shares of which no label says how they are shared.
       if (is_shared && node.sharing.empty() && !node.hami) continue;
       std::string sharing = is_shared ? node.sharing : "";
       // HAMi shares every card, with or without labels; its profiles ask for parts, not replicas.

@@ -113,7 +113,7 @@ bool Runner::is_patient() {
 
 void Runner::apply_workers_requests() {
   for (const local::WorkersRequest& request : local::take_workers_requests(session_.layout())) {
-    // Somebody else may write to the trial at the same time; then it is read again.
+    // Another writer may update the trial at the same time; then it is read again.
     Status granted = Error{ErrorCode::kConflict, ""};
     while (!granted.ok() && granted.error().code == ErrorCode::kConflict) {
       const auto found = session_.store().get_trial({key_.ns, request.trial});

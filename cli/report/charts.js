@@ -1,4 +1,4 @@
-// The charts that Chart.js draws. Each function draws one anew into its section; charts of the
+// The charts that Chart.js draws. Each function draws a new one into its section; charts of the
 // state before are gone by then (page.js).
 'use strict';
 

@@ -39,7 +39,8 @@ class StudySource {
   // until it ends. kNotFound, in words: no such trial, no such run, nothing kept of it.
   virtual Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                            const LogPrinter& print) = 0;
-  // Asks for this number of workers of the trial. Errors: nobody runs it; it is not allowed.
+  // Asks for this number of workers of the trial. Errors: no process runs it; it is not
+  // allowed.
   virtual Status scale(const std::string& trial, std::int64_t workers) = 0;
 };
 

@@ -1,5 +1,5 @@
-// What nobody should ask of a search, asked of each algorithm through `fettle suggest`: it answers
-// with valid points or with a sentence, and goes on.
+// What no caller should ask of a search, asked of each algorithm through `fettle suggest`: it
+// answers with valid points or with a sentence, and goes on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

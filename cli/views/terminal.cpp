@@ -56,8 +56,7 @@ TerminalSize LiveScreen::room() const {
 
 std::string LiveScreen::back_to_start() {
   const TerminalSize size = size_of_stdout();
-  // A terminal that changed its width has wrapped the old frame anew: its height is anybody's
-  // guess.
+  // A terminal that changed its width has wrapped the old frame again: its height is not known.
   const bool resized = rows_drawn_ > 0 && !(size == drawn_for_);
   drawn_for_ = size;
   if (resized) return "\x1b[H\x1b[2J";

@@ -64,7 +64,7 @@ check_least_rights() {
   for values in "$cases"/values/*.yaml; do
     rules=$(render "$values" --show-only templates/operator-rbac.yaml \
       --show-only templates/trainer.yaml | grep -E '^ *-? *(apiGroups|resources|verbs):')
-    ! grep -E "[[, ]($forbidden)[], ]" <<< "$rules" || fail "$values gives rights nobody needs"
+    ! grep -E "[[, ]($forbidden)[], ]" <<< "$rules" || fail "$values gives rights that nothing needs"
   done
 }
 

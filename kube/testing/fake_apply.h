@@ -1,6 +1,6 @@
 // Server-side apply as FakeApiServer models it: a manager owns leaves (scalars, whole lists and
 // empty objects), and applying again replaces exactly the leaves it owned by the new ones, except
-// that a leaf somebody else owns too stays. Pure functions.
+// that a leaf that another manager owns too stays. Pure functions.
 #pragma once
 
 #include <map>

@@ -199,8 +199,8 @@ TEST(Call, AConnectionThatEndsMidAnswerMayHaveDoneIt) {
   }
 }
 
-// Not what anybody would want, but what the library does: kube/http.h asks for writes that are safe
-// to repeat because of it.
+// Not what a caller would want, but what the library does: kube/http.h asks for writes that are
+// safe to repeat because of it.
 TEST(Call, ARequestOnAConnectionThatBreaksIsSentAgain) {
   std::atomic<int> posts = 0;
   const TestServer server([&](const TestRequest& request, TestConnection& connection) {

@@ -83,7 +83,7 @@ TEST(GangLine, OneThatDoesNotGatherInTimeGivesWay) {
               ElementsAre("a returned", "b open"));
   EXPECT_THAT(steps({{"a", "open", 5, 3, late}}), ElementsAre("a returned"))
       << "others may want its three nodes";
-  EXPECT_THAT(steps({{"a", "open", 5, 0, late}}), IsEmpty()) << "it is in nobody's way";
+  EXPECT_THAT(steps({{"a", "open", 5, 0, late}}), IsEmpty()) << "it is in no other gang's way";
   EXPECT_THAT(steps({{"a", "open", 5, 0, late}, waiting("b", 6)}),
               ElementsAre("a returned", "b open"));
 }

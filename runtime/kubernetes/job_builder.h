@@ -51,7 +51,7 @@ struct JobOptions {
   // How long the workers of a gang may wait until all have a node (gang.h).
   std::int64_t gang_timeout_ms = 120'000;
   std::vector<api::GpuProfile> gpu_profiles = api::default_gpu_profiles();  // in order
-  // Where JobRuns reads them anew; null = they stay what they are.
+  // Where JobRuns reads them again; null = they stay what they are.
   std::shared_ptr<GpuCatalogue> gpu_catalogue = nullptr;
 };
 

@@ -1,5 +1,5 @@
 // Studies of testdata/*.yaml, and the Jobs that a trial of each becomes (testdata/*.json). With
-// FETTLE_UPDATE_GOLDEN=1 in the environment the expected files are written anew.
+// FETTLE_UPDATE_GOLDEN=1 in the environment the expected files are written again.
 #include "runtime/kubernetes/job_builder.h"
 
 #include <gmock/gmock.h>

@@ -94,7 +94,7 @@ TEST_F(JobGangsTest, OneGathersAfterTheOther) {
   start(0);
   start(1);
   EXPECT_TRUE(is_suspended(0) && is_suspended(1));
-  (void)observe(1);  // whoever is looked at first
+  (void)observe(1);  // whichever is looked at first
   EXPECT_FALSE(is_suspended(0));
   EXPECT_TRUE(is_suspended(1));
   place_pods(0, 3);

@@ -220,7 +220,7 @@ TEST_F(JobRunsTest, AClaimIsMadeOnceForAStudyThatAsksForOne) {
   EXPECT_EQ(cluster_.count(kube::kJobs), 3u);
 }
 
-// A claim that somebody deletes under a running Study is there again for whoever waits for it.
+// A claim that a user deletes under a running Study is there again for the pods that wait for it.
 TEST_F(JobRunsTest, AClaimThatIsDeletedIsMadeAgainAndSaid) {
   study_.metadata.ns = "team";
   study_.spec.trial.checkpoints.emplace().size = 1e9;
@@ -293,7 +293,7 @@ TEST_F(JobRunsTest, TimesAreByOurOwnClock) {
   }
 }
 
-// Somebody deleted the Job of run 0, and its pod has its grace period: it may still write.
+// A user deleted the Job of run 0, and its pod has its grace period: it may still write.
 TEST_F(JobRunsTest, ARunStartsOnceThePodsOfTheOneBeforeHaveEnded) {
   ASSERT_TRUE(start().ok());
   Json pod = running_pod(job(), cluster_.clock.now_ms());
@@ -346,7 +346,7 @@ TEST_F(JobRunsTest, AClaimThatIsForbiddenDelaysAndSaysSo) {
   ASSERT_TRUE(start().ok());
   EXPECT_EQ(observe().state, core::RunState::kPending);
   EXPECT_THAT(observe().reason, HasSubstr("exceeded quota: disks"));
-  EXPECT_EQ(cluster_.count(kube::kJobs), 0u) << "its pod would wait for the claim in vain";
+  EXPECT_EQ(cluster_.count(kube::kJobs), 0u) << "its pod would wait for the claim without success";
 }
 
 TEST_F(JobRunsTest, WhatTheQuotaForbidsWaitsInTheServersWordsAndIsAskedForAgain) {
@@ -472,7 +472,7 @@ TEST_F(JobRunsTest, AnElasticStudyHearsOfTrialsOfOtherStudiesThatWaitForGpus) {
   EXPECT_TRUE(eventually([&] { return waiting() == 3'000; })) << "the one that waits longest";
 
   study_.spec.trial.workers.sizing = api::WorkersSizing::kManual;
-  EXPECT_EQ(waiting(), std::nullopt) << "nobody asks";
+  EXPECT_EQ(waiting(), std::nullopt) << "a Study of manual sizing does not ask";
 }
 
 }  // namespace

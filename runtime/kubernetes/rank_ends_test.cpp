@@ -219,7 +219,7 @@ TEST(RankEnds, AFailureForAnothersSakeIsADisruption) {
        {ended(0, 1, 61), disrupted(running(1), 60)},
        Outcome::kDisrupted,
        "worker 1: its pod is disrupted (PreemptionByScheduler)"},
-      {"somebody deletes another",
+      {"another is deleted",
        job(2),
        {ended(0, 1, 61), deleted(ended(1, 143, 62), 60)},
        Outcome::kDisrupted,
@@ -341,7 +341,7 @@ TEST(RankEnds, ARunIsOneThatRunsWhileEnoughOfItsWorkersDo) {
 TEST(RankEnds, AnElasticRunEndsWithItsFirstWorker) {
   const core::Run run =
       read(elastic_job(3, 1, 2), {ended(0, 0, 60), ended(1, 75, 61), unschedulable(2)});
-  EXPECT_EQ(run.outcome, Outcome::kSucceeded) << "one that comes too late finds nobody";
+  EXPECT_EQ(run.outcome, Outcome::kSucceeded) << "one that comes too late finds no other";
 }
 
 TEST(RankEnds, ARankZeroThatIsMadeAgainDoesNotWaitForWorkersThatWereTakenAway) {

@@ -1,5 +1,5 @@
 // Objects that this version of Fettle did not write, against an API server in memory: fields it
-// does not know, documents it cannot read, trials of other Studies and of nobody.
+// does not know, documents it cannot read, trials of other Studies and of none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -147,7 +147,7 @@ TEST_F(StrangeObjects, AStudyMadeAgainAtOnceWaitsUntilTheEarlierTrialsAreGone) {
   EXPECT_EQ(text_at(cluster_.trial(1), {"metadata", "labels", core::kStudyUidLabel}), again);
 }
 
-// It has the labels, but no owner: whoever may write Trials can write labels.
+// It has the labels, but no owner: any client that may write Trials can write labels.
 TEST_F(StrangeObjects, ATrialMadeByHandIsIgnored) {
   cluster_.apply(trainer_study(2));
   Json trial = merge(R"({"apiVersion": "fettle.dev/v1alpha1", "kind": "Trial",

@@ -1,7 +1,7 @@
 // What each profile of testdata/profiles.yaml puts on the pod of a trial that asks for four GPUs, a
 // quarter of one, or 20 GiB (testdata/pods/PROFILE.json), and that the project behind each profile
 // takes it: the rules that are checked are those of its own sources. With FETTLE_UPDATE_GOLDEN=1 in
-// the environment the files are written anew.
+// the environment the files are written again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

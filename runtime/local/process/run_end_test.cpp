@@ -163,7 +163,7 @@ TEST(Explain, WhatElseWasSeen) {
 TEST(Explain, AWorkerThatMissesOthersIsNotTheTrialsFault) {
   RunEnd end;
   end.report.wait_status = 75 << 8;
-  EXPECT_EQ(explain(end).outcome, Outcome::kFailed) << "one alone misses nobody";
+  EXPECT_EQ(explain(end).outcome, Outcome::kFailed) << "one alone misses no other";
   end.command.workers.resize(2);
   EXPECT_EQ(explain(end).outcome, Outcome::kDisrupted);
 }

@@ -125,7 +125,7 @@ TEST_F(TrialLogReaderTest, OfAWriterThatWasKilledTheNewestLinesAreThere) {
   log_.reset();  // without finish()
   const std::string text = read_anew(true);
   EXPECT_EQ(text.substr(text.size() - 10), "last words");
-  // The run is begun anew: nothing of that is shown.
+  // The run is begun again: nothing of that is shown.
   log_ = std::make_unique<TrialLog>(path());
   EXPECT_EQ(read_anew(), "");
 }

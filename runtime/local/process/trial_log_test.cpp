@@ -73,7 +73,7 @@ TEST_F(TrialLogTest, AFullDiskIsRememberedAndHarmless) {
   EXPECT_EQ(log.last_lines(1), "lost too");
 }
 
-// Whoever may write to the directory could make one.
+// Any user who may write to the directory could make one.
 TEST_F(TrialLogTest, ALinkInItsPlaceIsNotFollowed) {
   const std::string target = path_ + ".target";
   ASSERT_TRUE(write_file(target, "precious").ok());

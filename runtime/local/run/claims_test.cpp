@@ -86,7 +86,7 @@ TEST_F(ClaimsTest, AClaimLivesAsLongAsSomebodyHoldsIt) {
   EXPECT_THAT(refusal(two, "two-0-r0", {1, 1, 0}), HasSubstr("study one: 2"));
   ::close(guard);
   EXPECT_EQ(refusal(two, "two-0-r0", {1, 1, 0}), "");
-  EXPECT_EQ(files(), 1U) << "what nobody holds is removed";
+  EXPECT_EQ(files(), 1U) << "what no process holds is removed";
 }
 
 TEST_F(ClaimsTest, OneThatWaitsAndSaysNothingIsPassed) {

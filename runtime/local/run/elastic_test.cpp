@@ -1,5 +1,5 @@
 // A run whose workers are lost, come and leave, as real processes of the built-in trainer: what it
-// learns is what one worker learns that nobody disturbs.
+// learns is what one undisturbed worker learns.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -361,8 +361,8 @@ TEST_F(ProcessRunsTest, TheMemoryLimitCountsTheWholeTree) {
   EXPECT_THAT(run.reason, HasSubstr("more than its limit of 32 MiB (resources.limits.memory)"));
 }
 
-// The supervisor stands still in a write to the log. A pipe that nobody reads, in place of the
-// first piece of the log's tail, is the disk that hangs.
+// The supervisor stands still in a write to the log. A pipe that no process reads, in place of
+// the first piece of the log's tail, is the disk that hangs.
 TEST_F(ProcessRunsTest, TheMemoryLimitHoldsWhileTheDiskHangs) {
   const std::string& root = scratch_.path();
   const std::string until = "while [ ! -e " + root;

@@ -1,8 +1,8 @@
 // Room: what a machine has, what the runs on it have taken, and what a run that wants to begin can
 // be given of the rest. Pure functions; claims.h brings them together with the machine.
 //
-// Whoever waits longest is served first: the others leave it what it lacks. So a run that needs
-// four GPUs is not overtaken for ever by those that need one, and two Studies take turns.
+// The run that waits longest is served first: the others leave it what it lacks. So a run that
+// needs four GPUs is not overtaken for ever by those that need one, and two Studies take turns.
 #pragma once
 
 #include <sys/types.h>
