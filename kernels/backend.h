@@ -82,7 +82,7 @@ class Event {
  public:
   virtual ~Event() = default;
   // The event is reached when all work enqueued so far is done. May be captured: then it is reached
-  // anew in each launch.
+  // again in each launch.
   virtual void record() = 0;
   // Work that is enqueued from now on waits until the event is reached. Never captured.
   virtual void wait() = 0;

@@ -33,7 +33,7 @@ std::string CheckpointFence::path_of(const std::string& directory, const Claim& 
          std::to_string(claim.number);
 }
 
-// {0, 0}, which nobody can have, where there is none.
+// {0, 0}, which no process can have, where there is none.
 CheckpointFence::Claim CheckpointFence::highest_in(const std::string& directory) {
   Claim highest;
   for (const auto& entry : entries_of(directory)) {
@@ -50,7 +50,7 @@ CheckpointFence::Claim CheckpointFence::highest_in(const std::string& directory)
   return highest;
 }
 
-// False if somebody else has created it.
+// False if another process has created it.
 Result<bool> CheckpointFence::create(const std::string& path, const std::string& owner) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0 && errno == EEXIST) return false;

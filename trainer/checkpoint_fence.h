@@ -2,8 +2,8 @@
 //
 // A process that slept (a paused node, a partition) may wake when another has taken over its trial.
 // Both would then write to one directory, and the next run might resume from the older training. So
-// whoever begins to train claims the directory: it creates the file owner-RUN-N with O_EXCL, N
-// being one more than there is of its run. The highest (RUN, N) owns the directory, and a writer
+// a process that begins to train claims the directory: it creates the file owner-RUN-N with O_EXCL,
+// N being one more than there is of its run. The highest (RUN, N) owns the directory, and a writer
 // asks for it immediately before a checkpoint gets its name. What remains is the moment between
 // that question and the rename.
 // A run does not claim the directory of a later run; of one run the process that came last owns it,

@@ -27,7 +27,7 @@ struct CheckpointsKept {
 class CheckpointStore {
  public:
   // `directory` "" keeps nothing: save() does nothing and newest() finds nothing. `fence`: this
-  // process's claim to the directory; none: nobody else writes there.
+  // process's claim to the directory; none: no other process writes there.
   explicit CheckpointStore(std::string directory, CheckpointsKept kept = {},
                            std::optional<CheckpointFence> fence = {})
       : directory_(std::move(directory)), kept_(std::move(kept)), fence_(std::move(fence)) {}
@@ -44,8 +44,8 @@ class CheckpointStore {
     std::string path;
     std::vector<std::string> skipped;  // newer ones that cannot be read, and why
   };
-  // The newest checkpoint that is whole. Errors: there are some, but none of them is; so nobody
-  // starts over unknowingly what has cost hours.
+  // The newest checkpoint that is whole. Errors: there are some, but none of them is; so a
+  // training that has cost hours does not start over unnoticed.
   Result<Found> newest() const;
 
   // The checkpoint taken at the end of epoch `epoch`. Errors: none, or damaged.

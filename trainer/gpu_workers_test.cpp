@@ -149,7 +149,7 @@ TEST_F(SeveralGpusTest, SigtermStopsAllProcessesWithACheckpoint) {
   EXPECT_THAT(content(0, "out"), HasSubstr("\"checkpoint\""));
 }
 
-// A worker comes and goes as a whole, so that whoever started it can start it again.
+// A worker comes and goes as a whole, so that the process that started it can start it again.
 TEST_F(SeveralGpusTest, AWorkerEndsAsItsProcessDidAndTheOthersGoOn) {
   train_undisturbed_on_one();
   trial_.least_workers = 1;

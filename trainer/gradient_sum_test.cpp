@@ -1,5 +1,5 @@
 // Which messages a network's gradients make, that they leave during the backward pass, and that the
-// sums are those of one worker whoever has samples and whatever is lost.
+// sums are those of one worker, whichever worker has samples and whatever is lost.
 #include "trainer/gradient_sum.h"
 
 #include <gmock/gmock.h>

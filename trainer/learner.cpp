@@ -277,7 +277,7 @@ std::optional<Learner::Step> Learner::settle(std::int64_t behind) {
 Status Learner::health() { return gpus_ == nullptr ? success() : gpus_->health(); }
 
 Status Learner::sum_over_workers() {
-  if (collective_.world_size() == 1) return sum_gradients();  // nobody to wait for
+  if (collective_.world_size() == 1) return sum_gradients();  // no other worker to wait for
   const Span span(trace_, "all-reduce");
   const auto begin = Trace::Clock::now();
   Status summed = sum_gradients();

@@ -6,8 +6,8 @@
 // the order of summation. Batch normalisation sees micro-batches: the whole batch, or groups of it
 // that do not depend on the workers (data/batching.h). Each group moves the running statistics from
 // where the step found them, and the mean of the results, by samples, is where the step leaves
-// them, whoever took the group and in whatever order. Gradients of a large network leave while the
-// step's last backward pass is still under way (gradient_sum.h; between GPUs
+// them, whichever worker took the group and in whatever order. Gradients of a large network leave
+// while the step's last backward pass is still under way (gradient_sum.h; between GPUs
 // gradient_all_reduce.h); those of a small one are one message with all else that a step sums.
 // With training.shardOptimizer each of several workers updates the weights of its shard only, and
 // the new weights are gathered (optimizer_shards.h): the same bits, for less memory and half as
@@ -102,8 +102,8 @@ class Learner {
   void weights_changed();
 
   // Forward and backward of one micro-batch; its gradients, loss and statistics are summed. With
-  // the last of a step the workers begin to all-reduce what they have: until finish_step() nobody
-  // else may use the collective or the membership.
+  // the last of a step the workers begin to all-reduce what they have: until finish_step() no
+  // other code may use the collective or the membership.
   void add(const Batch& batch, std::int64_t epoch, bool last_of_step = false);
 
   struct Step {

@@ -21,7 +21,7 @@ class Outlet {
 
   // Returns at once; the newest report is delivered when it can be.
   virtual void submit(const EpochReport& report) = 0;
-  // Whether somebody asked the trial to stop: as SIGTERM does. Cheap enough for every step.
+  // Whether the trial was asked to stop: as SIGTERM does. Cheap enough for every step.
   virtual bool stop_wanted() const = 0;
   // After the last report: waits until it is delivered, at most for the trial's grace period, half
   // of it if `stopped`, because the checkpoint took its share.

@@ -419,7 +419,7 @@ Json Training::implementations_once() {
   return to_json(all);
 }
 
-// Nothing is downloaded or gathered where nobody keeps it.
+// Nothing is downloaded or gathered where no checkpoints are kept.
 Result<std::string> Training::save_checkpoint() {
   if (!keeps_checkpoints_) return std::string();
   const Span span(&trace_, "checkpoint", "", /*always=*/true);

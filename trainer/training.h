@@ -40,7 +40,7 @@ struct TrainingTask {
   std::int64_t until_epoch = 1;  // stops there; the schedule is always training.epochs long
   std::string checkpoints;       // directory; "" = none are written
   CheckpointsKept keep;
-  std::optional<CheckpointFence> fence;  // rank 0's claim to that directory; none: nobody shares it
+  std::optional<CheckpointFence> fence;    // rank 0's claim to that directory; none: not shared
   std::optional<api::ParentPlace> parent;  // where a new trial takes its weights from
   std::int64_t processes_here = 1;         // of this worker, which share the host's memory
 };
@@ -59,7 +59,7 @@ enum class Ending {
   kReached,   // until_epoch is done
   kDiverged,  // the loss is not finite: reported as a final NaN, a result like any other
   kStopped,   // should_stop said so; a checkpoint was written
-  kRegroups,  // should_regroup said so, and nobody is to stop; snapshot() is where to resume
+  kRegroups,  // should_regroup said so, and no worker is to stop; snapshot() is where to resume
 };
 
 class Training {

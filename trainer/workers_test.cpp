@@ -21,7 +21,7 @@ TEST_F(WorkersTest, TheCurveIsThatOfOneWorkerForEveryWorldSize) {
       training = losses("loss");
       validation = losses("validation_loss");
       ASSERT_EQ(training.size(), 3U) << content(0, "err");
-      EXPECT_TRUE(losses("communication_share").empty()) << "one alone has nobody to talk to";
+      EXPECT_TRUE(losses("communication_share").empty()) << "one alone has no other to talk to";
       continue;
     }
     expect_curve(training, "loss");

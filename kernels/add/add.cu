@@ -6,7 +6,7 @@
 namespace fettle::kernels {
 namespace {
 
-// Decided for each element anew: that hides behind the bytes, and spares a kernel.
+// Decided again for each element: that hides behind the bytes, and spares a kernel.
 struct Plus {
   bool rectified;
   __device__ float operator()(float a, float b) const { return rectified ? relu(a + b) : a + b; }

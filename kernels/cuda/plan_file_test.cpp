@@ -1,5 +1,5 @@
-// The file of timed plans: what is written is read, and what was timed for something else, or by
-// nobody, is refused with a sentence.
+// The file of timed plans: what is written is read, and what was timed for something else, or never
+// timed, is refused with a sentence.
 #include "kernels/cuda/plan_file.h"
 
 #include <gmock/gmock.h>

@@ -12,8 +12,9 @@
 namespace fettle::kernels::cuda {
 
 // A CUDA graph: what `work` enqueues on `stream`, captured without doing it. Kernel arguments are
-// as they were; what they point to is read anew by each launch. `work` enqueues on no other stream,
-// allocates nothing and waits for nothing: CUDA would invalidate the capture, and this abort.
+// as they were; what they point to is read again by each launch. `work` enqueues on no other
+// stream, allocates nothing and waits for nothing: CUDA would invalidate the capture, and this
+// abort.
 std::unique_ptr<Graph> capture(cudaStream_t stream, const std::function<void()>& work);
 
 // By which other streams wait for this one, and it for them. Recorded into a graph it is an

@@ -1,6 +1,6 @@
 // The part of the CUDA runtime that the kernels use, for the emulator: the names, numbers and
 // meanings of NVIDIA's cuda_runtime_api.h (13.0). Host memory is the device's memory. Work on a
-// stream is done at once, or, with FETTLE_EMULATOR_STREAMS=late or others-first, when somebody
+// stream is done at once, or, with FETTLE_EMULATOR_STREAMS=late or others-first, when the host
 // waits for it (streams.h): then a result that is read too early is not there.
 //
 // Comes first on the include path of what is built for the emulator (kernels/cuda/platform.h).

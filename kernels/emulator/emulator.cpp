@@ -120,7 +120,7 @@ struct Thread {
   std::uint64_t value = 0;  // given; then the result
 };
 
-// Runs one block at a time: every thread until it waits, then whoever need not wait any more.
+// Runs one block at a time: every thread until it waits, then those that need not wait any more.
 class Multiprocessor {
  public:
   // Takes blocks until there are no more.

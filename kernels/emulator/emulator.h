@@ -66,8 +66,8 @@ void run(const Launch& launch);
 int check_shape(const Launch& launch, std::size_t shared_limit);
 
 // When work on streams is done (streams.h), from FETTLE_EMULATOR_STREAMS (nothing, `late` or
-// `others-first`) unless a test sets it: at once, when somebody waits for it, or so that the
-// streams that nobody waits for go first.
+// `others-first`) unless a test sets it: at once, when the host waits for it, or so that the
+// streams that the host does not wait for go first.
 enum class Streams : std::uint8_t { kAtOnce, kLate, kOthersFirst };
 void set_streams(Streams streams);
 Streams streams_in_use();
@@ -79,7 +79,7 @@ int device_in_use();
 
 // The order of threads and blocks, from FETTLE_EMULATOR_ORDER unless a test sets it.
 enum class Order : std::uint8_t { kRising, kFalling, kShuffled, kInterleaved };
-// A shuffled order starts with the seed anew.
+// A shuffled order starts with the seed again.
 void set_order(Order order, std::uint64_t seed = 0);
 
 // Bytes that the packs of kernels moved (kernels/cuda/packs.h), of blocks that this thread ran.

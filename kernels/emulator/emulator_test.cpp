@@ -351,7 +351,7 @@ __global__ void note_turn(int* turns, int* count) {
   }
 }
 
-// The numbers in order of their first appearance: who takes turns with whom, whoever they are.
+// The numbers in order of their first appearance: how blocks take turns, whichever they are.
 std::vector<int> renumbered(std::vector<int> turns) {
   std::vector<int> seen;
   for (int& turn : turns) {

@@ -40,7 +40,7 @@ Fiber::~Fiber() {
   __tsan_destroy_fiber(thread_state_);
 #endif
 #ifdef __SANITIZE_ADDRESS__
-  // Frames that never return leave their red zones to whoever gets these addresses next.
+  // Frames that never return leave their red zones to the next owner of these addresses.
   __asan_unpoison_memory_region(bottom(), kStackBytes);
 #endif
   stacks_.deallocate(stack_);

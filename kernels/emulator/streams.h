@@ -1,9 +1,9 @@
-// When the emulator does what is enqueued on streams: at once, or late, when somebody waits for it.
+// When the emulator does what is enqueued on streams: at once, or late, when the host waits for it.
 //
-// Late, a stream runs only as far as somebody waits for, and what it waits for itself (events of
+// Late, a stream runs only as far as the host waits for, and what it waits for itself (events of
 // other streams) comes first. Then work that forgets to wait for another stream finds what was
-// there before. Or, with "others first", the streams that nobody waits for run ahead, as far as
-// events let them: then work that should have waited has overwritten what others still read.
+// there before. Or, with "others first", the streams that the host does not wait for run ahead, as
+// far as events let them: then work that should have waited has overwritten what others still read.
 // A graph's branches are done in one of the orders that its dependencies allow: by turns with the
 // rest ("at once"), as late as possible, or as early ("others first").
 // Work may also take its time (what other GPUs have a part in): its stream stands still meanwhile,

@@ -56,7 +56,7 @@ class Turns {
   unsigned turn_ = 0;
   bool ending_ = false;
   std::vector<std::unique_ptr<Seat>> seats_;
-  // Read and written by whoever has the turn.
+  // Read and written by the thread that has the turn.
   const std::function<void(unsigned)>* job_ = nullptr;
   std::vector<unsigned> under_way_;
   Random random_{0};

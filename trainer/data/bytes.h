@@ -1,6 +1,6 @@
 // Bytes: read-only bytes with a shared owner (heap memory or a mapped file), and the two ways to
 // get them: from a file and out of a gzip stream.
-// Safe to share between threads: nobody changes them.
+// Safe to share between threads: no thread changes them.
 #pragma once
 
 #include <cstddef>

@@ -257,7 +257,7 @@ TEST(ActivationPlan, ASegmentRunsAgainUpToWhatIsNeeded) {
     const auto i = static_cast<std::size_t>(layer);
     if (network.layers[i + 1].type != LayerType::kDropout) continue;
     const bool again = std::ranges::count(repeated(plan_activations(network, true)), layer + 1) > 0;
-    EXPECT_TRUE(again) << network.layers[i].name << " runs again for nobody";
+    EXPECT_TRUE(again) << network.layers[i].name << " runs again, and no layer needs it";
   }
 }
 

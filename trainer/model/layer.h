@@ -50,8 +50,7 @@ struct BackwardBuffers {
   // add, which leaves the gradient by the add's summands.
   kernels::Buffer dy = nullptr;
   kernels::ConstBuffer other = nullptr;  // of that batch norm: what it adds to dy first
-  // The gradient by x (of an add, whose other one is dy: by the shortcut). nullptr: nobody needs
-  // it.
+  // The gradient by x (of an add, whose other one is dy: by the shortcut). nullptr: not needed.
   kernels::Buffer dx = nullptr;
   bool adds = false;  // to what dx holds; only where the layer's kind can (adds_gradients)
 };

@@ -26,7 +26,7 @@ TEST(ModelFlops, CountEveryPassOverEveryLayer) {
       plan_of({linear(512), relu, linear(512), relu, linear(10)}, {{28, 28, 1}, 10, false, ""});
   EXPECT_EQ(model_flops(mlp), 6.0 * (784 * 512 + 512 * 512 + 512 * 10));
   EXPECT_EQ(model_flops(mlp) - mlp.training_flops(), 2.0 * 784 * 512)
-      << "nobody needs the gradient by the images, but papers count it";
+      << "no layer needs the gradient by the images, but papers count it";
 }
 
 // torchvision and fvcore say 4.09 and 4.1 "GFLOPs" and mean multiplications with their sums.

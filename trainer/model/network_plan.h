@@ -61,8 +61,8 @@ struct LayerPlan {
   // the second's gradient by its input passes through it.
   std::optional<kernels::GeluForm> gelu_after;
   std::optional<kernels::GeluForm> gelu_before;
-  // batchNorm: it works out the sum that the next layer, an add, ends its block with, and nobody
-  // else takes what it gives, which is never written.
+  // batchNorm: it works out the sum that the next layer, an add, ends its block with, and no
+  // other layer takes what it gives, which is never written.
   bool ends_block = false;
   bool end_relu = false;  // and the ReLU that is fused into that add
   Block weights;          // linear, conv: weights; norms: scale. count 0 = none

@@ -1,11 +1,11 @@
 // CollectiveGuard: a thread that sees when work that GPUs do together does not come to an end,
 // and gives it up, with its name.
 //
-// Nobody waits for this work when it is enqueued, and who waits for what comes after them waits in
-// a call that may never return. So the guard watches: the communicator's own word, the members'
-// connections, and the clock, which runs from when a piece of work is the oldest that is not
-// done. It takes nothing from the connections, and is at rest where no work is under way. began()
-// and verdict() are for the thread that enqueues.
+// No thread waits for this work when it is enqueued, and a thread that waits for what comes after
+// it waits in a call that may never return. So the guard watches: the communicator's own word, the
+// members' connections, and the clock, which runs from when a piece of work is the oldest that is
+// not done. It takes nothing from the connections, and is at rest where no work is under way.
+// began() and verdict() are for the thread that enqueues.
 #pragma once
 
 #include <chrono>

@@ -83,7 +83,7 @@ class Listener {
   static Result<Listener> open(const Endpoint& at);
   std::uint16_t port() const;
   int fd() const { return socket_.fd(); }
-  // Absent if nobody waits.
+  // Absent if no connection waits.
   std::optional<Connection> accept();
 
  private:

@@ -200,7 +200,8 @@ void Membership::look_at_strangers() {
   }
 }
 
-// Silent connections must not keep the workers out: anybody who reaches the port can open many.
+// Silent connections must not keep the workers out: any program that reaches the port can open
+// many.
 void Membership::make_room_for_strangers() {
   if (strangers_.size() < kMostStrangers) return;
   const Deadline now = std::chrono::steady_clock::now();
@@ -316,7 +317,7 @@ void Membership::welcome_all() {
   met_ = names_of_members();
   for (Member& member : members_) {
     const Json welcome = Json::object({{"rank", member.rank}, {"world", world_size_}});
-    // Whoever has gone is missed in what all do next.
+    // A worker that has gone is missed in what all do next.
     (void)member.connection.send(welcome.dump(), in(kGreetingTime));
     (void)member.connection.send(shared_id_, in(kGreetingTime));
   }
@@ -338,7 +339,7 @@ Result<std::vector<std::string>> Membership::all_gather(const std::string& mine)
   return rank_ == 0 ? gather_and_send(mine) : send_and_hear(mine);
 }
 
-// Rank 0 answers with what all have brought, or, where somebody was lost meanwhile, with a verdict.
+// Rank 0 answers with what all have brought, or, where a worker was lost meanwhile, with a verdict.
 Result<std::vector<std::string>> Membership::gather_and_send(const std::string& mine) {
   const Deadline deadline = in(request_.timeout);
   std::vector<std::string> all(static_cast<std::size_t>(world_size_));
@@ -360,7 +361,7 @@ Result<std::vector<std::string>> Membership::gather_and_send(const std::string& 
   }
   if (failed || !lost.empty()) return missing("meeting: " + tell_lost(lost));
   for (Member& member : members_) {
-    // Whoever is lost now is missed by those that try to reach it.
+    // A worker that is lost now is missed by those that try to reach it.
     for (const std::string& one : all) (void)member.connection.send(kContribution + one, deadline);
   }
   return all;

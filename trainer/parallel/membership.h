@@ -1,17 +1,17 @@
-// Membership: who takes part in the training of a trial, and with which rank.
+// Membership: which workers take part in the training of a trial, and with which rank.
 //
 // Rank 0 listens where MASTER_ADDR and MASTER_PORT say, the others come to it and say who they are:
-// of which trial, with which token, as which rank of how many. Whoever does not belong gets a
-// sentence that says why, and rank 0 keeps waiting; whoever is missing when the time is up is
+// of which trial, with which token, as which rank of how many. One that does not belong gets a
+// sentence that says why, and rank 0 keeps waiting; a rank that is missing when the time is up is
 // named to all. The connections stay open: over them the workers exchange what a collective
-// needs to find its peers, and learn who was lost when a collective failed.
+// needs to find its peers, and learn which one was lost when a collective failed.
 //
 // The members of one epoch are fixed. A new epoch has those that are left and, where workers may
-// come later, those that have come; they are numbered anew in the order of their ranks, so rank 0
-// stays what it is. Without it nobody continues. A worker that reaches rank 0 but not its
+// come later, those that have come; they are renumbered in the order of their ranks, so rank 0
+// stays what it is. Without it no worker continues. A worker that reaches rank 0 but not its
 // neighbours is left out after a few epochs (unreachable_pairs.h).
 // The token keeps strays and mistakes out; the connections are not encrypted.
-// One thread. Errors: kUnavailable where somebody is missing, kInvalid where one does not belong.
+// One thread. Errors: kUnavailable where a worker is missing, kInvalid where one does not belong.
 #pragma once
 
 #include <chrono>
@@ -39,7 +39,7 @@ struct RendezvousRequest {
   std::int64_t world_size = 1;
   bool open = false;                    // workers may also come later
   std::chrono::milliseconds timeout{};  // for all to come, and for each answer afterwards
-  // All have as long as they need to come: somebody else ends a meeting that does not come about.
+  // All have as long as they need to come: the runtime ends a meeting that does not come about.
   bool patient = false;
   std::function<bool()> should_stop;  // asked while it waits for the others; may be empty
   std::function<void(const std::string&)> log;
@@ -86,12 +86,12 @@ class Membership {
   Result<std::vector<std::string>> all_gather(const std::string& mine);
 
   // A collective has failed here: agrees with those that are left on who is missing, and says it in
-  // words. `late`: nobody was seen to go, somebody did not come in time. `unreachable`: the rank
+  // words. `late`: no worker was seen to go, one did not come in time. `unreachable`: the rank
   // that this worker could not reach, where that is why, and not that others had given up before.
   std::string explain_loss(const std::string& collective, bool late,
                            std::optional<std::int64_t> unreachable = {});
 
-  // At rank 0: whether somebody has come that the next epoch would have. Does not wait.
+  // At rank 0: whether a worker has come that the next epoch would have. Does not wait.
   bool somebody_waits();
 
   // After a failed collective, or at a step that all agree on: all that are left call it and make

@@ -163,7 +163,7 @@ void Membership::take_report(std::int64_t reporter, std::int64_t unreachable) {
   if (from && to) unreachable_.report(*from, *to);
 }
 
-// Errors: nobody was reported, so nobody can be left out.
+// Errors: no worker was reported, so none can be left out.
 Status Membership::leave_out_unreachable() {
   const auto pair = unreachable_.worst();
   if (!pair) {

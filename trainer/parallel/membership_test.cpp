@@ -233,7 +233,8 @@ TEST_F(MembershipTest, NoiseOnThePortKeepsNobodyOut) {
   EXPECT_TRUE(joined->ok()) << joined->error().message;
 }
 
-// Anybody who reaches the port can open connections and say nothing; each is heard for ten seconds.
+// Any program that reaches the port can open connections and say nothing; each is heard for ten
+// seconds.
 TEST_F(MembershipTest, SilentStrangersKeepNobodyOut) {
   request_.timeout = 8s;
   std::optional<Joined> joined;

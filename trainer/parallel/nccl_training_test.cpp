@@ -1,6 +1,6 @@
 // Steps of several workers with an emulated GPU each: their sums leave during the backward pass,
 // the host waits for none of it, and what comes out is what one worker makes, whatever is late, and
-// whoever is lost.
+// whichever worker is lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -125,7 +125,7 @@ std::vector<Outcome> train_on_gpus(std::int64_t world_size, const Steps& run) {
     ASSERT_TRUE(made.ok()) << made.error().message;
     const auto rank = static_cast<std::size_t>(membership.rank());
     outcomes[rank] = train(*kernels::cuda_backend(), run, **made);
-    // Nobody leaves while others are at work, but for who is to be lost.
+    // No worker leaves while others are at work, but for one that is to be lost.
     const bool all_stay = !run.leaves_after;
     EXPECT_TRUE(!all_stay || (*made)->barrier().ok());
   });

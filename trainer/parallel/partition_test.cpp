@@ -44,7 +44,7 @@ TEST(UnreachablePairs, ProgressForgetsWhatWasReported) {
     pairs.end_epoch(false);
   }
   EXPECT_TRUE(pairs.is_stuck());
-  EXPECT_FALSE(pairs.worst()) << "nobody was reported since";
+  EXPECT_FALSE(pairs.worst()) << "no worker was reported since";
 }
 
 // Ranks 0 and 1 train; rank 2 is played by the test.
@@ -88,7 +88,7 @@ class PartitionTest : public testing::Test {
     return train_together(task_, *data_, {as(rank), 20s}, /*least=*/2, hooks);
   }
 
-  // Takes part in everything but the ring: nobody reaches it, and it reaches nobody.
+  // Takes part in everything but the ring: no rank reaches it, and it reaches none.
   Status cut_off(std::int64_t rank) {
     FETTLE_ASSIGN(const auto membership, Membership::join(as(rank)));
     for (;;) {
@@ -171,7 +171,7 @@ TEST_F(PartitionTest, TheOddOneIsRefusedWhenItComesAgain) {
   EXPECT_THAT(again->error().message, HasSubstr("did not reach each other 3 times in a row"));
 }
 
-// Of the two GPUs' own network, say: nobody can tell whose fault it is, and it must end.
+// Of the two GPUs' own network, say: no rank can tell whose fault it is, and it must end.
 TEST_F(PartitionTest, WhereNobodyIsReportedAllGiveUp) {
   std::optional<Result<std::unique_ptr<Membership>>> joined[3];
   Status ended[3] = {success(), success(), success()};

@@ -125,7 +125,7 @@ class RankProcesses {
 }  // namespace
 
 Result<Meeting> meet_on_loopback() {
-  // Nobody holds the port until rank 0 takes it: if another process is faster, the run fails and is
+  // No process holds the port until rank 0 takes it: if another one is faster, the run fails and is
   // tried again like any other.
   FETTLE_ASSIGN(const Listener listener, Listener::open({"127.0.0.1", 0}));
   std::random_device entropy;

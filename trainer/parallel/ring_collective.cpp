@@ -139,7 +139,7 @@ class RingCollective final : public Collective {
   }
 
   // Accepts connections until one begins with the greeting of the worker before. Those that begin
-  // otherwise are closed; those that say nothing keep nobody waiting.
+  // otherwise are closed; those that say nothing delay no other.
   bool await_previous(Listener& listener) {
     Deadline deadline = in(kConnectTime);
     const std::string expected = greeting_of(wrapped(rank() - 1));
@@ -164,7 +164,7 @@ class RingCollective final : public Collective {
     return false;
   }
 
-  // False if nobody waits. The one that has been silent for longest makes room.
+  // False if no connection waits. The one that has been silent for longest makes room.
   static bool accept_one(Listener& listener, std::size_t bytes, std::vector<Stranger>& strangers) {
     std::optional<Connection> came = listener.accept();
     if (!came) return false;

@@ -3,9 +3,9 @@
 // out. So each sends and receives twice its numbers, however many workers there are, and the order
 // in which numbers are added depends on the world size alone.
 //
-// While it waits for a neighbour it watches the members' connections, too: whoever is lost, and
-// wherever a collective has failed, all break it off at once; the membership finds out who is
-// missing.
+// While it waits for a neighbour it watches the members' connections, too: whichever worker is
+// lost, and wherever a collective has failed, all break it off at once; the membership finds out
+// which one is missing.
 #pragma once
 
 #include <chrono>

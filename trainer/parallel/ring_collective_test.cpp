@@ -42,7 +42,7 @@ void work(const RendezvousRequest& request, Listener* listener, const Worker& wo
   ASSERT_TRUE(membership.ok()) << membership.error().message;
   const auto collective = make_ring_collective(**membership, request.timeout);
   ASSERT_TRUE(collective.ok()) << collective.error().message;
-  ASSERT_TRUE((*collective)->barrier().ok());  // nobody leaves before all have met
+  ASSERT_TRUE((*collective)->barrier().ok());  // no worker leaves before all have met
   worker(**membership, **collective);
 }
 

@@ -22,7 +22,7 @@ struct WorkerPlace {
 };
 
 // `open`: workers may come later. Absent where WORLD_SIZE is not set, or
-// is 1 and nobody may come. Errors name the variable.
+// is 1 and no worker may come. Errors name the variable.
 Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, bool open);
 
 struct Together {

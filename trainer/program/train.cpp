@@ -82,7 +82,7 @@ TrainingHooks make_hooks(const Reporting& reporting, Trace* trace) {
   hooks.log = log_line;
   hooks.should_stop = [outlet, trace] {
     if (trace != nullptr && trace->is_full()) return true;
-    // As if somebody had sent SIGTERM, so that the exit code is the same.
+    // As if SIGTERM had come, so that the exit code is the same.
     if (outlet != nullptr && outlet->stop_wanted() && signal_received == 0) {
       signal_received = SIGTERM;
     }

@@ -28,8 +28,8 @@ std::int64_t integer_or_zero(const Json* value) {
   return value != nullptr && value->is_integer() ? value->as_integer() : 0;
 }
 
-// What earlier runs reported, as far as it can be read: a report that somebody spoiled by hand must
-// not keep this one from being written.
+// What earlier runs reported, as far as it can be read: a report that was spoiled by hand must not
+// keep this one from being written.
 std::optional<api::Report> report_of(const Json& trial) {
   const Json* status = trial.find("status");
   const Json* report = status != nullptr ? status->find("report") : nullptr;

@@ -3,10 +3,10 @@
 //
 // Two rows: what the host was at, and, where a backend enqueues work for a device, from when to
 // when the device had the part: from the end of all work enqueued before it until it was done.
-// Nobody waits for that; the device notes its times (kernels/profiling.h), and they are read at the
-// end. A captured step has no parts.
+// No thread waits for that; the device notes its times (kernels/profiling.h), and they are read at
+// the end. A captured step has no parts.
 // A tool that watches the process (NVTX) is told of the same parts, in every step. A span costs two
-// branches where nothing is kept and nobody watches. One thread.
+// branches where nothing is kept and no tool watches. One thread.
 #pragma once
 
 #include <chrono>
@@ -53,7 +53,7 @@ class Trace {
   void add(std::string_view part, std::string_view detail, const Instant& begin,
            const Instant& end);
 
-  // Those of the backend that is attached; nullptr: nobody watches.
+  // Those of the backend that is attached; nullptr: no tool watches.
   kernels::Ranges* ranges() const { return ranges_.get(); }
 
   std::string to_json() const;

@@ -84,7 +84,7 @@ TEST(Trace, ShowsWhenTheDeviceHadWhatTheHostOnlyOrdered) {
   Trace trace(0, 1);
   trace.attach(std::make_unique<SlowDevice>(), nullptr);
   while (!trace.is_full()) make_step(trace);
-  EXPECT_TRUE(row_of(trace, 1).empty()) << "nobody knows yet";
+  EXPECT_TRUE(row_of(trace, 1).empty()) << "it is not known yet";
   trace.detach();
   const auto device = row_of(trace, 1);
   ASSERT_EQ(device.size(), 2U);

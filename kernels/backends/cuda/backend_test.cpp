@@ -1,5 +1,5 @@
 // The backend "cuda" as a whole, on the emulator: memory, uploads, readbacks and graphs keep
-// their order, also where the device does its work only when somebody waits.
+// their order, also where the device does its work only when the host waits.
 #include "kernels/backends/cuda/backend.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // The block that comes last: exactly one, when all others have written, every time that a kernel is
-// launched or replayed; and the same sum whoever it is.
+// launched or replayed; and the same sum whichever it is.
 #include "kernels/cuda/last_block.cuh"
 
 #include <gtest/gtest.h>

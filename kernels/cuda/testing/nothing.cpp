@@ -1,2 +1,2 @@
-// A library of somebody else.
+// A library of another project.
 extern "C" int something_else() { return 1; }
