@@ -4,7 +4,7 @@
 // from the seed, no IO. A sampler is a fold over the history in order; it may cache what it folded,
 // and gives the same answers without the cache. So a restarted study continues the same search.
 // For the cache's sake one sampler is asked about one history that grows: what it saw stays as it
-// was. (A history that got shorter is read anew; for another one, make another sampler.)
+// was. (A history that got shorter is read from the start; for another one, make another sampler.)
 // Objectives are handed over as the user sees them; each sampler turns directions around itself.
 // A Sampler is not synchronised; use it from one thread at a time.
 #pragma once

@@ -214,7 +214,7 @@ TEST(WarmStart, TriesFirstPointsThenTheBestPriors) {
               ElementsAre(R"({"n":50})", R"({"n":7})", R"({"n":4})", R"({"n":3})"));
   EXPECT_THAT(sampler->description(), HasSubstr("after 4 points to try first"));
   History history;
-  history.trials = {*parse_json(R"({"n":7})")};  // somebody tried it already
+  history.trials = {*parse_json(R"({"n":7})")};  // it was tried already
   EXPECT_THAT(texts(sampler->suggest(history, 3).points),
               ElementsAre(R"({"n":50})", R"({"n":4})", R"({"n":3})"));
   const auto why = sampler->explain(history, *parse_json(R"({"n":50})"));

@@ -170,7 +170,7 @@ TEST(Portfolio, TriesWhatIsWorthMoreThanWhatEitherWouldTry) {
   }
 }
 
-// Nothing ends meanwhile that would make a model anew.
+// No trial ends meanwhile, so no model is made again.
 TEST(Portfolio, IsTheSameAfterARestartWhereTheOpinionBeginsAndCeasesToCount) {
   std::vector<std::size_t> firsts = {6};
   if (!kSanitized) firsts.push_back(196);

@@ -47,7 +47,7 @@ void Outcomes::remove_trial() {
   pending_.erase(static_cast<std::int64_t>(points_.size()));
 }
 
-// A trial that pauses ends several times. Each time its values count anew; its end counts once.
+// A trial that pauses ends several times. Each time its values count again; its end counts once.
 void Outcomes::add_event(const Event& event) {
   const auto trial = static_cast<std::size_t>(event.trial);
   // Without a point: a trial whose parameters are not of this space.

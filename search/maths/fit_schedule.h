@@ -1,4 +1,4 @@
-// Fit schedule: after how many outcomes hyperparameters are fitted anew.
+// Fit schedule: after how many outcomes hyperparameters are fitted again.
 //
 // A sampler that is started on a long history must reach the same hyperparameters as one that saw
 // it grow, without fitting at every length. So fits are functions of a prefix of the history, at

@@ -257,7 +257,7 @@ TEST(Percentile, AHandWorkedTable) {
                       {3, 1, 0.1, kGo},  // three others: the limit is 0.3
                       {4, 1, 0.26, kStop},
                       {5, 1, 0.25, kGo},  // 0.1 0.2 0.26 0.3 0.4: the limit is 0.26
-                      {3, 2, 0.9, kGo},   // nobody else has come to step 2
+                      {3, 2, 0.9, kGo},   // no other trial has come to step 2
                   });
 }
 
@@ -281,7 +281,7 @@ TEST(Patience, CountsReportsSinceTheBest) {
                   {
                       {0, 1, 0.5, kGo},
                       {0, 2, 0.6, kGo},
-                      {0, 3, 0.4, kGo},  // better: the count begins anew
+                      {0, 3, 0.4, kGo},  // better: the count begins again
                       {1, 1, 0.1, kGo},  // of no concern to trial 0
                       {0, 4, 0.4, kGo},  // as good is no improvement
                       {0, 5, 0.45, kStop},

@@ -10,7 +10,7 @@
 
 namespace fettle::search {
 
-// `point` with each of its values drawn anew from the prior with probability `resample`, otherwise
+// `point` with each of its values drawn again from the prior with probability `resample`, otherwise
 // moved: on a logarithmic scale by a factor of 0.8 or 1.2; on a linear one by a fifth of the value,
 // but at least a twentieth and at most a fifth of the range; on a lattice by at least one step;
 // among choices that are numbers in order, to a neighbour. Other choices stay. What becomes active

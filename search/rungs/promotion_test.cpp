@@ -143,7 +143,7 @@ TEST(Promotion, TheBestThirdOfARungGoesOn) {
   EXPECT_EQ(story.promotes(), -1);  // one in three of two
   story.begins(0, {0.6});
   EXPECT_EQ(story.promotes(), 1);
-  EXPECT_EQ(story.promotes(), -1);  // it runs, and nobody else is among the best third
+  EXPECT_EQ(story.promotes(), -1);  // it runs, and no other trial is among the best third
   story.begins(0, {0.3});
   EXPECT_EQ(story.promotes(), 3);  // it took the place of trial 1, which went on already
   story.comes_to(1, 1, 0.35);

@@ -17,7 +17,7 @@ using Eigen::VectorXd;
 constexpr int kMaxRedraws = 10;  // of a position outside the bounds
 constexpr double kTiny = 1e-8;   // keeps divisors and eigenvalues off zero
 constexpr double kWidestSigma = 1e32;
-// When to start anew: deviations in units of a parameter's range; ratio of axis lengths.
+// When to start again: deviations in units of a parameter's range; ratio of axis lengths.
 constexpr double kNarrowestSpread = 1e-9;
 constexpr double kWidestSpread = 1e4;
 constexpr double kMostElongated = 1e14;

@@ -11,7 +11,7 @@
 //
 // Before the first result of its own it learns from what is there already (another Study's trials,
 // points to try first) where to start: on the best of few, over the best tenth of many.
-// After it has converged it starts anew elsewhere with a generation twice as large (IPOP, Auger &
+// After it has converged it starts again elsewhere with a generation twice as large (IPOP, Auger &
 // Hansen 2005).
 // Parameters that do not exist in a trial are drawn like the others and not learnt from; so they
 // neither attract nor narrow the distribution. How trials compare: ranking.h.

@@ -5,7 +5,7 @@
 //
 // The population are the best of all trials that ended, so that members are replaced one by one,
 // whenever a trial ends. Points are moved on the unit interval of each parameter; where they leave
-// it, they are drawn anew, as are parameters that a parent does not have.
+// it, they are drawn again, as are parameters that a parent does not have.
 #include <algorithm>
 #include <array>
 

@@ -145,7 +145,7 @@ TEST_P(EverySampler, NoTwoPointsAreTheSame) {
     std::set<std::string> seen;
     const bool models = GetParam() == "gp" || GetParam() == "ehvi" || GetParam() == "portfolio" ||
                         GetParam() == "auto" || GetParam() == "gp_cost";  // milliseconds each
-    const bool few = GetParam() == "grid" || GetParam() == "bohb";  // a model anew for each point
+    const bool few = GetParam() == "grid" || GetParam() == "bohb";  // a new model for each point
     const std::size_t trials = few ? 60 : (models ? (kSanitized ? 40 : 150) : 1000);
     while (history.trials.size() < trials) {
       const Json point = sampler->suggest(history, 1).points.at(0);

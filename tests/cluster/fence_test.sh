@@ -192,7 +192,7 @@ too_big 'a long name of a checkpoint' 'may not be more than 512' \
   merge "$token" fence-0/status "\"status\": {\"report\": {\"checkpoint\": \"$(printf 'c%.0s' {1..513})\"}}"
 refused "another trial's report" 'does not run trial fence-1' \
   apply "$token" fence-1/status "$report"
-refused 'the report of a trial that nobody runs' 'does not run trial fence-2' \
+refused 'the report of a trial that no pod runs' 'does not run trial fence-2' \
   apply "$token" fence-2/status "$report"
 refused 'a token that is bound to no pod' 'bound to none' \
   apply "$unbound" fence-0/status "$report"

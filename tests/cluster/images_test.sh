@@ -63,5 +63,5 @@ done
 for program in fettle-operator fettle-trainer; do
   says "$program" "$program $version"
 done
-[ "$failed" -eq 0 ] && echo 'images: both run as nobody in particular, on a file system they cannot write'
+[ "$failed" -eq 0 ] && echo 'images: both run as an ordinary user, on a file system they cannot write'
 exit "$failed"

@@ -45,7 +45,7 @@ machine_down() {
     say 'down'
   fi
   wait_for "$patience" 'the control groups to empty' remove_control_groups
-  # The log tells the cluster's own folder from anybody else's.
+  # The log tells the cluster's own folder from any other.
   [ ! -e "$cluster_dir/log/machine.log" ] || rm -rf "$cluster_dir"
 }
 

@@ -119,7 +119,7 @@ wait_for() {
     ! (failed=0 && "${@:2}" && [ "$failed" -eq 0 ]) > "$work/waited" 2>&1 || return 0
     sleep 0.2
   done
-  echo "people: waited in vain for $1" >&2
+  echo "people: waited without success for $1" >&2
   exit 1
 }
 
@@ -170,10 +170,10 @@ refused "the release's operator's account" "$operator is the account of an opera
   author "$home" "$(study "serviceAccountName: $operator,")" create
 
 may "$namespace" "system:serviceaccount:$namespace:default" role/people-operate
-wait_for 'the rights of the default account' refused 'an account that nobody names' \
+wait_for 'the rights of the default account' refused 'an account that no field names' \
   'default is the account of an operator' author "$namespace" "$(study)" create
 k delete rolebinding people-default-people-operate > /dev/null
-wait_for 'the default account to be nobody in particular' admitted 'the default account' \
+wait_for 'the default account to lose those rights' admitted 'the default account' \
   author "$namespace" "$(study)" create
 
 study | k --as author create -f - > /dev/null

@@ -17,7 +17,7 @@ service_range=10.96.0.0/16
 kubernetes_service=10.96.0.1
 pod_range=10.244.0.0/24
 pause_image=localhost/pause:1
-# Kubelet's control groups hang below one of ours, so that they can be told from anybody else's.
+# Kubelet's control groups hang below one of ours, so that they can be told from any others.
 machine_cgroup=fettle-$(cksum <<< "$cluster_dir" | cut -d' ' -f1)
 
 # Seconds until a wait fails. Only a failure takes that long; the machine may be slow or busy.
@@ -37,7 +37,7 @@ wait_for() {
   shift 2
   until "$@" > /dev/null 2>&1; do
     if [ "$SECONDS" -ge "$deadline" ]; then
-      say "waited in vain for $what; logs are in $cluster_dir/log"
+      say "waited without success for $what; logs are in $cluster_dir/log"
       return 1
     fi
     sleep 0.1

@@ -16,7 +16,7 @@ build=${1:-build}
 work=$(mktemp -d)
 export FETTLE_CLUSTER_DIR=${FETTLE_CLUSTER_DIR:-$work/cluster}
 export FETTLE_BUILD=$build
-declare -A running=() # steps that nobody has waited for: their process groups
+declare -A running=() # steps that were not waited for yet: their process groups
 failed=()
 
 # shellcheck disable=SC2317 # called by the trap

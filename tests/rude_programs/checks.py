@@ -74,7 +74,7 @@ def every_trial_ends_as_a_person_would_say(ended):
             yield f"{name} failed: {failure!r}"
     if not ended.program.fails and not finishers(ended):
         reached = collections.Counter((step_of(trial), trial["status"]["phase"]) for trial in ended.trials)
-        yield f"nobody got to the end: {dict(reached)}"
+        yield f"no trial got to the end: {dict(reached)}"
 
 
 def finishers(ended):
@@ -98,9 +98,9 @@ def every_reason_is_true(ended):
             if said:
                 yield f"{name}: {reason!r}"
         if trial["status"]["phase"] == "Stopped" and not stop:
-            yield f"{name} is stopped and nobody says why"
+            yield f"{name} is stopped and nothing says why"
         if stop and ended.search.name == NONE:
-            yield f"{name} is stopped under the rule that stops nobody: {stop!r}"
+            yield f"{name} is stopped under the rule that stops no trial: {stop!r}"
         if "no finite value" in stop and any(is_finite(fact) for fact in facts_of(trial)[-1:]):
             yield f"{name} has a finite value: {stop!r}"
         reached = re.search(r"reached epoch (\d+)", condition_of(trial, "Complete"))
@@ -145,7 +145,7 @@ def the_last_sentence_is_true(ended):
         yield f"exit code {ended.code} of a study that {state}: {ended.sentence!r} {ended.errors!r}"
     got_far = finishers(ended)
     if not got_far and ended.succeeded and PLAIN.fullmatch(ended.sentence):
-        yield f"nobody got to the end, and it {state}: {ended.sentence!r}"
+        yield f"no trial got to the end, and it {state}: {ended.sentence!r}"
     if not ended.succeeded and any(ended.program.loss(x_of(t), LAST_EPOCH) is not None for t in got_far):
         yield f"{len(got_far)} trials have a result, and it {state}: {ended.sentence!r}"
     best = ended.result.get("best")

@@ -74,5 +74,5 @@ PROGRAMS = [
     Program("asks.sh"),
 ]  # fmt: skip
 
-# Untrue of every program that does not say so in may_say, and in every Study that nobody interrupted.
+# Untrue of every program that does not say so in may_say, and in every Study that was not interrupted.
 ACCUSATIONS = ["finite", "behind", "killed", "crashed", "memory", "heartbeat", "reported nothing", "interrupted", "died"]

@@ -36,7 +36,7 @@ class Search:
 
     name: str
     spec: dict = dataclasses.field(hash=False)
-    pauses: bool = False  # trials pause at rungs; nobody is stopped
+    pauses: bool = False  # trials pause at rungs; none is stopped
 
 
 class Listing:

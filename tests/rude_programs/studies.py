@@ -91,6 +91,6 @@ def processes_of(folder):
         try:
             if mark in pathlib.Path(f"/proc/{process}/environ").read_bytes():
                 found.append(int(process))
-        except OSError:  # ended meanwhile, or somebody else's
+        except OSError:  # ended meanwhile, or another user's
             pass
     return found

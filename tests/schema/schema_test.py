@@ -30,7 +30,7 @@ API = f"/apis/fettle.dev/v1alpha1/namespaces/{NAMESPACE}"
 RANDOM_DOCUMENTS = 40
 # Documents are put to the API server side by side: on one connection, both sides mostly wait.
 POOL = concurrent.futures.ThreadPoolExecutor(4)
-IDLE = 30  # seconds; the API server closes a connection that nobody used for 90
+IDLE = 30  # seconds; the API server closes a connection that was idle for 90
 
 # What api/ refuses and a schema cannot: a pattern of api/'s message, and why.
 ONLY_API = [

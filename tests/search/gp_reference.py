@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes search/testdata/gp_reference.json: what scikit-learn's Gaussian process says of fixed data.
 
-search/gp/reference_test.cpp holds the gp sampler's mathematics to these numbers. To make them anew:
+search/gp/reference_test.cpp holds the gp sampler's mathematics to these numbers. To make them again:
     python3 -m venv v && v/bin/pip install numpy scikit-learn && v/bin/python tests/search/gp_reference.py
 The kernel is scale * (Matern-5/2 with a length scale for each dimension + 1) + white noise, the noise
 given as a share of the scale.

@@ -132,7 +132,7 @@ std::int64_t GpuNodes::free_gpus() const {
   return total;
 }
 
-// Whether nobody behind it may be placed: a gang waits for all its places at once.
+// Whether no process behind it may be placed: a gang waits for all its places at once.
 bool GpuNodes::place(Process& process) {
   const auto lacking = [&process] {
     return process.run.workers - static_cast<std::int64_t>(process.nodes.size());

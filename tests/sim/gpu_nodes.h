@@ -24,7 +24,7 @@
 namespace fettle::sim {
 
 inline constexpr std::int64_t kPlaceMs = 2'000;   // from a free GPU to a worker that runs
-inline constexpr std::int64_t kGatherMs = 5'000;  // in which workers gather anew
+inline constexpr std::int64_t kGatherMs = 5'000;  // in which workers gather again
 inline constexpr std::int64_t kGangTimeoutMs = 120'000;
 
 // At `at_ms` node `node` comes (with `gpus`) or goes (0).

@@ -1,7 +1,7 @@
 // Programs that do not meet the rungs of their Study: they report at every second or third step,
 // leave with 0 before they were to, or never say anything. Under every algorithm and every rule
-// that looks at rungs nobody is waited for in vain, each trial ends with a true reason, and so does
-// the Study.
+// that looks at rungs, the search waits for no trial that will not come, each trial ends with a
+// true reason, and so does the Study.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ std::string message_of(const api::Study& study) {
   return "";
 }
 
-// And whoever decides everything again decides the same.
+// And a replay decides the same.
 void expect_all_ended(Simulation& simulation) {
   const Result<core::Replay> again = core::replay(simulation.study(), simulation.trials());
   ASSERT_TRUE(again.ok()) << again.error().message;
@@ -139,7 +139,7 @@ TEST_P(Rude, IfNobodyGetsToTheEndTheStudySaysSo) {
   expect_all_ended(simulation);
 }
 
-// Whoever is best by step 3 always breaks down on the way to 9.
+// The trial that is best by step 3 always breaks down on the way to 9.
 TEST_P(Rude, WhereTheBestBreakDownOthersGetToTheEnd) {
   if (!GetParam().promote) return;
   api::Study study = study_of(GetParam());

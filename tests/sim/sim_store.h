@@ -48,10 +48,10 @@ class SimStore : public control::Store {
     failing_ = n;
     failure_ = io_error("no space left on device");
   }
-  // The next `n` writes find that somebody else was faster.
+  // The next `n` writes find that another writer was faster.
   void conflict_writes(int n) {
     failing_ = n;
-    failure_ = {ErrorCode::kConflict, "somebody else was faster"};
+    failure_ = {ErrorCode::kConflict, "another writer was faster"};
   }
   // From now on trials are refused as by a full quota, in these words; empty: no more.
   void refuse_trials(std::function<std::string()> words) { refuse_trials_ = std::move(words); }

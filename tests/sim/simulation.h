@@ -34,8 +34,8 @@ class Simulation {
   Simulation(const api::Study& study, Scripts scripts);
 
   // Runs until the Study has ended and nothing more happens. CHECKs that this takes less than
-  // `most_s` virtual seconds, that nobody counts as at work then (search::any_runs), and that
-  // afterwards nothing is written, even by a new Manager.
+  // `most_s` virtual seconds, that no trial counts as at work then (search::any_runs), and
+  // that afterwards nothing is written, even by a new Manager.
   void run_to_end(std::int64_t most_s = 100'000);
   // Runs until `at_s` virtual seconds after the beginning.
   void run_until(std::int64_t at_s);

@@ -116,7 +116,7 @@ TEST_F(StudyControllerTest, TheEndOfATrialIsStoredWithItsFacts) {
   expect_as_without_cache(4);
 }
 
-// Nobody knows whether the write that failed was done: the next reconcile reads what is stored.
+// It is not known whether the write that failed was done: the next reconcile reads what is stored.
 TEST_F(StudyControllerTest, AfterAFailedWriteFactsWaitForAReconcile) {
   store_.fail_writes(1);
   EXPECT_FALSE(end(0, 0.1).ok());

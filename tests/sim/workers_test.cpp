@@ -1,4 +1,5 @@
-// A Manager with several workers: the same search as with one, whoever does which part of it.
+// A Manager with several workers: the same search as with one, whichever worker does which
+// part of it.
 // Meant for the thread sanitizer too.
 #include <gtest/gtest.h>
 

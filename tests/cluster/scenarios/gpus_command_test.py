@@ -122,7 +122,7 @@ class GpusCommandTest(GpuScenario):
         proposed = json.loads(self.gpus("--output", "json").stdout)["gpuProfiles"]
         self.assertEqual([p["name"] for p in json.loads(mounted)], [p["name"] for p in proposed])
         self.write_profiles(json.loads(mounted))  # as the kubelet does
-        self.operator.stop()  # it begins anew where the first list is mounted
+        self.operator.stop()  # it begins again where the first list is mounted
         self.operator.start().wait_until_leader()
 
     def run_the_example(self):

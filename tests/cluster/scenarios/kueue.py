@@ -3,7 +3,7 @@
 One namespace, one queue with a quota of pods, first come first served. Which rules, and from which
 files of Kueue, is written in docs/decisions/0044; the numbers in the comments are those there. It
 holds its Workloads in memory, and it is strict: what Kueue's webhook would refuse is kept in
-`refused`, and each time it had to suspend a Job that somebody else had resumed, in `fought`.
+`refused`, and each time it had to suspend a Job that another client had resumed, in `fought`.
 """
 import http.client
 import json
@@ -144,7 +144,7 @@ class Kueue:
         except (http.client.HTTPException, OSError):  # idle for 90 s, it was closed; a patch may repeat
             self._connection.close()
             answer, words = self._send(path, json.dumps(patch), headers)
-        if answer.status not in (200, 404, 409):  # gone, or made anew, meanwhile
+        if answer.status not in (200, 404, 409):  # gone, or made again, meanwhile
             self.refused.append(f"{job['metadata']['name']}: {words}")
 
     def _send(self, path, body, headers):

@@ -2,7 +2,7 @@
 """make bench-search: Fettle's search against its peers, in one run on one machine.
 
 Four parts. `search`: the problems of problems.py, one trial at a time and with eight pending; a score is 0 for
-random search with the same budget and 100 for the optimum (for models: the best that anybody found in these
+random search with the same budget and 100 for the optimum (for models: the best that any search found in these
 results). `curves`: schedulers over learning curves. `latency`: processor time of an ask, and memory. `stream`: very
 many trials through the pipe. Prints tables, and writes everything to OUT/bench-search.json. Runs are kept in
 OUT/runs.jsonl and not done twice (those of Fettle for one and the same binary), so that a long measurement can be

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make bench-models: searches of Fettle against each other, on the models of development_models.py.
 
-For whoever changes the search: a program (and one from before, --against) and some algorithms, one row a model. A
+For developers of the search: a program (and one from before, --against) and some algorithms, one row a model. A
 score is 0 for the expected best of as many random points and 100 for the lowest loss ever seen in the folder OUT,
 within -100 ... 100. Differences are to the first column, paired by seed. A mean over 31 models with 16 seeds is known
 to about 1.7, a difference to about 2; less than twice that is no difference."""

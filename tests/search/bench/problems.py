@@ -75,7 +75,7 @@ def complaint(space, params):
 
 class Problem:
     """`loss(params)` without noise; `noise` is the standard deviation of what is added to it for the optimiser.
-    `optimum`: of the loss, None where nobody knows it. `pool`: random points that the score's zero rests on."""
+    `optimum`: of the loss, None where it is not known. `pool`: random points that the score's zero rests on."""
 
     def __init__(self, loss, space, trials, optimum=None, noise=0.0, pool=4000):
         self.loss, self.space, self.trials = loss, space, trials

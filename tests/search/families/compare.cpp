@@ -1,4 +1,4 @@
-// fettle-search-families: compares samplers on random problems (tasks.h), for whoever writes one.
+// fettle-search-families: compares samplers on random problems (tasks.h), for their developers.
 //
 //   fettle-search-families [--algorithms tpe,gp,...] [--kinds bowl,...] [--tasks 10] [--first 0]
 //                          [--pending 1]
