@@ -52,9 +52,10 @@ bool has_a_writer(const Process& reader, const std::vector<Process>& tree) {
   });
 }
 
+// A process that were missed would be taken for one that has ended, and be signalled twice.
 std::vector<Process> processes_below(pid_t guard) {
   std::vector<Process> tree;
-  for (const pid_t pid : descendants(guard)) {
+  for (const pid_t pid : settled_descendants(guard)) {
     if (auto process = inspect(pid)) tree.push_back(*std::move(process));
   }
   return tree;

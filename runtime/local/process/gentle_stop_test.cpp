@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <thread>
 
 #include "base/file.h"
 #include "runtime/local/process/proc_table.h"
@@ -195,6 +198,29 @@ TEST(ProcTable, WithoutListsTheDescendantsAreFoundAllTheSame) {
   signal_tree(child, SIGKILL);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
+}
+
+// When a shell dies, its commands get another parent, possibly between the readings of the children
+// of both.
+TEST(ProcessTree, SeesOrphansThatGetANewParentMeanwhile) {
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  std::string words[] = {"sh", "-c", "sleep 100 & sleep 100"};
+  char* arguments[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  for (int round = 0; round < 200; ++round) {
+    pid_t shell = 0;
+    ASSERT_EQ(::posix_spawn(&shell, "/bin/sh", nullptr, nullptr, arguments, ::environ), 0);
+    ASSERT_TRUE(eventually([&] { return descendants(shell).size() == 2; }));
+    const std::vector<pid_t> commands = descendants(shell);
+    std::jthread killer([shell] { ::kill(shell, SIGKILL); });
+    while (::waitpid(shell, nullptr, WNOHANG) == 0) {
+      EXPECT_THAT(settled_descendants(::getpid()), testing::IsSupersetOf(commands));
+    }
+    for (const pid_t command : commands) {
+      ::kill(command, SIGKILL);
+      ::waitpid(command, nullptr, 0);
+    }
+  }
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 }  // namespace

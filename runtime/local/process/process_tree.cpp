@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "base/file.h"
 #include "runtime/local/process/proc_table.h"
@@ -19,6 +20,7 @@
 namespace fettle::local {
 namespace {
 
+constexpr int kMostReadings = 10;  // of settled_descendants()
 constexpr int kSweepRounds = 100;
 constexpr auto kSweepInterval = std::chrono::milliseconds(20);
 
@@ -109,6 +111,16 @@ std::vector<pid_t> descendants(pid_t root) {
   if (!lists_children()) return descendants_among(root, children_by_scan());
   std::vector<pid_t> found = children(root);
   for (std::size_t i = 0; i < found.size(); ++i) add_children(found[i], found);
+  return found;
+}
+
+std::vector<pid_t> settled_descendants(pid_t root) {
+  std::vector<pid_t> found = descendants(root);
+  for (int reading = 1; reading < kMostReadings; ++reading) {
+    std::vector<pid_t> again = descendants(root);
+    if (again == found) break;
+    found = std::move(again);
+  }
   return found;
 }
 
