@@ -112,21 +112,27 @@ class RankReader {
     loss.outcome = Outcome::kDisrupted;
     loss.at_ms = failure.end.at_ms;
     const bool has_run = is_running(pod, container_) || has_ended(pod, container_);
-    if (!has_run && ran_for_ms(failure) >= kPeerPatienceMs) {
+    // Those that join in a resize are not waited for; an elastic run that has begun waits for none.
+    const bool of_first = rank < workers_at_start(view_.job);
+    const bool is_awaited = of_first && !(is_elastic(view_.job) && has_begun());
+    if (is_awaited && !has_run && ran_for_ms(failure) >= kPeerPatienceMs) {
       const std::string why = why_waiting(pod, container_, view_.now_ms);
       loss.reason = "it never ran, and worker " + std::to_string(failure.rank) +
                     " gave up: " + (why.empty() ? failure.end.reason : why);
       return loss;
     }
-    // A worker that joined in a resize came late without having been lost.
-    const bool of_first = rank < workers_at_start(view_.job) && !is_elastic(view_.job);
-    if (of_first && pod.metadata.created_ms > first_made_ms_ + kMadeTogetherMs) {
+    // An elastic run continues without a lost worker, so no worker misses it. Other runs may be
+    // resized, too (a user's image): a worker that joined then came late without having been lost.
+    if (of_first && !is_elastic(view_.job) &&
+        pod.metadata.created_ms > first_made_ms_ + kMadeTogetherMs) {
       loss.reason = "its pod was made again, and worker " + std::to_string(failure.rank) +
                     " missed it: " + failure.end.reason;
       return loss;
     }
     return std::nullopt;
   }
+
+  bool has_begun() const { return !view_.first_uid.empty(); }
 
   std::int64_t ran_for_ms(const RankEnd& failure) const {
     const kube::Container* trial = trial_container_in(*pods_.at(failure.rank), container_);

@@ -2,8 +2,9 @@
 //
 // When one worker is lost, the others fail soon after; when one fails, the Job controller ends the
 // others. So the earliest event counts. A failure counts against the trial's configuration only if
-// no other worker was disrupted, deleted or replaced before it, and none had never run. A program
-// that exits because its peers are gone (kWorkerMissesOthers) is never at fault.
+// no other worker was disrupted, deleted or replaced before it, and none that was waited for had
+// never run. A program that exits because its peers are gone (kWorkerMissesOthers) is never at
+// fault.
 // Pure; usable from any thread.
 #pragma once
 

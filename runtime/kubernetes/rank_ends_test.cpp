@@ -252,6 +252,29 @@ TEST(RankEnds, AFailureForAnothersSakeIsADisruption) {
   });
 }
 
+TEST(RankEnds, AWorkerThatNoOtherWaitsForDoesNotExcuseAFailure) {
+  const std::vector<kube::Pod> second_never_ran = {ended(0, 1, 305), unschedulable(1)};
+  kube::Job by_hand = job(2);
+  by_hand.metadata.annotations[kWorkersAnnotation] = "1";
+  const struct {
+    const char* what;
+    kube::Job job;
+    bool has_begun;
+    Outcome outcome;
+  } cases[] = {
+      {"it is to join in a resize", elastic_job(2, 1, 1), true, Outcome::kFailed},
+      {"... of a user's image", by_hand, true, Outcome::kFailed},
+      {"it is to come back to an elastic run", elastic_job(2, 1, 2), true, Outcome::kFailed},
+      {"all are needed to begin", elastic_job(2, 1, 2), false, Outcome::kDisrupted},
+      {"all are needed at all times", job(2), true, Outcome::kDisrupted},
+  };
+  for (const auto& c : cases) {
+    Asked asked;
+    if (c.has_begun) asked.first_uid = second_never_ran[0].metadata.uid;
+    EXPECT_EQ(read(c.job, second_never_ran, asked).outcome, c.outcome) << c.what;
+  }
+}
+
 TEST(RankEnds, OneWorkerAloneMissesNobody) {
   kube::Job alone = job(1);
   alone.metadata.annotations.erase(kServiceAnnotation);

@@ -60,7 +60,7 @@ core::Run run_of_job(const JobView& view);
 
 // The number of workers at the Job's creation.
 std::int64_t workers_at_start(const kube::Job& job);
-// Whether workers may join and leave while it runs.
+// Whether the run continues when workers join or leave: the built-in trainer with min < max.
 bool is_elastic(const kube::Job& job);
 // The pod of rank 0, newest attempt; null where there is none.
 PodPtr rank_zero_pod(const std::vector<PodPtr>& pods);
