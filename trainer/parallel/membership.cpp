@@ -115,7 +115,7 @@ Deadline Membership::end_of_gathering(std::chrono::milliseconds grace) const {
 }
 
 Result<Connection> Membership::reach_master() const {
-  const Deadline deadline = end_of_gathering({});
+  const Deadline deadline = end_of_gathering(/*grace=*/{});
   for (;;) {
     auto connected = Connection::open(request_.master, std::min(deadline, in(kTryTime)));
     if (connected.ok()) return connected;
@@ -168,7 +168,7 @@ Status Membership::hear_welcome(Deadline deadline) {
 }
 
 Status Membership::gather_members() {
-  const Deadline deadline = end_of_gathering({});
+  const Deadline deadline = end_of_gathering(/*grace=*/{});
   while (std::ssize(members_) + 1 < world_size_) {
     if (is_to_stop()) return stopped();
     if (std::chrono::steady_clock::now() >= deadline) return give_up_waiting();
@@ -180,10 +180,11 @@ Status Membership::gather_members() {
     wait_for_any(polled, std::min(deadline, in(kGlance)));
     look_at_strangers();
     forget_those_that_left(members_);
+    seat_replacements();
   }
   std::ranges::sort(members_, {}, &Member::rank);
   gathering_ = false;
-  if (request_.open) return success();
+  if (request_.open) return success();  // the listener stays, for workers that come later
   listener_.reset();
   strangers_.clear();
   return success();
@@ -242,6 +243,11 @@ bool Membership::is_settled(Stranger& stranger) {
 void Membership::seat(Member member) {
   const bool now = gathering_ && member.rank < world_size_ && !is_seated(member.name);
   (now ? members_ : waiting_).push_back(std::move(member));
+}
+
+void Membership::seat_replacements() {
+  forget_those_that_left(waiting_);
+  for (Member& member : std::exchange(waiting_, {})) seat(std::move(member));
 }
 
 bool Membership::is_seated(std::int64_t name) const {

@@ -135,6 +135,7 @@ class Membership {
   void look_at_strangers();
   bool is_settled(Stranger& stranger);
   void seat(Member member);
+  void seat_replacements();
   bool is_seated(std::int64_t name) const;
   std::string reason_to_refuse(const Json& said, const std::string& host) const;
   void forget_those_that_left(std::vector<Member>& members);

@@ -220,6 +220,22 @@ TEST_F(MembershipTest, AWorkerThatDiesBeforeAllAreThereMayComeAgain) {
   EXPECT_TRUE((*again).ok());
 }
 
+// In an open world the second waits until the first is known to have gone, here in the same round.
+TEST_F(MembershipTest, AWorkerThatComesBackBeforeItIsMissedGetsItsPlace) {
+  request_.timeout = 3s;
+  RendezvousRequest open = as(0, 2);
+  open.open = true;
+  const std::string greeting =
+      R"({"trial":"uid/study-3","run":1,"token":"secret","rank":1,"world":2})";
+  std::optional<Connection> first = *Connection::open(request_.master, in(5s));
+  ASSERT_TRUE(first->send(greeting, in(1s)).ok());
+  Connection second = *Connection::open(request_.master, in(5s));
+  ASSERT_TRUE(second.send(greeting, in(1s)).ok());
+  first.reset();
+  const auto host = Membership::host(open, *std::move(listener_));
+  EXPECT_TRUE(host.ok()) << host.error().message;
+}
+
 TEST_F(MembershipTest, NoiseOnThePortKeepsNobodyOut) {
   std::optional<Joined> joined;
   std::jthread rank0([this] {
