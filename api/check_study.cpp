@@ -242,7 +242,7 @@ void check_study(const Study& study, FieldErrors& errors) {
   check_early_stopping(spec, path, errors);
   check_rungs(spec, path, errors);
   check_population(spec, path, errors);
-  // Before check_trial, whose errors it would take for fields that could not be read.
+  // check_sets() comes before check_trial(), whose errors it would take for unreadable fields.
   check_sets(spec, parameters, errors);
   check_trial(spec, path.member("trial"), errors);
   check_warm_start(study, path.member("warmStart"), errors);

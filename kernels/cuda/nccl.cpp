@@ -192,8 +192,8 @@ class NcclCommunicator final : public Communicator {
       const ncclResult_t result = call(comm_);
       if (!is_accepted(result)) return nccl_error(what, result, comm_);
     }
-    FETTLE_TRY(await_acceptance(what));
-    return trail_.add(stream_);
+    FETTLE_TRY(await_acceptance(what));  // without the mutex, so that abort() can come in between
+    return trail_.add(stream_);          // an event behind this work, by which done() counts
   }
 
   // Until what was called last lies on the stream. Ends with abort() at the latest.

@@ -62,9 +62,10 @@ Choices CategoricalDistribution::draw(Random& random) const {
 
 void CategoricalDistribution::update(const std::vector<RankedChoices>& generation) {
   if (shares_.empty()) return;
-  // Shares move along the gradient by step_, measured in the coordinates of `direction`.
+  // Shares move along the gradient by step_, however long the gradient is: measured where a length
+  // says how far the distribution moves.
   const std::vector<std::vector<double>> step = gradient(generation);
-  const std::vector<double> direction = normalised(step);
+  const std::vector<double> direction = in_fisher_coordinates(step);
   double length = 0;
   for (const double part : direction) length += part * part;
   length = std::sqrt(length);
@@ -101,7 +102,7 @@ std::vector<std::vector<double>> CategoricalDistribution::gradient(
 
 // The gradient in coordinates in which its length says how far the distribution moves: times the
 // square root of the Fisher information (Akimoto et al. 2019, appendix B).
-std::vector<double> CategoricalDistribution::normalised(
+std::vector<double> CategoricalDistribution::in_fisher_coordinates(
     const std::vector<std::vector<double>>& gradient) const {
   std::vector<double> out;
   out.reserve(path_.size());

@@ -44,7 +44,7 @@ class CategoricalDistribution {
  private:
   void keep_floors();
   std::vector<std::vector<double>> gradient(const std::vector<RankedChoices>& generation) const;
-  std::vector<double> normalised(const std::vector<std::vector<double>>& gradient) const;
+  std::vector<double> in_fisher_coordinates(const std::vector<std::vector<double>>& gradient) const;
   void adapt_step(const std::vector<double>& direction, double length);
 
   std::vector<std::vector<double>> shares_;

@@ -112,7 +112,8 @@ bool DensityRatio::in_group(std::int64_t trial, std::size_t group) const {
   return is_active(columns_.at(space_.groups()[group].front(), trial));
 }
 
-DensityRatio::Candidates DensityRatio::weighed(std::size_t group, std::vector<Point> points) const {
+DensityRatio::Candidates DensityRatio::with_densities(std::size_t group,
+                                                      std::vector<Point> points) const {
   Candidates out{std::move(points), {}, {}};
   out.good = models_[group].good.log_densities(out.points);
   out.bad = models_[group].bad.log_densities(out.points);
@@ -147,7 +148,7 @@ std::vector<double> DensityRatio::log_ratios(const std::vector<Point>& points) c
       rows.push_back(i);
     }
     if (rows.empty()) continue;
-    const std::vector<double> ratios = log_ratios(g, weighed(g, std::move(active)));
+    const std::vector<double> ratios = log_ratios(g, with_densities(g, std::move(active)));
     for (std::size_t k = 0; k < rows.size(); ++k) out[rows[k]] += ratios[k];
   }
   return out;

@@ -56,7 +56,7 @@ class DensityRatio {
     std::vector<double> good;
     std::vector<double> bad;
   };
-  Candidates weighed(std::size_t group, std::vector<Point> points) const;
+  Candidates with_densities(std::size_t group, std::vector<Point> points) const;
   // Logarithms of good over bad, the pending trials of now among the bad.
   std::vector<double> log_ratios(std::size_t group, const Candidates& candidates) const;
   // The same of whole points: the sums over their groups.

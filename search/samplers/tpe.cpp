@@ -58,7 +58,7 @@ class TpeSampler final : public FoldingSampler {
     Random random(draw_key(seed(), Purpose::kModel), static_cast<std::uint64_t>(trial));
     for (int i = 0; i < kMaxModelAttempts; ++i) {
       point = ratio_.choose(
-          [&](std::size_t g) { return best_of(g, ratio_.weighed(g, draws(g, random))); });
+          [&](std::size_t g) { return best_of(g, ratio_.with_densities(g, draws(g, random))); });
       if (!tried(point)) return point;
     }
     for (int i = 0; i < kMaxGoodDraws; ++i) {
@@ -93,7 +93,7 @@ class TpeSampler final : public FoldingSampler {
         mix_keys(draw_key(seed(), Purpose::kPool), static_cast<std::uint64_t>(ratio_.ended())),
         number);
     for (std::size_t g = 0; g < space().groups().size(); ++g) {
-      pools_.push_back(ratio_.weighed(g, draws(g, random)));
+      pools_.push_back(ratio_.with_densities(g, draws(g, random)));
     }
   }
 
