@@ -441,6 +441,9 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
     run = run_of_job(view);
     run_clock.correct(run, trial.status.report ? trial.status.report->at_ms : 0, now_ms);
   }
+  if (run.state == core::RunState::kPending && has_fallen_apart(view)) {
+    FETTLE_TRY(unless_gone(return_gang(job, options_.gang_timeout_ms)));
+  }
   if (run.report && is_reported(trial, *run.report)) run.report.reset();
   const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
   if (!study.ok()) return run;
