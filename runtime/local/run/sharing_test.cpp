@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "runtime/local/process/guard.h"
 #include "runtime/local/testing/process_test.h"
 
 namespace fettle::local {
@@ -140,6 +141,27 @@ TEST_F(SharingTest, AWorkerThatComesLaterHasAGpuThatNobodyElseHas) {
   go();
   EXPECT_TRUE(await(*session, core::RunState::kExited, 0));
   EXPECT_TRUE(await(*session, core::RunState::kExited, 1));
+}
+
+// They are claimed all the same: the next call writes them.
+TEST_F(SharingTest, GpusThatCouldNotBeWrittenDownAreWrittenWhenAskedAgain) {
+  const auto session = open("s", room_of(2));
+  const api::Trial trial = trial_of(0);
+  ASSERT_TRUE(session->runs().start(elastic_study(), trial, 1).ok());
+  ASSERT_TRUE(eventually([&] { return lines().size() == 1; }));
+  const std::string file = gpus_file_in(session->layout().run_directory(trial.metadata.name, 1));
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+  EXPECT_FALSE(session->runs().resize(trial, 1, 2).ok());
+  std::filesystem::remove(file);
+  ASSERT_TRUE(session->runs().resize(trial, 1, 2).ok());
+  const auto written = read_file(file);
+  ASSERT_TRUE(written.ok()) << written.error().message;
+  EXPECT_EQ(*written, "0\n1\n");
+  ASSERT_TRUE(eventually([&] { return lines().size() == 2; }));
+  EXPECT_EQ(lines()[1], "1:1") << "rank 1 has the GPU that was left";
+  go();
+  EXPECT_TRUE(await(*session, core::RunState::kExited));
 }
 
 TEST_F(SharingTest, ARunThatShrinksAndGrowsAgainHoldsNoMoreCoresThanBefore) {
