@@ -1,9 +1,11 @@
 // Runs that share what one machine has, as real processes: elastic trials, several Studies, and
 // what is said while there is no room.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +14,7 @@
 
 #include "base/file.h"
 #include "runtime/local/process/guard.h"
+#include "runtime/local/process/supervisor_client.h"
 #include "runtime/local/testing/process_test.h"
 
 namespace fettle::local {
@@ -347,6 +350,26 @@ TEST_F(SharingTest, WhatTheSupervisorHasNoFilesForWaits) {
     ASSERT_TRUE(await(*session, core::RunState::kExited, i)) << observe(*session, i).reason;
     EXPECT_EQ(observe(*session, i).outcome, Outcome::kSucceeded) << observe(*session, i).reason;
   }
+}
+
+// There are descriptors for the socket, and none for the place where the supervisor finds it.
+TEST_F(SharingTest, ASupervisorThatCannotGetItsSocketIsNotStarted) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  std::vector<int> taken;  // all below the two that come last
+  while (taken.size() < 8) taken.push_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const auto last = static_cast<rlim_t>(taken.back());
+  ::close(taken[6]);
+  ::close(taken[7]);
+  const rlimit tight{last + 1, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+  const auto started = SupervisorClient::start("/bin/true", scratch_.path(), -1);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  taken.resize(6);
+  for (const int fd : taken) ::close(fd);
+  ASSERT_FALSE(started.ok());
+  EXPECT_THAT(started.error().message,
+              HasSubstr("cannot start the supervisor /bin/true: Too many open files"));
 }
 
 TEST_F(SharingTest, AsManyRunAsThereAreFilesFor) {
