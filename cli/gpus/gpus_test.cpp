@@ -187,6 +187,12 @@ TEST_F(GpusTest, HamiKaiVolcanoAndOtherVendors) {
   EXPECT_EQ(propose_profiles(inventory)[2].offers.count, 8) << "cards, which count as 10 each";
 }
 
+TEST_F(GpusTest, VolcanoGivesOutTheCardsThatThereAre) {
+  put_node(node("volcano-1", kH100, R"({"volcano.sh/vgpu-number": "80"})"));
+  ASSERT_THAT(proposed(read()), ElementsAre("volcano-nvidia-h100-80gb-hbm3"));
+  EXPECT_EQ(propose_profiles(read())[0].offers.count, 8) << "cards, which count as 10 each";
+}
+
 TEST_F(GpusTest, KaiPromisesNoMemoryWhereThatOfSomeCardsIsNotKnown) {
   put_node(node("gpu-1", kH100, R"({"nvidia.com/gpu": "8"})"));
   answer("/apis/scheduling.run.ai");
