@@ -43,6 +43,25 @@ TEST(Spending, WhatRemainsIsDividedByTheSlotsThatThereAre) {
   EXPECT_EQ(status->eta_seconds, 30) << "three more trials of ten seconds, one after the other";
 }
 
+TEST(Spending, ABudgetThatLastsForAgesWakesNobodyBefore) {
+  constexpr std::int64_t kNow = 1'000'000;
+  api::Study study;
+  study.metadata.name = "digits";
+  study.spec.objectives.emplace_back().metric = "accuracy";
+  study.spec.trial.gpu.emplace().fraction = 1e-7;
+  study.spec.budget.gpu_hours = 1e9;
+  auto trial = std::make_shared<api::Trial>();
+  trial->metadata.name = "digits-0";
+  trial->status.phase = api::TrialPhase::kRunning;
+  api::RunRecord& run = trial->status.runs.emplace_back();
+  run.gpus = 1e-7;
+  run.started_ms = run.running_ms = kNow - 1'000;
+  FakeSampler sampler(100);
+  const StudyPlan plan = plan_study({study, {trial}, Capacity{.trials = 1}}, sampler, kNow);
+  ASSERT_TRUE(plan.wake_at_ms.has_value());
+  EXPECT_GT(*plan.wake_at_ms, kNow);
+}
+
 // A Study whose workers have two GPUs each, and its only trial.
 Spending spending_with(const api::RunRecord& run, std::int64_t now_ms) {
   api::Study study;

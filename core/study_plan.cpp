@@ -409,9 +409,11 @@ void StudyPlanner::expire() {
 // Wakes when the budget is spent, if trials spend it as fast as now.
 void StudyPlanner::wake_when_spent(const Spending& spending) {
   const api::Budget& budget = study_.spec.budget;
-  // Rounded up: a millisecond earlier, it would not be spent.
+  // Rounded up: a millisecond earlier, it would not be spent. A small part of a GPU may take longer
+  // over the budget than milliseconds can be counted.
   const auto after = [this](double seconds) {
-    return now_ms_ + 1 + static_cast<std::int64_t>(seconds * 1000);
+    constexpr double kLongestMs = 1e15;  // 30 thousand years
+    return now_ms_ + 1 + static_cast<std::int64_t>(std::min(seconds * 1000, kLongestMs));
   };
   if (budget.wall_time && spending.running) {
     wake_at(after(*budget.wall_time - spending.active_seconds));

@@ -79,6 +79,13 @@ INSTANTIATE_TEST_SUITE_P(, Definition, ::testing::ValuesIn(kDefinitionFiles), []
   return std::string(test.param.name).substr(0, std::string(test.param.name).find('.'));
 });
 
+// A dot of the path is one in the expression, too: "modelXlayers[0].units" is no field.
+TEST(Rules, TakeThePathsOfTheTrainerLiterally) {
+  const Result<std::string> made = generate(kDefinitionFiles[0], kDirectory);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_NE(made->find(R"('^model\\\\.layers\\\\[[0-9]+\\\\]\\\\.units$')"), std::string::npos);
+}
+
 TEST(Rules, ThatNameNoPlaceAreRefused) {
   const Json place = Json::object({{"spec.nowhere[].x", Json::object()}});
   const Result<Json> made = kDefinitionFiles[0].define(Json::object({{"schema", place}}));

@@ -76,6 +76,16 @@ Status add_rules(Json& schema, const Json& rules) {
   return success();
 }
 
+// A path as a regular expression; its other characters mean themselves.
+std::string escape_dots(std::string_view path) {
+  std::string out;
+  for (const char c : path) {
+    if (c == '.') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 // `sets` names a field of the trainer.
 void add_sets_rule(Json& parameter) {
   const TrainerPaths paths = trainer_paths();
@@ -85,9 +95,9 @@ void add_sets_rule(Json& parameter) {
     // One list at most is on the way to a field; its "[]" becomes the index that a document has.
     // The path's dots match any character: what this lets pass, the operator refuses (check_sets).
     const std::size_t list = path.find("[]");
-    cel += " || self.sets.matches(" +
-           cel_text("^" + path.substr(0, list) + R"(\[[0-9]+\])" + path.substr(list + 2) + "$") +
-           ")";
+    const std::string before = escape_dots(path.substr(0, list));
+    const std::string behind = escape_dots(path.substr(list + 2));
+    cel += " || self.sets.matches(" + cel_text("^" + before + R"(\[[0-9]+\])" + behind + "$") + ")";
   }
   add_rule(parameter, {cel,
                        "there is no such field in trial.trainer; expected one such as "

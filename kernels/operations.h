@@ -13,6 +13,9 @@
 // (DESIGN: "summed gradients; divide once by the count"). Threading: an operation object belongs to
 // one thread; different objects may run in parallel. Buffers are 64-byte aligned (16-bit copies of
 // parameters: 32) and owned by the caller.
+//
+// Errors: what cannot run is refused at creation. A pass reports none: if a library cannot carry
+// it out, for lack of memory say, that ends the program with the library's words.
 #pragma once
 
 #include <cstddef>

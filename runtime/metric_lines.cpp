@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
@@ -37,11 +37,9 @@ std::optional<double> parse_number(std::string_view text) {
   const auto [stopped, code] = std::from_chars(text.data(), end, value);
   if (stopped != end || text.empty()) return std::nullopt;
   if (code == std::errc::result_out_of_range) {
-    // 1e999: there is a value, and it is not finite. 1e-999 is as good as 0.
-    const bool tiny = text.find("e-") != text.npos || text.find("E-") != text.npos;
-    if (tiny) return 0.0;
-    return text.front() == '-' ? -std::numeric_limits<double>::infinity()
-                               : std::numeric_limits<double>::infinity();
+    // 1e999: there is a value, and it is not finite. 1e-999 is as good as 0. strtod() tells them
+    // apart, also where they have no exponent.
+    return std::strtod(std::string(text).c_str(), nullptr);
   }
   if (code != std::errc()) return std::nullopt;
   return value;

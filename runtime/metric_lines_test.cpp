@@ -218,6 +218,29 @@ TEST(MetricLines, NonFiniteValuesAreKept) {
   EXPECT_EQ(matched.metrics.at("c"), std::numeric_limits<double>::infinity());
 }
 
+// Whether they have an exponent or not.
+TEST(MetricLines, NumbersBeyondADoubleAreZeroOrInfinity) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::string zeros(400, '0');
+  const struct {
+    std::string number;
+    double value;
+  } cases[] = {
+      {"1e-999", 0},
+      {"0." + zeros + "1", 0},
+      {"-0." + zeros + "1", 0},
+      {"0." + zeros + "1e+9", 0},
+      {"1e999", kInfinity},
+      {"1" + zeros, kInfinity},
+      {"-1" + zeros + ".5", -kInfinity},
+      {"1" + zeros + "e-9", kInfinity},
+  };
+  for (const auto& c : cases) {
+    const api::Report report = read("loss=" + c.number, "(\\w+)=(\\S+)");
+    EXPECT_EQ(report.metrics.at("loss"), c.value) << c.number;
+  }
+}
+
 TEST(MetricLines, RegularExpressions) {
   const struct {
     const char* regex;

@@ -266,6 +266,35 @@ TEST_F(FollowerTest, ASignalEndsTheFollowingAndNothingElse) {
                              HasSubstr(R"(-p '{"spec":{"suspend":true}}')")));
 }
 
+// An API server that takes its time, and says nothing wrong.
+class SlowServer : public kube::HttpTransport {
+ public:
+  explicit SlowServer(kube::HttpTransport& server) : server_(server) {}
+  kube::HttpResult call(const kube::HttpRequest& request, milliseconds deadline) override {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    return server_.call(request, deadline);
+  }
+  kube::HttpResult stream(const kube::HttpRequest& request,
+                          const std::function<bool(std::string_view line)>& on_line,
+                          milliseconds idle, std::stop_token stop) override {
+    return server_.stream(request, on_line, idle, std::move(stop));
+  }
+
+ private:
+  kube::HttpTransport& server_;
+};
+
+TEST_F(FollowerTest, SaysWhyItGivesUpOnAServerThatDoesNotAnswer) {
+  Cluster slow = cluster_;
+  slow.transport = std::make_shared<SlowServer>(*server_);
+  const auto state =
+      Follower(slow, "digits", *interrupt_, recorder_, std::chrono::seconds(0)).run();
+  ASSERT_FALSE(state.ok());
+  EXPECT_EQ(state.error().message,
+            "the study cannot be followed: the API server has not listed it and its trials within "
+            "0s");
+}
+
 TEST_F(FollowerTest, AStudyThatIsDeletedIsFollowedNoMore) {
   put(view_in_the_middle());
   const auto state = follow([this] { server_->remove(kube::kStudies, {"team", "digits"}); });

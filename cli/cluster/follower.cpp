@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/quantity.h"
 #include "cli/cluster/cluster_objects.h"
 #include "control/clock.h"
 #include "core/names.h"
@@ -13,9 +14,6 @@
 namespace fettle::cli {
 namespace {
 
-// By then the first lists must have arrived. Longer than kListDeadline (kube/watch_loop.h), so that
-// one that hangs has failed in words.
-constexpr std::chrono::seconds kMostPatience{40};
 // An operator reconciles a new Study within a fraction of a second.
 constexpr std::chrono::seconds kOperatorPatience{10};
 
@@ -32,11 +30,12 @@ kube::InformerOptions watch_of(const kube::Resource& resource, const std::string
 }  // namespace
 
 Follower::Follower(const Cluster& cluster, const std::string& study, Interrupt& interrupt,
-                   Display& display)
+                   Display& display, std::chrono::seconds patience)
     : cluster_(cluster),
       study_(study),
       interrupt_(interrupt),
       display_(display),
+      patience_(patience),
       live_(display),
       studies_(*cluster.transport, watch_of(kube::kStudies, cluster.ns, ""), read_study_object),
       trials_(*cluster.transport,
@@ -63,11 +62,14 @@ Result<StudyState> Follower::run() {
 Result<StudyState> Follower::refresh() {
   say_what_is_wrong();
   if (!studies_.cache().synced() || !trials_.cache().synced()) {
-    if (seen_ || std::chrono::steady_clock::now() - begin_ < kMostPatience) {
+    if (seen_ || std::chrono::steady_clock::now() - begin_ < patience_) {
       return StudyState::kActive;
     }
-    // What say_what_is_wrong() has just said of the first lists.
-    return Error{ErrorCode::kUnavailable, "the study cannot be followed: " + said_};
+    // What say_what_is_wrong() has just said, unless the first lists still come, page by page.
+    const std::string slow = "the API server has not listed it and its trials within " +
+                             api::format_duration(static_cast<double>(patience_.count()));
+    return Error{ErrorCode::kUnavailable,
+                 "the study cannot be followed: " + (said_.empty() ? slow : said_)};
   }
   const auto study = studies_.cache().get({cluster_.ns, study_});
   if (study == nullptr) return not_found("study " + study_ + " was deleted");

@@ -20,8 +20,12 @@ namespace fettle::cli {
 
 class Follower {
  public:
-  Follower(const Cluster& cluster, const std::string& study, Interrupt& interrupt,
-           Display& display);
+  // By then the first lists must have arrived. Longer than kListDeadline (kube/watch_loop.h), so
+  // that one that hangs has failed in words.
+  static constexpr std::chrono::seconds kMostPatience{40};
+
+  Follower(const Cluster& cluster, const std::string& study, Interrupt& interrupt, Display& display,
+           std::chrono::seconds patience = kMostPatience);
   ~Follower();
 
   // Until the Study has finished, or was suspended and its trials have stopped; kActive: a signal
@@ -42,6 +46,7 @@ class Follower {
   const std::string study_;
   Interrupt& interrupt_;
   Display& display_;
+  const std::chrono::seconds patience_;
   LiveView live_;
   kube::Informer<api::Study> studies_;
   kube::Informer<api::Trial> trials_;

@@ -129,6 +129,34 @@ TEST_F(GpusTest, MigSlicesHaveTheirRealMemoryAndTheSmallestIsFirst) {
       << "other cards have slices of that name";
 }
 
+// With the strategy "single" slices have the resource of whole cards.
+TEST_F(GpusTest, SlicesThatAreCalledAsCardsAreAreNoCards) {
+  put_node(node("slices-1",
+                R"({"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.20gb",
+                    "nvidia.com/gpu.memory": "20096", "nvidia.com/gpu.count": "32",
+                    "nvidia.com/mig.strategy": "single"})",
+                R"({"nvidia.com/gpu": "32"})"));
+  const std::string name = "mig-1g-20gb-nvidia-h100-80gb-hbm3";
+  ASSERT_THAT(proposed(read()), ElementsAre(name));
+  EXPECT_EQ(propose_profiles(read())[0].offers.fraction->step, 0.125) << "a seventh, by its name";
+
+  put_node(node("whole-1", kH100, R"({"nvidia.com/gpu": "8"})"));
+  ASSERT_THAT(proposed(read()), ElementsAre("whole-nvidia-h100-80gb-hbm3", name));
+  const auto profiles = propose_profiles(read());
+  const api::GpuProfile& whole = profiles[0];
+  EXPECT_EQ(whole.offers.count, 8);
+  EXPECT_EQ(whole.memory, 81559.0 * (1 << 20));
+  EXPECT_EQ(whole.put.node_selector.at("nvidia.com/gpu.product"), "NVIDIA-H100-80GB-HBM3");
+  const api::GpuProfile& slice = profiles[1];
+  EXPECT_EQ(slice.sharing, api::GpuSharing::kMig);
+  EXPECT_FALSE(slice.offers.count.has_value());
+  EXPECT_EQ(slice.offers.fraction->step, 0.25);
+  EXPECT_EQ(slice.offers.memory->max, 20096.0 * (1 << 20));
+  EXPECT_EQ(slice.put.node_selector.at("nvidia.com/gpu.product"),
+            "NVIDIA-H100-80GB-HBM3-MIG-1g.20gb");
+  EXPECT_EQ(slice.put.limits.dump(), R"({"nvidia.com/gpu":1})");
+}
+
 TEST_F(GpusTest, ReplicasOfACardAreAPartOfItEach) {
   put_node(node("mps-1",
                 R"({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED",
@@ -185,6 +213,12 @@ TEST_F(GpusTest, HamiKaiVolcanoAndOtherVendors) {
                           "hami-memory-nvidia-h100-80gb-hbm3", "kai", "aliyun"));
   EXPECT_THAT(render_gpus(inventory, "kubectl fettle", {}), HasSubstr("Also installed: KAI-Sch"));
   EXPECT_EQ(propose_profiles(inventory)[2].offers.count, 8) << "cards, which count as 10 each";
+}
+
+TEST_F(GpusTest, VolcanoGivesOutTheCardsThatThereAre) {
+  put_node(node("volcano-1", kH100, R"({"volcano.sh/vgpu-number": "80"})"));
+  ASSERT_THAT(proposed(read()), ElementsAre("volcano-nvidia-h100-80gb-hbm3"));
+  EXPECT_EQ(propose_profiles(read())[0].offers.count, 8) << "cards, which count as 10 each";
 }
 
 TEST_F(GpusTest, KaiPromisesNoMemoryWhereThatOfSomeCardsIsNotKnown) {

@@ -114,6 +114,7 @@ class NodeReader {
       node_.model.resize(node_.model.size() - kShared.size());
     }
     if (const auto at = node_.model.find(kMigProduct); at != std::string::npos) {
+      node_.mig = node_.model.substr(at + kMigProduct.size());
       node_.model.resize(at);
     }
     if (node_.model.empty()) node_.model = label("amd.com/gpu.product-name");

@@ -28,6 +28,7 @@ struct GpuNode {
   std::string name;
   std::string model;       // without "-SHARED" and "-MIG-..."; "" = not known
   std::string product;     // the label nvidia.com/gpu.product as it is
+  std::string mig;         // "1g.20gb": what it gives out as nvidia.com/gpu; "" = whole cards
   std::int64_t mib = 0;    // memory of one card; 0 = not known
   std::int64_t cards = 0;  // 0 = not known
   std::int64_t replicas = 1;

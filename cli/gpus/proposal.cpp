@@ -60,6 +60,7 @@ struct GroupKey {
   std::string resource;
   std::string sharing;
   std::int64_t replicas = 1;
+  std::string mig;  // "1g.20gb": slices that have the resource of whole cards; "" = none
   auto operator<=>(const GroupKey&) const = default;
 };
 
@@ -81,6 +82,13 @@ std::int64_t nominal_gb(std::string_view profile) {
   std::int64_t gb = 0;
   std::from_chars(profile.data() + dot + 2, profile.data() + profile.size(), gb);
   return gb;
+}
+
+// The number of sevenths in "1g.20gb"; 0: it says none.
+std::int64_t sevenths(std::string_view profile) {
+  std::int64_t count = 0;
+  std::from_chars(profile.data(), profile.data() + profile.size(), count);
+  return count;
 }
 
 class Proposal {
@@ -122,7 +130,8 @@ class Proposal {
       // HAMi shares every card, with or without labels; its profiles ask for parts, not replicas.
       if (node.hami && resource == "nvidia.com/gpu") sharing = "hami";
       const std::int64_t replicas = is_shared && !node.hami ? node.replicas : 1;
-      Group& group = groups_[{node.model, resource, sharing, replicas}];
+      const std::string slices = resource.starts_with("nvidia.com/gpu") ? node.mig : "";
+      Group& group = groups_[{node.model, resource, sharing, replicas, slices}];
       group.most = std::max(group.most, units.total);
       group.cards = std::max(group.cards, node.cards);
       group.product = node.product;
@@ -157,6 +166,7 @@ class Proposal {
     if (key.resource.starts_with(kMigResource)) return propose_mig(key, group);
     if (key.sharing == "hami") return propose_hami(key, group);
     if (!key.sharing.empty()) return propose_replicas(key, group);
+    if (!key.mig.empty()) return propose_single_mig(key, group);
     if (key.resource == "volcano.sh/vgpu-number") return propose_volcano(key, group);
     if (key.resource == "aliyun.com/gpu-mem") return propose_aliyun(key, group);
     const bool whole =
@@ -192,6 +202,26 @@ class Proposal {
                               : std::floor(static_cast<double>(gb * kMibOfGb) * kReal) * kMib;
     // Step and max: one size. A label may promise more than the card has, which no profile may.
     profile.offers.memory = {std::min(real, *profile.memory), std::min(real, *profile.memory)};
+    profile.enforces = GpuEnforcement::kHardware;
+    profile.put.limits = Json::object({{key.resource, 1}});
+    keep_to_product(group, profile);
+    add(std::move(profile));
+  }
+
+  // The nodes say how much memory a slice has, and others of the model may say what a card has.
+  void propose_single_mig(const GroupKey& key, const Group& group) {
+    if (!group.memory_known || sevenths(key.mig) == 0) return;
+    GpuProfile profile = start("mig-" + key.mig, key.model, group);
+    profile.sharing = GpuSharing::kMig;
+    profile.memory.reset();  // start() takes a slice for a card
+    double part = static_cast<double>(sevenths(key.mig)) / 7;
+    const auto whole = groups_.find({key.model, key.resource, "", 1, ""});
+    if (whole != groups_.end() && whole->second.memory_known && whole->second.mib >= group.mib) {
+      profile.memory = bytes(whole->second.mib);
+      part = static_cast<double>(group.mib) / static_cast<double>(whole->second.mib);
+    }
+    profile.offers.fraction = {round_part(part), round_part(part)};
+    profile.offers.memory = {bytes(group.mib), bytes(group.mib)};
     profile.enforces = GpuEnforcement::kHardware;
     profile.put.limits = Json::object({{key.resource, 1}});
     keep_to_product(group, profile);

@@ -111,6 +111,19 @@ TEST_P(Conv, PassesNaNThroughAFusedRelu) {
   }
 }
 
+// A pass has no way to report it. A number of samples that no caller has makes the library throw.
+TEST_P(Conv, WhatALibraryThrowsInAPassEndsTheProgramWithItsReason) {
+  if (GetParam() != "onednn") GTEST_SKIP() << "no other library throws";
+  const ConvShape shape{{4, 4, 3}, 8, 3, 1, 1, true, false};
+  auto op = must(backend(GetParam())->conv(shape, {1, DataType::kFloat32}));
+  const Array in(DataType::kFloat32, Floats(48));
+  Array x(DataType::kFloat32, 48), y(DataType::kFloat32, 128), dy(DataType::kFloat32, 128);
+  Floats dw(216), db(8);
+  EXPECT_DEATH(op->forward(-1, in.data(), y.data()), "oneDNN cannot run this convolution");
+  EXPECT_DEATH(op->backward(-1, in.data(), y.data(), dy.data(), x.data(), dw.data(), db.data()),
+               "oneDNN cannot run this convolution");
+}
+
 TEST_P(Conv, RefusesAKernelThatDoesNotFit) {
   const ConvShape shape{{4, 4, 1}, 2, 7, 1, 1, true, false};
   const auto made = backend(GetParam())->conv(shape, {1, DataType::kFloat32});

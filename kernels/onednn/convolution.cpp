@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/check.h"
 #include "kernels/aligned.h"
 #include "kernels/fast_operations.h"
 
@@ -49,6 +50,23 @@ struct Primitives {
   std::int64_t forward_version = 0, data_version = 0;
 };
 
+std::string why_not(const dnnl::error& error) {
+  return std::string("oneDNN cannot run this convolution (") + error.what() + ")";
+}
+
+// A pass has no way to report what oneDNN throws (operations.h). The constructor has found that
+// there is an implementation, so it is a lack of memory, or a fault of ours.
+template <class Pass>
+void run_pass(Pass pass) {
+  std::string failure;
+  try {
+    pass();
+  } catch (const dnnl::error& error) {
+    failure = why_not(error);
+  }
+  CHECK(failure.empty(), failure);
+}
+
 class OnednnConv : public WeightedOp {
  public:
   // Throws dnnl::error.
@@ -59,6 +77,9 @@ class OnednnConv : public WeightedOp {
         gradient_(device_, {weight_sizes(), memory::data_type::f32, memory::format_tag::ohwi}),
         bias_(device_, {{shape.channels}, memory::data_type::f32, memory::format_tag::x}) {
     primitives_for(plan.max_samples);
+    // These only describe: what is asked for later is made by the pass that needs it.
+    (void)describe_backward_weights(plan.max_samples);
+    (void)describe_backward_data(plan.max_samples);
   }
 
   void set_weights(const LayerWeights& from) override {
@@ -71,6 +92,21 @@ class OnednnConv : public WeightedOp {
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
+    run_pass([&] { run_forward(samples, x, y); });
+  }
+
+  void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
+                float* weight_gradient, float* bias_gradient) override {
+    run_pass([&] { run_backward(samples, x, y, dy, dx, weight_gradient, bias_gradient); });
+  }
+
+ private:
+  // Numbers of samples whose primitives are kept: the full batch, the last batch of an epoch, and
+  // the same two of the evaluation.
+  static constexpr std::size_t kMaxPrimitives = 4;
+
+  // Throws dnnl::error, as all below.
+  void run_forward(std::int64_t samples, ConstBuffer x, Buffer y) {
     Primitives& p = primitives_for(samples);
     // Packs the weights if they were set after this number of samples was last run.
     if (std::exchange(p.forward_version, version_) != version_) {
@@ -85,8 +121,8 @@ class OnednnConv : public WeightedOp {
                                        {DNNL_ARG_SCRATCHPAD, p.forward_scratch.handle}});
   }
 
-  void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
-                float* weight_gradient, float* bias_gradient) override {
+  void run_backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
+                    float* weight_gradient, float* bias_gradient) {
     Primitives& p = primitives_for(samples);
     const std::int64_t outputs = samples * shape_.output().size();
     if (shape_.relu) fast_relu_backward(data_type(), outputs, y, dy, dy);
@@ -103,11 +139,6 @@ class OnednnConv : public WeightedOp {
     if (shape_.bias) add(p.bias_gradient, bias_gradient);  // computed in any case (bias_layout)
     if (dx != nullptr) backward_data(p, samples, dx);
   }
-
- private:
-  // Numbers of samples whose primitives are kept: the full batch, the last batch of an epoch, and
-  // the same two of the evaluation.
-  static constexpr std::size_t kMaxPrimitives = 4;
 
   // oneDNN names sizes O, I, H, W (images N, C, H, W); the format tag says how they lie in memory.
   memory::dims weight_sizes() const {
@@ -165,15 +196,19 @@ class OnednnConv : public WeightedOp {
     return p;
   }
 
-  void make_backward_weights(Primitives& p, std::int64_t samples) const {
+  dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(
+      std::int64_t samples) const {
     const dnnl::convolution_backward_weights::desc operation(
         dnnl::algorithm::convolution_direct, images(samples, shape_.input),
         packed_weights(memory::data_type::f32), bias_layout(), images(samples, shape_.output()),
         strides(), padding(), padding());
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::convolution_backward_weights::primitive_desc description(
-        operation, attributes, device_.engine, describe_forward(samples));
+    return {operation, attributes, device_.engine, describe_forward(samples)};
+  }
+
+  void make_backward_weights(Primitives& p, std::int64_t samples) const {
+    const auto description = describe_backward_weights(samples);
     p.backward_weights = dnnl::convolution_backward_weights(description);
     p.weight_gradient = Block(device_, description.diff_weights_desc());
     p.bias_gradient = Block(device_, description.diff_bias_desc());  // in any case (bias_layout)
@@ -181,14 +216,18 @@ class OnednnConv : public WeightedOp {
   }
 
   // oneDNN asks for the forward pass's description, too: a hint at what it chose there.
-  void make_backward_data(Primitives& p, std::int64_t samples) const {
+  dnnl::convolution_backward_data::primitive_desc describe_backward_data(
+      std::int64_t samples) const {
     const dnnl::convolution_backward_data::desc operation(
         dnnl::algorithm::convolution_direct, images(samples, shape_.input), packed_weights(type_),
         images(samples, shape_.output()), strides(), padding(), padding());
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::convolution_backward_data::primitive_desc description(
-        operation, attributes, device_.engine, describe_forward(samples));
+    return {operation, attributes, device_.engine, describe_forward(samples)};
+  }
+
+  void make_backward_data(Primitives& p, std::int64_t samples) const {
+    const auto description = describe_backward_data(samples);
     p.backward_data = dnnl::convolution_backward_data(description);
     p.data_weights = Block(device_, description.weights_desc());
     p.data_scratch = Block(device_, description.scratchpad_desc());
@@ -232,9 +271,7 @@ Result<std::unique_ptr<WeightedOp>> onednn_conv(const ConvShape& shape, const Pl
   try {
     return std::unique_ptr<WeightedOp>(std::make_unique<OnednnConv>(shape, plan));
   } catch (const dnnl::error& error) {
-    return Error{ErrorCode::kInvalid, std::string("oneDNN cannot run this convolution (") +
-                                          error.what() +
-                                          "): choose another shape or the backend reference"};
+    return invalid(why_not(error) + ": choose another shape or the backend reference");
   }
 }
 

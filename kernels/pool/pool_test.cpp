@@ -87,6 +87,8 @@ TEST_P(Pool, MaxPassesNaNOn) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Outcome found = run(*op, shape, DataType::kFloat32, 1, {1, nan, 3, 2}, {1});
   EXPECT_TRUE(std::isnan(found.y[0]));
+  const Outcome two = run(*op, shape, DataType::kFloat32, 1, {1, nan, nan, 2}, {1});
+  EXPECT_THAT(two.dx, ::testing::ElementsAre(0, 0, 1, 0)) << "the last of them gets the gradient";
 }
 
 TEST_P(Pool, RefusesAWindowThatDoesNotFit) {

@@ -1,7 +1,7 @@
 // Max and average pooling without padding, CPU reference.
 //
 //   max       y = largest input of the window; the gradient goes to the first such input.
-//             NaN counts as largest, as in PyTorch.
+//             NaN counts as largest, and the last of several gets the gradient, as in PyTorch.
 //   average   y = mean of the window; the gradient is spread evenly
 //
 // Windows may overlap (stride smaller than the kernel): gradients are summed, in order of the

@@ -145,7 +145,7 @@ TEST(ExecInfo, TellsOfTheClusterWhenAsked) {
 }
 
 // Runs `script` as the plugin.
-std::string run_plugin(const std::string& script) {
+std::string run_plugin(const std::string& script, std::chrono::milliseconds limit = kMaxExec) {
   const TestDirectory directory;
   ClusterConfig config;
   config.exec = ExecConfig();
@@ -157,7 +157,7 @@ std::string run_plugin(const std::string& script) {
   config.exec->interactive = ExecConfig::Interactive::kNever;
   std::filesystem::permissions(config.exec->command, std::filesystem::perms::owner_all);
   if (script.empty()) std::filesystem::remove(config.exec->command);
-  const auto current = exec_credentials(config)->current();
+  const auto current = exec_credentials(config, limit)->current();
   if (current.ok()) return current->token;
   std::string message = current.error().message;
   if (const auto at = message.find(config.exec->command); at != std::string::npos) {
@@ -212,6 +212,14 @@ TEST(ExecPlugin, WhatGoesWrongIsSaid) {
             "the credential plugin PLUGIN: printed more than 1 MiB");
   EXPECT_EQ(run_plugin(""),
             "the credential plugin PLUGIN: cannot be run: No such file or directory\ninstall it");
+}
+
+// Also where its output, which is read first, has ended.
+TEST(ExecPlugin, OneThatDoesNotEndIsKilled) {
+  for (const char* script : {"exec sleep 20", "exec >&-; exec sleep 20"}) {
+    EXPECT_EQ(run_plugin(script, 300ms), "the credential plugin PLUGIN: did not end within 0.3s")
+        << script;
+  }
 }
 
 }  // namespace

@@ -9,8 +9,10 @@
 
 #include <cerrno>
 #include <map>
+#include <thread>
 #include <utility>
 
+#include "api/quantity.h"
 #include "api/timestamp.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -23,6 +25,7 @@ namespace {
 
 constexpr std::size_t kMaxOutput = 1 << 20;
 constexpr std::size_t kMaxCaBytes = 1 << 20;
+constexpr std::chrono::milliseconds kExitPause{10};  // between two checks of whether it has exited
 
 // A child process and the end of the pipe that its standard output goes to.
 struct Child {
@@ -80,15 +83,27 @@ Result<Child> start(const ExecConfig& exec, const std::string& info, bool intera
   return child;
 }
 
+// How long a plugin may take, and when that has passed.
+struct Limit {
+  explicit Limit(std::chrono::milliseconds most)
+      : time(most), end(std::chrono::steady_clock::now() + most) {}
+  Error passed() const {
+    return invalid("did not end within " +
+                   api::format_duration(static_cast<double>(time.count()) / 1000));
+  }
+  std::chrono::milliseconds time;
+  TimePoint end;
+};
+
 // Until the plugin closes its output.
-Status read_output(int fd, TimePoint end, std::string& out) {
+Status read_output(int fd, const Limit& limit, std::string& out) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        end - std::chrono::steady_clock::now());
+        limit.end - std::chrono::steady_clock::now());
     pollfd ready{fd, POLLIN, 0};
     const int polled = left.count() <= 0 ? 0 : ::poll(&ready, 1, static_cast<int>(left.count()));
     if (polled < 0 && errno == EINTR) continue;
-    if (polled <= 0) return invalid("did not end within 5 minutes");
+    if (polled <= 0) return limit.passed();
     char buffer[4096];
     const ssize_t got = ::read(fd, buffer, sizeof(buffer));
     if (got < 0 && errno == EINTR) continue;
@@ -98,16 +113,31 @@ Status read_output(int fd, TimePoint end, std::string& out) {
   }
 }
 
-Result<std::string> run(const ExecConfig& exec, const std::string& info, bool interactive) {
-  FETTLE_ASSIGN(const Child child, start(exec, info, interactive));
-  std::string output;
-  Status read = read_output(child.output, std::chrono::steady_clock::now() + kMaxExec, output);
-  ::close(child.output);
-  if (!read.ok()) ::kill(child.pid, SIGKILL);
-  int status = 0;
-  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+// Until the plugin exits: it may have closed its output long before.
+Status await_exit(pid_t pid, const Limit& limit, int& status) {
+  for (;;) {
+    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended == pid || (ended < 0 && errno != EINTR)) return success();
+    if (std::chrono::steady_clock::now() >= limit.end) return limit.passed();
+    std::this_thread::sleep_for(kExitPause);
   }
-  if (!read.ok()) return read.error();
+}
+
+Result<std::string> run(const ExecConfig& exec, const std::string& info, bool interactive,
+                        std::chrono::milliseconds time) {
+  FETTLE_ASSIGN(const Child child, start(exec, info, interactive));
+  const Limit limit(time);
+  std::string output;
+  int status = 0;
+  Status ended = read_output(child.output, limit, output);
+  ::close(child.output);
+  if (ended.ok()) ended = await_exit(child.pid, limit, status);
+  if (!ended.ok()) {
+    ::kill(child.pid, SIGKILL);
+    while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return ended.error();
+  }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return output;
   return invalid(WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status))
                                      : "exit code " + std::to_string(WEXITSTATUS(status)));
@@ -118,7 +148,7 @@ std::string text_of(const Json& object, std::string_view key) {
   return found != nullptr && found->is_string() ? found->as_string() : "";
 }
 
-Result<CachedToken::Fetched> fetch(const ClusterConfig& config) {
+Result<CachedToken::Fetched> fetch(const ClusterConfig& config, std::chrono::milliseconds limit) {
   const ExecConfig& exec = *config.exec;
   const bool terminal = ::isatty(STDIN_FILENO) == 1;
   if (exec.interactive == ExecConfig::Interactive::kAlways && !terminal) {
@@ -128,7 +158,7 @@ Result<CachedToken::Fetched> fetch(const ClusterConfig& config) {
   const bool interactive = terminal && exec.interactive != ExecConfig::Interactive::kNever;
   FETTLE_ASSIGN(const std::string info, exec_info(config, interactive));
   const std::string where = "the credential plugin " + exec.command;
-  Result<std::string> output = run(exec, info, interactive);
+  Result<std::string> output = run(exec, info, interactive, limit);
   if (!output.ok()) return Error(output.error()).in(where);
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::system_clock::now().time_since_epoch());
@@ -192,8 +222,9 @@ Result<CachedToken::Fetched> read_exec_credential(std::string_view output,
   return out;
 }
 
-std::unique_ptr<TokenSource> exec_credentials(const ClusterConfig& config) {
-  return std::make_unique<CachedToken>([config] { return fetch(config); });
+std::unique_ptr<TokenSource> exec_credentials(const ClusterConfig& config,
+                                              std::chrono::milliseconds limit) {
+  return std::make_unique<CachedToken>([config, limit] { return fetch(config, limit); });
 }
 
 }  // namespace fettle::kube

@@ -12,9 +12,10 @@
 namespace fettle::kube {
 
 // Runs the plugin of `config` when a credential is needed, has expired or was refused. The user may
-// have to log in, so it may take kMaxExec.
+// have to log in, so it may take kMaxExec. One that takes longer than `limit` is killed.
 inline constexpr std::chrono::minutes kMaxExec{5};
-std::unique_ptr<TokenSource> exec_credentials(const ClusterConfig& config);
+std::unique_ptr<TokenSource> exec_credentials(const ClusterConfig& config,
+                                              std::chrono::milliseconds limit = kMaxExec);
 
 // The value of KUBERNETES_EXEC_INFO. Pure, except for reading a CA file.
 Result<std::string> exec_info(const ClusterConfig& config, bool interactive);

@@ -5,9 +5,10 @@
 // previous one have a node. So in each domain, the pods that compete for the same nodes (same node
 // selector and GPU profile), at most one gang of an operator is incomplete. Other workloads may
 // take the nodes that it waits for, so a gang that is not complete in time is returned to the
-// queue: its Job is deleted, which frees its GPUs, and its run starts again at the tail. The Job is
-// deleted rather than suspended again because suspended workers may exit with 0, which the Job
-// controller would count as completed indexes.
+// queue: its Job is deleted, which frees its GPUs, and its run starts again at the tail. So is one
+// that was complete and lost a worker before it ran (has_fallen_apart). The Job is deleted rather
+// than suspended again because suspended workers may exit with 0, which the Job controller would
+// count as completed indexes.
 //
 // Pods that must not reach their scheduler in bulk (GpuPlacement::is_paced) queue in the same way:
 // each is a gang of one.

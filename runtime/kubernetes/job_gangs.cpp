@@ -58,6 +58,10 @@ std::string JobRuns::why_returned(const kube::Job& job) {
   const std::int64_t with_node = workers_with_node(job, pods_.group(job.metadata.uid));
   const std::string time =
       api::format_duration(static_cast<double>(options_.gang_timeout_ms) / 1000);
+  if (gang_state(job) == GangState::kGathered) {
+    return "a worker lost its node before all had started, and found no other in " + time +
+           "; they give way to others, and are tried again at the end of the line";
+  }
   if (job.completions == 1) {
     return "its pod has no node after " + time +
            "; it gives way to others, and is tried again at the end of the line";

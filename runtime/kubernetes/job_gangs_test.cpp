@@ -133,6 +133,39 @@ TEST_F(JobGangsTest, OneThatDoesNotGatherGivesItsNodesBackAndIsStartedAgainLater
   EXPECT_EQ(state(0), "waiting");
 }
 
+// A worker is lost before the run has begun, and the one in its place finds no node.
+TEST_F(JobGangsTest, OneThatLosesAWorkerBeforeItRunsGivesItsNodesBackToo) {
+  start(0);
+  (void)observe(0);
+  for (int rank = 0; rank < 4; ++rank) place_pod(0, rank, "Pending", "node");
+  (void)observe(0);
+  ASSERT_EQ(state(0), "gathered");
+  clock_.pass(kTimeout);
+  place_pod(0, 3, "Pending", "");
+  clock_.pass(kTimeout - 1'000);
+  (void)observe(0);
+  EXPECT_EQ(state(0), "gathered");
+  clock_.pass(1'000);
+  EXPECT_EQ(observe(0).at(0).state, core::RunState::kPending) << "no run is lost by that";
+  EXPECT_EQ(state(0), "returned");
+  EXPECT_FALSE(text_at(job(0), {"metadata", "deletionTimestamp"}).empty());
+  cluster_.server.remove(kube::kJobs, {"team", job_name(0)});
+  see(0);
+  EXPECT_THAT(observe(0).at(0).reason, HasSubstr("lost its node before all had started"));
+}
+
+// There is nothing to give back, and an autoscaler may be adding nodes.
+TEST_F(JobGangsTest, OneThatHoldsNoNodeKeepsItsPlace) {
+  start(0);
+  (void)observe(0);
+  for (int rank = 0; rank < 4; ++rank) place_pod(0, rank, "Pending", "node");
+  (void)observe(0);
+  for (int rank = 0; rank < 4; ++rank) place_pod(0, rank, "Pending", "");
+  clock_.pass(kTimeout);
+  (void)observe(0);
+  EXPECT_EQ(state(0), "gathered");
+}
+
 TEST_F(JobGangsTest, ACrashBetweenTheDecisionAndTheDeletionLosesNeither) {
   start(0);
   (void)observe(0);

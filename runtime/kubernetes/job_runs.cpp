@@ -75,7 +75,9 @@ JobRuns::JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache
       [this](const JobPtr& before, const JobPtr& after) { job_changed(before, after); });
   pods_.on_change([this](const auto& before, const auto& after) {
     const api::Metadata& metadata = (after != nullptr ? after : before)->metadata;
-    notify(metadata.ns, kube::text_in(metadata.labels, kTrialLabel));
+    const std::string trial = kube::text_in(metadata.labels, kTrialLabel);
+    if (after == nullptr) forget_held(metadata.ns, trial);
+    notify(metadata.ns, trial);
   });
 }
 
@@ -168,6 +170,13 @@ void JobRuns::add_held(const api::Trial& trial, std::vector<core::Run>& runs) {
     const std::lock_guard lock(mutex_);
     held_.erase(name);
   }
+}
+
+// When a pod of the trial is gone: it may have been the one that its runs waited for, and the trial
+// may be gone, too. A run that still has to wait is started again, and held again.
+void JobRuns::forget_held(const std::string& ns, const std::string& trial) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(held_, [&](const RunName& run) { return run.ns == ns && run.trial == trial; });
 }
 
 Status JobRuns::create(const Json& job, const api::Trial& trial, std::int64_t run) {
@@ -431,6 +440,9 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
     view.ending_ms = run_clock.see_ending(ending, now_ms);
     run = run_of_job(view);
     run_clock.correct(run, trial.status.report ? trial.status.report->at_ms : 0, now_ms);
+  }
+  if (run.state == core::RunState::kPending && has_fallen_apart(view)) {
+    FETTLE_TRY(unless_gone(return_gang(job, options_.gang_timeout_ms)));
   }
   if (run.report && is_reported(trial, *run.report)) run.report.reset();
   const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});

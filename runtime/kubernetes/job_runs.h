@@ -84,6 +84,7 @@ class JobRuns final : public control::Runs {
   std::optional<double> most_gpu_memory(const api::Study& study);
   std::string why_held(const api::Trial& trial, std::int64_t run) const;
   void add_held(const api::Trial& trial, std::vector<core::Run>& runs);
+  void forget_held(const std::string& ns, const std::string& trial);
   void warn_of_volume(const api::Study& study);
   Result<std::vector<std::shared_ptr<const kube::Pod>>> pods_of(const kube::Job& job);
   Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial);

@@ -317,6 +317,25 @@ TEST_F(JobRunsTest, ARunStartsOnceThePodsOfTheOneBeforeHaveEnded) {
   EXPECT_EQ(cluster_.count(kube::kJobs), 1u);
 }
 
+// No watch but that of pods tells of a trial that is gone. A run that still has to wait is started
+// again, and waits.
+TEST_F(JobRunsTest, WhatWaitsForPodsIsForgottenWithThem) {
+  ASSERT_TRUE(start().ok());
+  Json pod = running_pod(job(), cluster_.clock.now_ms());
+  Json other = pod;
+  other.find("metadata")->set("name", "digits-0-r0-1-x");
+  cluster_.server.set(kube::kPods, pod);
+  cluster_.server.set(kube::kPods, other);
+  ASSERT_TRUE(eventually([&] { return observe().state == core::RunState::kRunning; }));
+  ASSERT_TRUE(runs().remove(trial_, 0).ok());
+  ASSERT_TRUE(runs().start(study_, trial_, 1).ok());
+  EXPECT_THAT(observe().reason, HasSubstr("of an earlier run has not ended"));
+  cluster_.server.remove(kube::kPods, {"team", "digits-0-r0-1-x"});
+  EXPECT_TRUE(eventually([&] { return runs().observe(trial_).value().empty(); }));
+  ASSERT_TRUE(runs().start(study_, trial_, 1).ok());
+  EXPECT_THAT(observe().reason, HasSubstr("digits-0-r0-0-x of an earlier run has not ended"));
+}
+
 TEST_F(JobRunsTest, APodOnALostNodeHoldsNoRunForEver) {
   ASSERT_TRUE(start().ok());
   Json pod = running_pod(job(), cluster_.clock.now_ms());

@@ -66,6 +66,12 @@ std::string of_workers(std::int64_t count, const kube::Job& job) {
   return std::to_string(count) + " of " + std::to_string(job.completions) + " workers";
 }
 
+// Has waited for a node for the gang's timeout.
+bool finds_no_node(const kube::Pod& pod, const JobView& view) {
+  const bool late = view.now_ms - pod.metadata.created_ms >= view.gang_timeout_ms;
+  return pod.node.empty() && pod.phase == "Pending" && late;
+}
+
 class RunReader {
  public:
   explicit RunReader(const JobView& view)
@@ -283,14 +289,13 @@ bool RunReader::was_rank_zero_replaced() {
   return true;
 }
 
-// A gang that was running waits for a replaced worker that finds no node. While it has not run yet
-// (first_uid is empty), the timeout is that of next_gang_steps().
+// A gang that was running waits for a replaced worker that finds no node. One that has not run yet
+// (first_uid is empty) is given back: by next_gang_steps(), or if it has_fallen_apart().
 bool RunReader::has_gang_timed_out() {
   if (view_.gang_timeout_ms == 0 || view_.first_uid.empty()) return false;
   if (is_elastic(job_) || job_.completions == 1) return false;
   for (const auto& [rank, pod] : pods_) {
-    const bool late = view_.now_ms - pod->metadata.created_ms >= view_.gang_timeout_ms;
-    if (!pod->node.empty() || pod->phase != "Pending" || !late) continue;
+    if (!finds_no_node(*pod, view_)) continue;
     exit(Outcome::kDisrupted,
          "worker " + std::to_string(rank) +
              " was disrupted and finds no node: " + why_waiting(*pod, container_, view_.now_ms),
@@ -407,6 +412,16 @@ bool is_elastic(const kube::Job& job) {
 }
 
 Run run_of_job(const JobView& view) { return RunReader(view).read(); }
+
+bool has_fallen_apart(const JobView& view) {
+  if (gang_state(view.job) != GangState::kGathered || view.gang_timeout_ms == 0) return false;
+  if (!view.first_uid.empty() || view.stop_asked) return false;
+  const std::map<std::int64_t, PodPtr> pods = newest_pods(view.job, view.pods);
+  // Without any node there is nothing to give back, and an autoscaler may be adding nodes.
+  return std::ranges::any_of(pods, [](const auto& one) { return !one.second->node.empty(); }) &&
+         std::ranges::any_of(pods,
+                             [&](const auto& one) { return finds_no_node(*one.second, view); });
+}
 
 PodPtr rank_zero_pod(const std::vector<PodPtr>& pods) {
   PodPtr first;

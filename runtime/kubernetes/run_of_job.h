@@ -58,6 +58,10 @@ inline constexpr int kMaxAdmissionErrors = 2;
 
 core::Run run_of_job(const JobView& view);
 
+// Whether a gang that was complete, and has not run yet, lost a worker for which there is no node
+// in time, so that the others hold theirs for nothing.
+bool has_fallen_apart(const JobView& view);
+
 // The number of workers at the Job's creation.
 std::int64_t workers_at_start(const kube::Job& job);
 // Whether the run continues when workers join or leave: the built-in trainer with min < max.

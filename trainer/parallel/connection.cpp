@@ -163,6 +163,10 @@ Result<Connection> Connection::open(const Endpoint& to, Deadline deadline) {
 }
 
 Status Connection::send(std::string_view frame, Deadline deadline) {
+  if (frame.size() > kLongestFrame) {
+    return invalid("a message of " + std::to_string(frame.size()) + " bytes cannot be sent; " +
+                   std::to_string(kLongestFrame) + " are the most");
+  }
   std::string bytes;
   for (std::size_t i = 0; i < kLengthBytes; ++i) {
     bytes += static_cast<char>(frame.size() >> (8 * i) & 255);

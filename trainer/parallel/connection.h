@@ -20,6 +20,7 @@ namespace fettle::trainer {
 
 // Before each frame.
 inline constexpr std::size_t kLengthBytes = 4;
+inline constexpr std::size_t kLongestFrame = 0xffff'ffff;  // which they can say
 
 // A connection is cut when what was sent is not acknowledged for this long.
 inline constexpr std::chrono::milliseconds kUnacknowledgedTime = std::chrono::seconds(30);
@@ -61,6 +62,7 @@ class Connection {
   static Result<Connection> open(const Endpoint& to, Deadline deadline);
 
   // After an error a part of the frame may have been sent, so the connection is of no more use.
+  // Errors also: kInvalid, before a byte is sent, for more than kLongestFrame bytes.
   Status send(std::string_view frame, Deadline deadline);
   // A frame of at most `most` bytes. Errors also: kInvalid where it is announced to be longer.
   Result<std::string> receive(std::size_t most, Deadline deadline);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -287,6 +288,21 @@ TEST(ConnectionTest, IsCutWhenNothingIsAcknowledged) {
     ASSERT_EQ(getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size), 0);
     EXPECT_EQ(milliseconds, 30'000U);
   }
+}
+
+// Before it is read: these bytes only have addresses.
+TEST(ConnectionTest, RefusesAFrameWhoseLengthDoesNotFit) {
+  constexpr std::size_t kTooLong = std::size_t{1} << 32;
+  Listener listener = *Listener::open({"127.0.0.1", 0});
+  Connection near = *Connection::open({"127.0.0.1", listener.port()}, in(5s));
+  void* const bytes =
+      ::mmap(nullptr, kTooLong, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(bytes, MAP_FAILED);
+  const Status sent = near.send({static_cast<const char*>(bytes), kTooLong}, in(5s));
+  ::munmap(bytes, kTooLong);
+  ASSERT_FALSE(sent.ok());
+  EXPECT_EQ(sent.error().message,
+            "a message of 4294967296 bytes cannot be sent; 4294967295 are the most");
 }
 
 // ---- A worker is lost while not all have noticed -----------------------------------------------

@@ -37,6 +37,9 @@ Result<Sockets> make_sockets() {
 // of it in this process would drop the runner's record lock (study_lock.h).
 Result<pid_t> spawn(const std::string& executable, int control, int lock) {
   const int high_control = ::fcntl(control, F_DUPFD_CLOEXEC, kLockFd + 1);
+  if (high_control < 0) {
+    return io_error("cannot start the supervisor " + executable + ": " + system_message(errno));
+  }
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   if (lock >= 0) ::posix_spawn_file_actions_adddup2(&actions, lock, kLockFd);

@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kLeastCores = 0.001;
 constexpr std::string_view kWhere = "spec.trial.template.spec.containers: ";
+constexpr std::string_view kNotInNames("=$ \n\0", 5);  // of environment variables
 
 // The member at the end of a path of keys, or nullptr.
 const Json* at(const Json& object, std::initializer_list<const char*> path) {
@@ -70,7 +71,7 @@ Status check_environment(const Json& container) {
   if (!env->is_array()) return invalid(std::string(kWhere) + "env: expected a list");
   for (const Json& entry : env->as_array()) {
     const std::string name = text_of(entry, "name");
-    if (name.empty() || name.find_first_of("=$ \n") != std::string::npos) {
+    if (name.empty() || name.find_first_of(kNotInNames) != std::string::npos) {
       return invalid(std::string(kWhere) + "env: expected entries with a name, found " +
                      entry.dump());
     }

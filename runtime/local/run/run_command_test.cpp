@@ -131,6 +131,10 @@ TEST(RunCommand, ANulCharacterIsRefused) {
   const auto command = make_command(
       study, trial_with(Json::object({{"x", std::string("a\0b", 3)}})), 1, kLayout, "");
   EXPECT_THAT(command.error().message, HasSubstr("FETTLE_PARAM_X holds a NUL character"));
+  const api::Study named = study_of(R"({"command": ["a"], "env": [{"name": "A\u0000B"}]})");
+  const Status status = check_study(named);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message, HasSubstr("expected entries with a name, found"));
 }
 
 TEST(RunCommand, OnlyAKnownPartOfTheEnvironmentIsInherited) {

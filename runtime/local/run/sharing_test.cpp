@@ -1,9 +1,11 @@
 // Runs that share what one machine has, as real processes: elastic trials, several Studies, and
 // what is said while there is no room.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +13,8 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "runtime/local/process/guard.h"
+#include "runtime/local/process/supervisor_client.h"
 #include "runtime/local/testing/process_test.h"
 
 namespace fettle::local {
@@ -140,6 +144,27 @@ TEST_F(SharingTest, AWorkerThatComesLaterHasAGpuThatNobodyElseHas) {
   go();
   EXPECT_TRUE(await(*session, core::RunState::kExited, 0));
   EXPECT_TRUE(await(*session, core::RunState::kExited, 1));
+}
+
+// They are claimed all the same: the next call writes them.
+TEST_F(SharingTest, GpusThatCouldNotBeWrittenDownAreWrittenWhenAskedAgain) {
+  const auto session = open("s", room_of(2));
+  const api::Trial trial = trial_of(0);
+  ASSERT_TRUE(session->runs().start(elastic_study(), trial, 1).ok());
+  ASSERT_TRUE(eventually([&] { return lines().size() == 1; }));
+  const std::string file = gpus_file_in(session->layout().run_directory(trial.metadata.name, 1));
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+  EXPECT_FALSE(session->runs().resize(trial, 1, 2).ok());
+  std::filesystem::remove(file);
+  ASSERT_TRUE(session->runs().resize(trial, 1, 2).ok());
+  const auto written = read_file(file);
+  ASSERT_TRUE(written.ok()) << written.error().message;
+  EXPECT_EQ(*written, "0\n1\n");
+  ASSERT_TRUE(eventually([&] { return lines().size() == 2; }));
+  EXPECT_EQ(lines()[1], "1:1") << "rank 1 has the GPU that was left";
+  go();
+  EXPECT_TRUE(await(*session, core::RunState::kExited));
 }
 
 TEST_F(SharingTest, ARunThatShrinksAndGrowsAgainHoldsNoMoreCoresThanBefore) {
@@ -325,6 +350,26 @@ TEST_F(SharingTest, WhatTheSupervisorHasNoFilesForWaits) {
     ASSERT_TRUE(await(*session, core::RunState::kExited, i)) << observe(*session, i).reason;
     EXPECT_EQ(observe(*session, i).outcome, Outcome::kSucceeded) << observe(*session, i).reason;
   }
+}
+
+// There are descriptors for the socket, and none for the place where the supervisor finds it.
+TEST_F(SharingTest, ASupervisorThatCannotGetItsSocketIsNotStarted) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  std::vector<int> taken;  // all below the two that come last
+  while (taken.size() < 8) taken.push_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const auto last = static_cast<rlim_t>(taken.back());
+  ::close(taken[6]);
+  ::close(taken[7]);
+  const rlimit tight{last + 1, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+  const auto started = SupervisorClient::start("/bin/true", scratch_.path(), -1);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  taken.resize(6);
+  for (const int fd : taken) ::close(fd);
+  ASSERT_FALSE(started.ok());
+  EXPECT_THAT(started.error().message,
+              HasSubstr("cannot start the supervisor /bin/true: Too many open files"));
 }
 
 TEST_F(SharingTest, AsManyRunAsThereAreFilesFor) {
