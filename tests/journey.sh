@@ -20,9 +20,7 @@ sed -e 's/trials: 30/trials: 6/' -e 's/max: 9}/max: 3}/' -e 's/trainSamples: .*/
 # Killed in the middle, then run again: it goes on.
 "$fettle" run small.yaml --output json > first.jsonl &
 runner=$!
-for _ in $(seq 600); do
-  [ "$("$fettle" trials fashion-mnist --output json 2> /dev/null | grep -c '"Completed"')" -gt 0 ] &&
-    break
+until "$fettle" trials fashion-mnist --output json 2> /dev/null | grep '"Completed"' > /dev/null; do
   kill -0 "$runner" 2> /dev/null || break
   sleep 0.1
 done

@@ -23,7 +23,7 @@ command -v chromium > /dev/null ||
 browse() { # FILE OPTIONS...: what the browser logs goes to $work/log
   local page=$1
   shift
-  timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+  timeout 600 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
     --hide-scrollbars --user-data-dir="$work/profile" --enable-logging=stderr \
     --virtual-time-budget=20000 "$@" "file://$page" 2> "$work/log"
 }

@@ -187,13 +187,20 @@ check_upgrade() {
   install "$chart"
 }
 
+# left_of_release KINDS: its objects, but for those that are to stay.
+left_of_release() {
+  kubectl get "$1" --all-namespaces --ignore-not-found --output=name \
+    --selector "app.kubernetes.io/instance=$release" 2> /dev/null |
+    grep -vE "/((studies|trials)\.fettle\.dev|$kept)\$" || true
+}
+
 check_what_uninstall_leaves() {
   helm uninstall "$release" --namespace "$namespace" --wait > /dev/null
   local kinds left
+  local -r end=$((SECONDS + patience))
   kinds=$(kubectl api-resources --verbs=list --output=name | grep -vE '^events' | paste -sd,)
-  left=$(kubectl get "$kinds" --all-namespaces --ignore-not-found --output=name \
-    --selector "app.kubernetes.io/instance=$release" 2> /dev/null |
-    grep -vE "/((studies|trials)\.fettle\.dev|$kept)\$" || true)
+  # Helm waits for its own objects; what a Deployment made of them goes after it.
+  while left=$(left_of_release "$kinds") && [ -n "$left" ] && [ "$SECONDS" -lt "$end" ]; do sleep 0.2; done
   [ -z "$left" ] || complain "helm uninstall leaves: $left"
   kubectl get crd studies.fettle.dev trials.fettle.dev > /dev/null ||
     complain 'helm uninstall takes the definitions away, and every Study with them'

@@ -30,12 +30,14 @@ machine_up() {
   mkdir -p "$cluster_dir/log"
   setsid unshare --mount --propagation private --net --uts --ipc --pid --fork \
     "$cluster_source/machine_init.sh" "$cluster_dir" < /dev/null > "$cluster_dir/log/machine.log" 2>&1 &
-  if ! wait_for 30 'the machine' test -e "$cluster_dir/machine.ready"; then
+  if ! wait_for "$patience" 'the machine' machine_ready_or_dead "$!" || [ ! -e "$cluster_dir/machine.ready" ]; then
     cat "$cluster_dir/log/machine.log" >&2
     machine_down
     cannot 'could not set up the namespaces (see above)'
   fi
 }
+
+machine_ready_or_dead() { test -e "$cluster_dir/machine.ready" || ! kill -0 "$1"; }
 
 machine_down() {
   local pid

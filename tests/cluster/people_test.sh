@@ -141,7 +141,11 @@ may "$namespace" runner role/people-jobs
 may "$namespace" forger role/people-trial
 may "$namespace" "$robot" role/people-operate
 may "$namespace" "$robot" role/people-trial
+# It learns of roles, and of bindings, in the order in which they were made: the last ones count.
 wait_for 'the roles of people' k auth can-i create studies.fettle.dev --as author
+wait_for 'the roles of those who look' k auth can-i list trials.fettle.dev --as guest
+wait_for 'the last role' k auth can-i operate trials.fettle.dev --as "$robot"
+wait_for 'the last binding' k auth can-i create trials.fettle.dev --as "$robot"
 wait_for 'the policies' refused '' "$rights" outsider "$namespace" "$(study)" create
 
 echo "people: who edits a namespace may tune in it, who views it may look"

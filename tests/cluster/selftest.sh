@@ -28,7 +28,7 @@ traces() {
 
 # pod NAME PHASE: wait for it, else show why not.
 pod_reaches() {
-  ./kubectl wait --for=jsonpath='{.status.phase}'="$2" --timeout=60s "pod/$1" > /dev/null || {
+  ./kubectl wait --for=jsonpath='{.status.phase}'="$2" --timeout="${patience}s" "pod/$1" > /dev/null || {
     ./kubectl describe pod "$1" >&2
     fail "pod $1 did not reach $2"
   }
@@ -36,23 +36,23 @@ pod_reaches() {
 
 fake_jobs() {
   ./kubectl apply -f config/selftest-fake.yaml > /dev/null
-  ./kubectl wait --for=condition=Complete --timeout=60s job/five > /dev/null
+  ./kubectl wait --for=condition=Complete --timeout="${patience}s" job/five > /dev/null
   [ "$(./kubectl get job five -o jsonpath='{.status.completedIndexes}')" = 0-4 ] || fail 'a Job of 5 has not 5 indexes'
-  ./kubectl wait --for=condition=Failed --timeout=60s job/fails > /dev/null
+  ./kubectl wait --for=condition=Failed --timeout="${patience}s" job/fails > /dev/null
   local -r terminated=$(./kubectl get pod -l job-name=fails \
     -o jsonpath='{.items[0].status.containerStatuses[0].state.terminated.exitCode} {.items[0].status.containerStatuses[0].state.terminated.message}')
   [ "$terminated" = '3 it "broke"' ] || fail "exit code and message are: $terminated"
   pod_reaches waits Pending
-  ./kubectl wait --for=jsonpath='{.status.containerStatuses[0].state.waiting.reason}'=ImagePullBackOff --timeout=60s pod/waits > /dev/null
+  ./kubectl wait --for=jsonpath='{.status.containerStatuses[0].state.waiting.reason}'=ImagePullBackOff --timeout="${patience}s" pod/waits > /dev/null
   echo '2026-01-02T03:04:05Z stdout F {"step": 1}' > "$FETTLE_CLUSTER_DIR/fake-pods.log"
   # A disrupted pod ends before it goes, and its Job replaces it.
   local -r first=$(./kubectl get pod -l job-name=forever -o name)
-  ./kubectl wait --for=condition=Ready --timeout=60s "$first" > /dev/null
+  ./kubectl wait --for=condition=Ready --timeout="${patience}s" "$first" > /dev/null
   ./kubectl create --raw "/api/v1/namespaces/default/pods/${first#pod/}/eviction" -f - > /dev/null << END
 {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "${first#pod/}"}}
 END
-  ./kubectl wait --for=delete --timeout=60s "$first" > /dev/null
-  wait_for 60 'the evicted pod to be replaced' ./kubectl logs job/forever
+  ./kubectl wait --for=delete --timeout="${patience}s" "$first" > /dev/null
+  wait_for "$patience" 'the evicted pod to be replaced' ./kubectl logs job/forever
   [ "$(./kubectl logs job/forever)" = '{"step": 1}' ] || fail 'a fake pod does not show the log file'
 }
 
@@ -80,7 +80,7 @@ real_pod() {
   ./image.sh fettle/selftest:1 config/selftest.Dockerfile config
   ./kubectl apply -f config/selftest-real.yaml > /dev/null
   pod_reaches real Running
-  wait_for 10 'the pod to reach the API server' log_has real 'service reached'
+  wait_for "$patience" 'the pod to reach the API server' log_has real 'service reached'
   ./kubectl exec real -- sh -c 'echo kept > /data/file'
   [ "$(./kubectl exec real -- cat /data/file)" = kept ] || fail 'a volume does not keep what is written'
   ./kubectl delete pod real --grace-period=1 > /dev/null

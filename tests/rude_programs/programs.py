@@ -53,7 +53,7 @@ PROGRAMS = [
     Program("progress_bar_json.sh"),
     Program("colours.sh", trial=regex(r"(loss)=(\S+)")),
     Program("byte_order_mark.sh"),
-    Program("block_buffered.py", trials=3, trial={"heartbeat": "30s"}),
+    Program("block_buffered.py", trials=3, trial={"heartbeat": "5m"}),
     Program("json_logs.sh"),
     Program("invalid_text.sh"),
     Program("floods.py", trials=3),

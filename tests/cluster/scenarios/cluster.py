@@ -38,6 +38,7 @@ PATHS = {
     "pods": "api/v1",
     "resourceclaims": "apis/resource.k8s.io/v1",
     "resourceclaimtemplates": "apis/resource.k8s.io/v1",
+    "serviceaccounts": "api/v1",
     "studies": "apis/fettle.dev/v1alpha1",
     "trials": "apis/fettle.dev/v1alpha1",
 }
@@ -142,6 +143,8 @@ def namespace(name):
     kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=true")
     kubectl("create", "namespace", name)
     try:
+        # Before there is one, pods are refused.
+        wait_for("the default account", lambda: get("serviceaccounts", "default", name))
         yield name
     finally:
         kubectl("delete", "namespace", name, "--wait=false", check=False)
@@ -192,6 +195,13 @@ def wait_for_condition(name, ns, kind):
 
 def events(ns, about):
     return [e for e in items("events", ns) if e["regarding"]["name"] == about]
+
+
+def wait_for_event(ns, about, words):
+    """The event whose reason or note has these words: events are written after what they tell."""
+    found = wait_for(f"an event of {about}: {words}",
+                     lambda: [e for e in events(ns, about) if words in f"{e['reason']}: {e.get('note')}"])  # fmt: skip
+    return found[0]
 
 
 def kubeconfig_of(account, namespace, folder):
@@ -283,7 +293,7 @@ class Operator:
 
     def ask(self, port, path):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=PATIENCE) as answer:
                 return answer.read().decode()
         except (urllib.error.URLError, OSError):
             return ""

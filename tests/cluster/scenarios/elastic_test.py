@@ -5,7 +5,7 @@ import time
 
 import cluster
 from cluster import TOLERATIONS, events, get, items, kubectl, wait_for
-from scenario import QUIET_SECONDS, Scenario
+from scenario import FOREVER, QUIET_SECONDS, Scenario
 
 GPU = "nvidia.com/gpu"
 ELASTIC = ("elastic-0", "elastic-1")
@@ -100,12 +100,12 @@ class ElasticTest(Scenario):
         self.assertEqual(self.wanted(), [1, 1], "it has just found no room")
 
     def inherit_what_the_other_had(self):
-        self.let_end(ELASTIC[self.small])
+        self.let_trial_end(ELASTIC[self.small])
         wait_for("the one that is left to grow", lambda: self.recorded()[self.large] == 2)
 
     def end_all(self):
         for name in (ELASTIC[self.large], "blocked-0", "more-0"):
-            self.let_end(name)
+            self.let_trial_end(name)
         for name in ("elastic", "blocked", "more"):
             cluster.wait_for_condition(name, self.ns, "Succeeded")
 
@@ -146,7 +146,7 @@ class ElasticTest(Scenario):
         where = {"fettle-test": self.ns} | ({"kubernetes.io/hostname": self.node(node)} if node else {})
         pod = {
             "metadata": {"annotations": {"fake.fettle.dev/message": '{"step": 1, "value": 0.5}',
-                                         "fake.fettle.dev/forever": "yes"}},
+                                         FOREVER: "yes"}},
             "spec": {"tolerations": TOLERATIONS, "nodeSelector": where,
                      "containers": [{"name": "trial", "image": "fake"}]},
         }  # fmt: skip
@@ -172,6 +172,5 @@ class ElasticTest(Scenario):
         return [([{"workers": r["workers"]}] + r.get("resizes", []))[-1]["workers"] if "runningTime" in r else 0
                 for r in runs]  # fmt: skip
 
-    def let_end(self, trial):
-        for pod in self.pods(f"fettle.dev/trial={trial}"):
-            kubectl("annotate", "pod", pod["metadata"]["name"], "-n", self.ns, "fake.fettle.dev/forever-")
+    def let_trial_end(self, trial):
+        self.let_end([pod["metadata"]["name"] for pod in self.pods(f"fettle.dev/trial={trial}")])

@@ -1,7 +1,9 @@
 """Trials of several workers: gang scheduling, its timeout, and who is at fault when a worker ends."""
+import time
+
 import cluster
 from cluster import TOLERATIONS, condition, get, items, kubectl, wait_for
-from scenario import Scenario
+from scenario import FOREVER, QUIET_SECONDS, Scenario
 
 GPU = "nvidia.com/gpu"
 GANG = "fettle.dev/gang"
@@ -81,16 +83,24 @@ class GangScenario(Scenario):
 class GangsThatGather(GangScenario):
     def test_two_trials_of_four_workers_share_six_gpus(self):
         # A name that a Service could not have.
-        self.apply_gangs("7gangs", annotations={"fake.fettle.dev/duration": "5s"})
-        wait_for("the first gang", lambda: len(self.running_pods()) == 4)
+        self.apply_gangs("7gangs", annotations={FOREVER: "yes"})
+        first = wait_for("the first gang", self.whole_gang)
         jobs = items("jobs", self.ns)
         states = sorted(job["metadata"]["annotations"][GANG] for job in jobs)
         self.assertNotIn("returned", states, "it is not even the second one's turn")
         self.assertTrue(items("pods", self.ns)[0]["spec"]["subdomain"].startswith("w-7gangs-"))
+        self.let_end(first)
+        self.let_end(wait_for("the second gang", self.whole_gang))
         self.assert_succeeded("7gangs", trials=2)
         for trial in ("7gangs-0", "7gangs-1"):
             self.assertEqual([(r["run"], r["outcome"]) for r in self.runs(trial)], [(0, "Succeeded")])
         self.assert_quiet()
+
+    def whole_gang(self):
+        """The held pods of a trial all of whose four workers run."""
+        held = self.held("7gangs")
+        gangs = ({p["metadata"]["name"] for p in self.pods(f"7gangs-{i}-r0")} & held for i in (0, 1))
+        return next((gang for gang in gangs if len(gang) == 4), None)
 
     def test_many_gangs_gather_one_after_the_other_whoever_leads(self):
         self.apply_gangs(workers=3, trials=6, annotations={"fake.fettle.dev/duration": "1s"})
@@ -103,20 +113,31 @@ class GangsThatGather(GangScenario):
 
 class GangsThatDoNotGather(GangScenario):
     # How far a gang is shows from 5 s on, for as long as this allows.
-    arguments = ("--gang-timeout=15",)
+    arguments = ("--gang-timeout=30",)
 
     def test_an_incomplete_gang_gives_way_and_comes_back(self):
         self.take_gpus(3)
-        self.apply_gangs(trials=1, annotations={"fake.fettle.dev/forever": "yes"})
-        wait_for("three of four to have a node", lambda: "3 of 4 workers have a node" in self.waits())
-        wait_for("it to give way", lambda: "they give way to others" in self.waits())
-        wait_for("its GPUs to be free", lambda: not self.pods())
+        self.apply_gangs(trials=1, annotations={FOREVER: "yes"})
+        first = wait_for("all of its pods", lambda: len(self.pods()) == 4 and self.uids())
+        # Its condition and its pods give way to the next attempt: events stay, and uids differ.
+        cluster.wait_for_event(self.ns, "s-0", "3 of 4 workers have a node; ")
+        cluster.wait_for_event(self.ns, "s-0", "they give way to others")
+        wait_for("its GPUs to be free", lambda: not self.uids() & first)
         self.assertEqual(get("trials", "s-0", self.ns)["status"]["phase"], "Pending")
         self.give_gpus_back()
-        for name in wait_for("all four", lambda: len(self.running_pods()) == 4 and self.running_pods()):
-            kubectl("annotate", "pod", name, "-n", self.ns, "fake.fettle.dev/forever-")
+        wait_for("all four to run and to end", self.all_four_succeed)
         self.assert_succeeded(trials=1)
         self.assert_one_run_each()
+
+    def all_four_succeed(self):
+        """They end when all run; an attempt that gave way as the last one got its node is repeated."""
+        held = self.held()
+        if len(held) == 4:
+            self.let_end(held)
+        return condition(self.study(), "Succeeded")
+
+    def uids(self):
+        return {pod["metadata"]["uid"] for pod in self.pods()}
 
     def test_a_gang_that_waits_can_be_stopped(self):
         self.take_gpus(6)
@@ -147,11 +168,12 @@ class GangsThatLoseAWorker(GangScenario):
 
     def end(self, pod, code):
         kubectl("annotate", "pod", pod["metadata"]["name"], "-n", self.ns, f"fake.fettle.dev/exit-code={code}",
-                "fake.fettle.dev/forever-", "--overwrite")  # fmt: skip
+                f"{FOREVER}-", "--overwrite")  # fmt: skip
 
     def test_an_evicted_worker_is_a_disruption_and_the_next_run_waits_for_it(self):
-        self.apply_gangs(workers=2, trials=1,
-                         annotations={"fake.fettle.dev/forever": "yes", "fake.fettle.dev/terminating": "6s"})  # fmt: skip
+        # The evicted worker does not end before it is told to, within its grace period.
+        self.apply_gangs(workers=2, trials=1, gracePeriod="1h",
+                         annotations={FOREVER: "yes", "fake.fettle.dev/terminating": "1h"})  # fmt: skip
         wait_for("both workers", lambda: len(self.running_pods()) == 2)
         wait_for("the run to be recorded", lambda: self.runs() and "runningTime" in self.runs()[0])
         evicted = self.of_rank(1)
@@ -160,6 +182,9 @@ class GangsThatLoseAWorker(GangScenario):
         first = wait_for("the end of the run", lambda: next((r for r in self.runs() if "outcome" in r), None))
         self.assertEqual(first["outcome"], "Disrupted", first)
         self.assertIn("worker 1: its pod", first["message"])
+        time.sleep(QUIET_SECONDS)
+        self.assertIsNone(get("jobs", "s-0-r1", self.ns), "they would share checkpoints")
+        kubectl("annotate", "pod", evicted["metadata"]["name"], "-n", self.ns, "fake.fettle.dev/terminating-")
         wait_for("the next run", lambda: get("jobs", "s-0-r1", self.ns))
         before = get("pods", evicted["metadata"]["name"], self.ns)
         self.assertTrue(before is None or before["status"]["phase"] == "Failed", "they would share checkpoints")
@@ -170,7 +195,7 @@ class GangsThatLoseAWorker(GangScenario):
         self.assertEqual([r["outcome"] for r in self.runs()], ["Disrupted", "Succeeded"])
 
     def test_a_worker_that_fails_is_the_trials_own_fault(self):
-        self.apply_gangs(workers=2, trials=1, annotations={"fake.fettle.dev/forever": "yes"})
+        self.apply_gangs(workers=2, trials=1, annotations={FOREVER: "yes"})
         wait_for("both workers", lambda: len(self.running_pods()) == 2)
         wait_for("the run to be recorded", lambda: self.runs() and "runningTime" in self.runs()[0])
         self.end(self.of_rank(1), 3)

@@ -86,7 +86,7 @@ class GpusCommandTest(GpuScenario):
         for name, (_, profile, share) in studies.items():
             wait_for(f"the trial of {name}", lambda name=name: self.running(name))
             wait_for("its record", lambda name=name, share=share: self.shares(name) == [share])
-            self.assertEqual(self.study(name)["status"]["gpu"]["profile"], profile)
+            self.assertEqual(self.profile_of(name)["profile"], profile)
         used = {row[4]: row[6] for row in self.rows() if row[0] in (f"{self.ns}-whole", f"{self.ns}-mig")}
         self.assertEqual(used, {"nvidia.com/gpu": "8", "nvidia.com/mig-1g.20gb": "0", "nvidia.com/mig-3g.40gb": "1"})
         for name in studies:
@@ -142,6 +142,6 @@ class GpusCommandTest(GpuScenario):
         self.assertEqual({p["spec"]["nodeName"] for p in pods}, {f"{self.ns}-mig"})
         self.assertEqual({env["value"] for p in pods for env in p["spec"]["containers"][0]["env"]
                           if env["name"] == "FETTLE_GPU_MEMORY"}, {"20096"})  # fmt: skip
-        chosen = self.study("fraction")["status"]["gpu"]
+        chosen = self.profile_of("fraction")
         self.assertEqual((chosen["profile"], chosen["enforces"]), ("mig-1g-20gb-nvidia-h100-80gb-hbm3", "Hardware"))
         self.finish("fraction", trials=5)

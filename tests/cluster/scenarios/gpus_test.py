@@ -4,7 +4,7 @@ import os
 import tempfile
 
 import cluster
-from cluster import TOLERATIONS, condition, events, get, items, kubectl, wait_for
+from cluster import TOLERATIONS, condition, items, kubectl, wait_for
 from scenario import Scenario
 
 
@@ -86,30 +86,30 @@ class GpuScenario(Scenario):
         found = [condition(t, "Waiting") for t in self.trials(name)]
         return [c["message"] for c in found if c]
 
-    def wait_for_two_and_one(self, name):
-        """Of three trials two run, and the third says why it does not."""
+    def wait_to_hear(self, name, words):
+        """Waits until a trial of the Study waits with these words. Another reason may come first: a
+        new node is not ready at once."""
+        wait_for(f"a trial of {name} to say: {words}", lambda: any(words in said for said in self.waiting(name)))
+
+    def wait_for_two_and_one(self, name, words):
+        """Of three trials two run, and the third waits with these words."""
         wait_for(f"two trials of {name}", lambda: len(self.running(name)) == 2)
-        said = wait_for(f"the third of {name} to say why", lambda: self.waiting(name))
-        self.assertEqual(len(said), 1, said)
         wait_for("the runs to be recorded", lambda: len(self.shares(name)) == 2)
-        return said[0]
+        self.wait_to_hear(name, words)
+        said = self.waiting(name)
+        self.assertEqual(len(said), 1, said)
+
+    def profile_of(self, name):
+        """What the Study's status says of the profile that was chosen for it."""
+        return wait_for(f"the profile of {name}", lambda: self.study(name).get("status", {}).get("gpu"))
 
     def shares(self, name):
         """GPUs of the workers of all runs that have run."""
         runs = [r for t in self.trials(name) for r in t.get("status", {}).get("runs", []) if "runningTime" in r]
         return [r.get("gpus") for r in runs]
 
-    def let_end(self, name):
-        for pod in self.running(name):
-            if "fake.fettle.dev/forever" in pod["metadata"]["annotations"]:
-                kubectl("annotate", "pod", pod["metadata"]["name"], "-n", self.ns, "fake.fettle.dev/forever-")
-
     def finish(self, name, trials=3):
-        def is_done():
-            self.let_end(name)
-            return condition(self.study(name), "Succeeded")
-
-        wait_for(f"{name} to succeed", is_done)
+        self.let_all_end(name)
         self.assertEqual({t["status"]["phase"] for t in self.trials(name)}, {"Completed"})
 
 
@@ -127,13 +127,13 @@ class GpusOfDevicePlugins(GpuScenario):
         for name, model in (("mig", "H100"), ("mps", "A100"), ("hami", "L40S")):
             self.apply_study(name, {"fraction": 0.25, "model": model})
         for name in ("mig", "mps", "hami"):
-            self.assertIn("Insufficient nvidia.com/", self.wait_for_two_and_one(name))
+            self.wait_for_two_and_one(name, "Insufficient nvidia.com/")
             self.assertEqual(self.shares(name), [0.25, 0.25])
-            self.assertEqual(self.study(name)["status"]["gpu"]["profile"], name)
+            self.assertEqual(self.profile_of(name)["profile"], name)
         limits = self.running("hami")[0]["spec"]["containers"][0]["resources"]["limits"]
         self.assertEqual(limits, {"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "25", "nvidia.com/gpucores": "25"})
-        chosen = wait_for("the event", lambda: [e for e in events(self.ns, "mig") if e["reason"] == "GpuProfileChosen"])
-        self.assertIn("profile mig gives fraction 0.25 of model H100", chosen[0]["note"])
+        chosen = cluster.wait_for_event(self.ns, "mig", "GpuProfileChosen")
+        self.assertIn("profile mig gives fraction 0.25 of model H100", chosen["note"])
         for name in ("mig", "mps", "hami"):
             self.finish(name)
 
@@ -149,8 +149,7 @@ class GpusOfDevicePlugins(GpuScenario):
         wait_for("its record", lambda: self.shares("s"))
         self.set_capacity("nvidia.com~1mig-1g.20gb", "0")
         kubectl("delete", "pod", self.running("s")[0]["metadata"]["name"], "-n", self.ns, "--wait=false")
-        said = wait_for("it to say what it waits for", lambda: self.waiting("s"))
-        self.assertIn("Insufficient nvidia.com/mig-1g.20gb", said[0])
+        self.wait_to_hear("s", "Insufficient nvidia.com/mig-1g.20gb")
         self.set_capacity("nvidia.com~1mig-1g.20gb", "2")
         self.finish("s", trials=1)
 
@@ -208,7 +207,7 @@ class GpusByClaim(ClaimScenario):
 
     def check(self, gpu, share):
         self.apply_study("s", gpu)
-        self.assertIn("cannot allocate all claims", self.wait_for_two_and_one("s"))
+        self.wait_for_two_and_one("s", "cannot allocate all claims")
         self.assertEqual(self.shares("s"), [share, share])
         self.assert_claims_go_with_the_study()
 

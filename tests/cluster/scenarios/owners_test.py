@@ -3,7 +3,7 @@ import json
 
 import cluster
 from cluster import Refused, get, items, kubectl, wait_for
-from scenario import Scenario
+from scenario import FOREVER, Scenario
 
 
 class OwnersTest(Scenario):
@@ -41,14 +41,14 @@ class OwnersTest(Scenario):
         with self.assertRaises(Refused) as refused:
             cluster.apply(self.trial("s-9", index=9_000_000_000_000_000))
         self.assertIn("spec.index", str(refused.exception))
-        self.slow()
+        self.apply(budget={"trials": 12, "parallelism": 4}, annotations={FOREVER: "yes"})
         wait_for("a trial", self.trials)
         uid = self.study()["metadata"]["uid"]
         forged = self.trial("s-999999", index=999_999, workers=1024)
         forged["metadata"]["labels"]["fettle.dev/study-uid"] = uid
         for document in (forged, self.trial("of-nobody", study="nobody"), self.trial("s-extra", index=7)):
             cluster.apply(document)
-        cluster.wait_for_condition("s", self.ns, "Succeeded")
+        self.let_all_end()
         self.assertEqual(self.study()["status"]["trials"]["created"], 12)
         for name in ("s-999999", "of-nobody", "s-extra"):
             self.assertNotIn("status", get("trials", name, self.ns), name)

@@ -69,7 +69,7 @@ class PodsTest(Scenario):
         self.assertIn('Not found: "nothing"', self.refusal("mount", mount))
         limits = {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}}
         self.assertIn("must be less than or equal to memory limit", self.refusal("limits", limits))
-        kubectl("label", "namespace", self.ns, "pod-security.kubernetes.io/enforce=restricted")
+        self.restrict_pods()
         host = {"volumes": [{"name": "host", "hostPath": {"path": "/"}}]}
         self.assertIn('violates PodSecurity "restricted', self.refusal("host", host))
 

@@ -12,9 +12,9 @@ class PoliciesTest(Scenario):
 
     def policies(self):
         """The metric, once there is one."""
-        name = "fettle_admission_policies"
-        wait_for("a word on the policies", lambda: self.operator.metric(name) is not None)
-        return self.operator.metric(name)
+        found = wait_for("a word on the policies", lambda: [
+            value for value in [self.operator.metric("fettle_admission_policies")] if value is not None])  # fmt: skip
+        return found[0]
 
     def check(self):
         """Runs what `helm test` runs; returns its exit code and output."""
@@ -30,7 +30,7 @@ class PoliciesTest(Scenario):
         self.assertEqual(self.operator.stop(), 0)
         self.operator.start().wait_until_leader()
         self.assertEqual(self.policies(), 0)
-        self.assertIn('policy="fettle-report"', self.operator.words())
+        wait_for("the log to name it", lambda: 'policy="fettle-report"' in self.operator.words())
         code, words = self.check()
         self.assertEqual(code, 3, words)
         self.assertIn("no admission policy fettle-report", words)

@@ -4,9 +4,11 @@ import time
 import unittest
 
 import cluster
-from cluster import Operator, get, items, kubectl, study, wait_for
+from cluster import Operator, Refused, condition, get, items, kubectl, study, wait_for
 from setup import SCENARIO, install_in
 
+# A fake pod that has this annotation runs until it is taken away.
+FOREVER = "fake.fettle.dev/forever"
 # How long nothing may happen: the operator retries, and reacts to events, well within.
 QUIET_SECONDS = 5
 
@@ -83,12 +85,61 @@ class Scenario(unittest.TestCase):
 
     def run_for_ever(self):
         """A Study of one trial, which no failure is forgiven; the name of its running pod."""
-        self.apply(annotations={"fake.fettle.dev/forever": "yes"}, budget={"trials": 1, "parallelism": 1, "failures": 0})
+        self.apply(annotations={FOREVER: "yes"}, budget={"trials": 1, "parallelism": 1, "failures": 0})
+        # A run that is lost before it is recorded has never been: the same one starts again.
+        wait_for("the run to be recorded", lambda: any(
+            "runningTime" in run for trial in self.trials() for run in trial.get("status", {}).get("runs", [])))  # fmt: skip
         return wait_for("a running pod", self.running_pods).pop()
 
     def running_pods(self):
         return {p["metadata"]["name"] for p in items("pods", self.ns) if p["status"]["phase"] == "Running"}
 
+    def held(self, name="s"):
+        """The Study's running pods that have not been told to end."""
+        found = items("pods", self.ns, f"fettle.dev/study={name}")
+        return {p["metadata"]["name"] for p in found
+                if p["status"]["phase"] == "Running" and FOREVER in p["metadata"]["annotations"]}  # fmt: skip
+
+    def let_end(self, pods):
+        """Lets these pods end, which run until then."""
+        if not pods:
+            return
+        try:
+            kubectl("annotate", "pod", *pods, "-n", self.ns, f"{FOREVER}-")
+        except Refused as refused:  # one that is gone has ended
+            if not all("not found" in line for line in str(refused).splitlines()):
+                raise
+
     def let_successor_end(self, pod):
-        successor = wait_for(f"the successor of {pod}", lambda: self.running_pods() - {pod}).pop()
-        kubectl("annotate", "pod", successor, "-n", self.ns, "fake.fettle.dev/forever-")
+        self.let_end([wait_for(f"the successor of {pod}", lambda: self.running_pods() - {pod}).pop()])
+
+    def complete(self, count, name="s"):
+        """Lets that many held trials end, and waits until they are counted: no other one ends."""
+        before = self.completed(name)
+        for _ in range(count):
+            self.let_end([wait_for(f"a trial of {name} to run", lambda: self.held(name)).pop()])
+        wait_for(f"{count} trials of {name} to be completed", lambda: self.completed(name) == before + count)
+
+    def let_all_end(self, name="s"):
+        """Lets held trials end until the Study has succeeded."""
+
+        def has_succeeded():
+            self.let_end(self.held(name))
+            return condition(self.study(name), "Succeeded")
+
+        wait_for(f"{name} to succeed", has_succeeded)
+
+    def refusal_of(self, document):
+        """Why the API server refuses to create the object; "" if it would accept it."""
+        try:
+            kubectl("create", "--dry-run=server", "-f", "-", "-n", self.ns, document=document)
+        except Refused as refused:
+            return str(refused)
+        return ""
+
+    def restrict_pods(self):
+        """The namespace enforces the restricted Pod Security Standard; it counts a moment later."""
+        kubectl("label", "namespace", self.ns, "pod-security.kubernetes.io/enforce=restricted")
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"},
+               "spec": {"containers": [{"name": "c", "image": "i"}]}}  # fmt: skip
+        wait_for("pods to be restricted", lambda: "PodSecurity" in self.refusal_of(pod))

@@ -3,7 +3,7 @@ scenarios start operators themselves."""
 import json
 import subprocess
 
-from cluster import ROOT, SYSTEM, kubectl
+from cluster import PATIENCE, ROOT, SYSTEM, kubectl
 
 RELEASE = "fettle"  # of an operator that works in the whole cluster
 SCENARIO = "fettle-scenario"  # of one that works in its own namespace alone
@@ -19,9 +19,14 @@ def helm(*arguments, values=None):
 NOTHING_SHARED = "crds.install=false,rbac.aggregate=false,admissionPolicies.install=false,flowControl.reports.enabled=false"
 
 
+def wait_until_established():
+    kubectl("wait", "--for=condition=Established", f"--timeout={PATIENCE}s",
+            "crd/studies.fettle.dev", "crd/trials.fettle.dev")  # fmt: skip
+
+
 def install_definitions():
     kubectl("apply", "-f", str(ROOT / "crds"))
-    kubectl("wait", "--for=condition=Established", "crd/studies.fettle.dev", "crd/trials.fettle.dev")
+    wait_until_established()
     policies = subprocess.run(["helm", "template", RELEASE, str(ROOT / "helm/fettle"), "--namespace", SYSTEM,
                                "--show-only", "templates/admission-policies.yaml"],
                               check=True, capture_output=True, text=True)  # fmt: skip

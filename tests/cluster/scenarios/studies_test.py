@@ -4,8 +4,15 @@ import time
 
 import cluster
 from cluster import ROOT, Operator, Refused, get, items, kubectl, study, wait_for
-from scenario import QUIET_SECONDS, Scenario
+from scenario import FOREVER, QUIET_SECONDS, Scenario
 from setup import RELEASE, SCENARIO, install, uninstall
+
+
+def job_of_others():
+    """A Job with the name of a trial's first run."""
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "s-1-r0"},
+            "spec": {"suspend": True, "template": {"spec": pod}}}  # fmt: skip
 
 
 class LifeTest(Scenario):
@@ -27,17 +34,17 @@ class LifeTest(Scenario):
             self.assert_succeeded(f"s{i}", trials=3)
 
     def test_suspend_and_resume(self):
-        # Long enough that the Study is still running when it is suspended, on a slow machine too.
-        self.apply(annotations={"fake.fettle.dev/duration": "20s"}, budget={"trials": 2, "parallelism": 2})
-        wait_for("a pod to run", lambda: items("pods", self.ns))
+        self.apply(annotations={FOREVER: "yes"}, budget={"trials": 2, "parallelism": 2})
+        wait_for("a pod to run", self.running_pods)
         kubectl("patch", "study", "s", "-n", self.ns, "--type=merge", "-p", '{"spec":{"suspend":true}}')
         cluster.wait_for_condition("s", self.ns, "Suspended")
         wait_for("pods to go", lambda: not items("pods", self.ns))
         kubectl("patch", "study", "s", "-n", self.ns, "--type=merge", "-p", '{"spec":{"suspend":false}}')
+        self.let_all_end()
         self.assert_succeeded(trials=2)
 
     def test_deleted_study_leaves_nothing(self):
-        self.apply(annotations={"fake.fettle.dev/forever": "yes"}, budget={"trials": 20, "parallelism": 8})
+        self.apply(annotations={FOREVER: "yes"}, budget={"trials": 20, "parallelism": 8})
         wait_for("trials to be created", lambda: len(self.trials()) >= 3)
         kubectl("delete", "study", "s", "-n", self.ns, "--wait=false")
         for kind in ("trials", "jobs", "pods"):
@@ -62,7 +69,7 @@ class BadInputTest(Scenario):
         self.assert_succeeded("good")
 
     def test_forbidden_pod_is_a_condition(self):
-        kubectl("label", "namespace", self.ns, "pod-security.kubernetes.io/enforce=restricted")
+        self.restrict_pods()
         self.apply()
         failed = cluster.wait_for_condition("s", self.ns, "Failed")
         self.assertIn("PodSecurity", failed["message"])
@@ -71,6 +78,7 @@ class BadInputTest(Scenario):
         quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": self.ns},
                  "spec": {"hard": {"count/jobs.batch": "0"}}}  # fmt: skip
         cluster.apply(quota)
+        wait_for("the quota to count", lambda: "exceeded quota" in self.refusal_of(job_of_others()))
         self.apply()
         wait_for("an event about the quota", lambda: any(
             "exceeded quota" in e["note"] for t in self.trials() for e in cluster.events(self.ns, t["metadata"]["name"])))  # fmt: skip
@@ -131,30 +139,34 @@ class BadDaysTest(Scenario):
         self.assertEqual(second.metric("fettle_leader"), 0)
         return second
 
+    def begin(self):
+        """A Study in the midst of its trials, which end when they are told to."""
+        self.apply(budget={"trials": 12, "parallelism": 4}, annotations={FOREVER: "yes"})
+        self.complete(2)
+
+    def assert_finished(self):
+        self.let_all_end()
+        self.assert_succeeded(trials=12)
+        self.assert_one_run_each()
+
     def test_another_operator_takes_over(self):
-        self.slow()
         second = self.start_second_operator()
-        wait_for("some trials to be completed", self.completed)
+        self.begin()
         first_holder = self.operator.lease_holder()
         self.assertEqual(self.operator.stop(), 0)
         self.assertNotEqual(self.operator.lease_holder(), first_holder, "it gave the Lease back")
         second.wait_until_leader()
-        self.assert_succeeded(trials=12)
-        self.assert_one_run_each()
+        self.assert_finished()
 
     def test_killed_leader_is_replaced(self):
-        self.slow()
         second = self.start_second_operator()
-        wait_for("some trials to be completed", self.completed)
+        self.begin()
         self.operator.kill()
         second.wait_until_leader()
-        self.assert_succeeded(trials=12)
-        self.assert_one_run_each()
+        self.assert_finished()
 
     def test_foreign_job_with_the_trials_name(self):
-        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "s-1-r0", "namespace": self.ns},
-               "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}  # fmt: skip
-        cluster.apply(job)
+        kubectl("apply", "-n", self.ns, "-f", "-", document=job_of_others())
         uid = get("jobs", "s-1-r0", self.ns)["metadata"]["uid"]
         self.apply(budget={"trials": 4, "parallelism": 2, "failures": 4})
         wait_for("an event that names the Job", lambda: any(
@@ -206,10 +218,11 @@ class ClusterTest(Scenario):
         self.operator = self.start_operator(RELEASE)
 
     def test_api_server_restarted(self):
-        self.slow()
-        wait_for("some trials to be completed", self.completed)
+        self.apply(budget={"trials": 12, "parallelism": 4}, annotations={FOREVER: "yes"})
+        self.complete(2)
         subprocess.run([str(ROOT / "tests/cluster/cluster"), "restart", "kube-apiserver"], check=True, capture_output=True)
         wait_for("the API server", lambda: kubectl("get", "--raw", "/readyz", check=False) == "ok")
+        self.let_all_end()
         self.assert_succeeded(trials=12)
         self.assert_one_run_each()
         self.assertIsNone(self.operator.process.poll(), "the operator survived")
