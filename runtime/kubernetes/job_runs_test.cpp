@@ -403,6 +403,8 @@ TEST_F(JobRunsTest, ChecksTellTheTemplatesFaultFromOthers) {
        ErrorCode::kInvalid},
       {"pods", ErrorCode::kForbidden, "exceeded quota: few", std::nullopt},
       {"jobs", ErrorCode::kForbidden, "exceeded quota: few", std::nullopt},
+      {"jobs", ErrorCode::kForbidden, "status unknown for quota: few, resources: count/jobs.batch",
+       std::nullopt},
       {"pods", ErrorCode::kForbidden, "User \"x\" cannot create resource \"pods\"",
        ErrorCode::kUnavailable},
       {"pods", ErrorCode::kForbidden, "no PriorityClass with name high was found",

@@ -102,11 +102,16 @@ class RunReader {
   bool is_returned();
   void take_first(const kube::Pod& pod);
   bool was_preempted();
+  bool was_taken_by_queue(const kube::Pod& pod) const;
   bool first_succeeded();
   bool ends_by_a_rank();
   bool is_node_lost();
   std::int64_t overdue_ms(const kube::Pod& pod) const;
   bool is_queued() const { return is_suspended_by_others(job_) && !view_.stop_asked; }
+  bool is_over() const {
+    return kube::find_condition(job_.conditions, "Complete") != nullptr ||
+           kube::find_condition(job_.conditions, "Failed") != nullptr;
+  }
   bool all_succeeded();
   bool has_job_ended();
   bool was_rank_zero_replaced();
@@ -172,11 +177,9 @@ void RunReader::take_first(const kube::Pod& pod) {
 // exit codes, the queue caused this and not the trial; the next run waits in the queue.
 bool RunReader::was_preempted() {
   if (!is_queued()) return false;
-  const bool over = kube::find_condition(job_.conditions, "Complete") != nullptr ||
-                    kube::find_condition(job_.conditions, "Failed") != nullptr;
   const bool taken_away = std::ranges::all_of(
       pods_, [](const auto& pod) { return pod.second->metadata.deleted_ms != 0; });
-  if (!over || !taken_away) return false;
+  if (!is_over() || !taken_away) return false;
   exit(Outcome::kDisrupted, "its queue took its nodes back", view_.now_ms);
   run_.queued = true;
   const auto first = pods_.find(0);
@@ -196,13 +199,21 @@ bool RunReader::first_succeeded() {
   return true;
 }
 
+// Then the run waits for the queue to resume the Job. The Job may not be seen suspended yet, or no
+// longer, since pods and Jobs arrive by two watches. What was deleted otherwise fails the Job, or
+// another pod follows.
+bool RunReader::was_taken_by_queue(const kube::Pod& pod) const {
+  if (pod.metadata.deleted_ms == 0) return false;
+  if (is_queued()) return true;
+  return !queue_of(job_).empty() && !view_.stop_asked && !is_over();
+}
+
 bool RunReader::ends_by_a_rank() {
   const std::optional<RankEnd> found = end_of_ranks(view_, pods_);
   // While a run stops, rank 0 may still be writing the checkpoint.
   if (!found || (view_.stop_asked && any_pod_alive())) return false;
   const auto& [rank, end] = *found;
-  // The queue took the pod away, and the run waits for it to resume the Job.
-  if (is_queued() && pods_.at(rank)->metadata.deleted_ms != 0) return false;
+  if (was_taken_by_queue(*pods_.at(rank))) return false;
   const bool one_of_many = job_.completions > 1;
   const std::string who = one_of_many ? "worker " + std::to_string(rank) + ": " : std::string();
   if (was_refused(end.reason) && view_.refused_before >= kMaxAdmissionErrors) {

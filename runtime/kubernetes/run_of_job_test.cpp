@@ -317,6 +317,17 @@ kube::Job in_queue(kube::Job about) {
   return suspended(about);
 }
 
+// Its pods and the Job arrive by two watches: the Job is not suspended yet, or no longer.
+TEST(RunOfJob, APodThatAQueueDeletesIsNoEndBeforeTheJobIsSeenSuspended) {
+  kube::Job about = in_queue(job());
+  about.suspended = false;
+  const kube::Pod taken = deleted(with(pod("Failed"), ended(143)));
+  EXPECT_NE(read(about, {taken}).state, RunState::kExited);
+  EXPECT_EQ(read(about, {taken}, true).outcome, Outcome::kStopped) << "we have stopped it";
+  about.conditions.push_back({"Failed", "", "BackoffLimitExceeded", kNow});
+  EXPECT_EQ(read(about, {taken}).outcome, Outcome::kDisrupted) << "no pod follows";
+}
+
 TEST(RunOfJob, AQueueThatDoesNotAdmitIsToldAfterAWhile) {
   kube::Job about = in_queue(job());
   EXPECT_EQ(read(about, {}).reason, "") << "it has just been made";

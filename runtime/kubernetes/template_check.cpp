@@ -104,7 +104,9 @@ Status try_pod_group(kube::Client& client, const api::Study& study, const Json& 
 }  // namespace
 
 bool is_quota_error(const Error& error) {
-  return error.code == ErrorCode::kForbidden && mentions(error, "exceeded quota");
+  // The second: a quota that was made a moment ago has no counts yet.
+  return error.code == ErrorCode::kForbidden &&
+         (mentions(error, "exceeded quota") || mentions(error, "status unknown for quota"));
 }
 
 Status check_template(kube::Client& client, const api::Study& study, const JobOptions& options) {

@@ -16,12 +16,13 @@ namespace fettle::local {
 // All descendants of `root`, itself excluded; at most kMaxDescendants (a fork bomb has no end).
 inline constexpr std::size_t kMaxDescendants = 1 << 16;
 std::vector<pid_t> descendants(pid_t root);
-// The same, read until two readings agree (or a few times, in a tree that keeps forking). One reading
-// may miss a process whose parent dies meanwhile: it has become a child of `root`, or of another
-// subreaper, whose children were read before.
+// The same, read until two readings agree (or a few times, in a tree that keeps forking). One
+// reading may miss a process whose parent dies meanwhile: it has become a child of `root`, or of
+// another subreaper, whose children were read before.
 std::vector<pid_t> settled_descendants(pid_t root);
 std::vector<pid_t> children(pid_t parent);
-// As descendants(), from a list of the children of each process: for kernels that do not keep such lists.
+// As descendants(), from a list of the children of each process: for kernels that do not keep such
+// lists.
 std::vector<pid_t> descendants_among(pid_t root,
                                      const std::map<pid_t, std::vector<pid_t>>& children);
 
