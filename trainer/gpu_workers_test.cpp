@@ -109,7 +109,7 @@ class SeveralGpusTest : public GpuWorkersTest {
     trial_.gpus_per_worker = 2;
   }
   void await_two_ranks(std::size_t worker) {
-    for (int i = 0; i < 1000 && children_of(workers_[worker]).size() < 2; ++i) {
+    for (int i = 0; i < 12'000 && children_of(workers_[worker]).size() < 2; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     ASSERT_EQ(children_of(workers_[worker]).size(), 2U) << content(0, "err");
@@ -140,7 +140,7 @@ TEST_F(SeveralGpusTest, FewerGpusThanTheTrialAsksForAreRefused) {
 }
 
 TEST_F(SeveralGpusTest, SigtermStopsAllProcessesWithACheckpoint) {
-  run_until(400);
+  run_until(kForever);
   begin(1, "stopped");
   start(0);
   await(0, "out", "\"step\"");
@@ -165,7 +165,7 @@ TEST_F(SeveralGpusTest, AWorkerEndsAsItsProcessDidAndTheOthersGoOn) {
 }
 
 TEST_F(SeveralGpusTest, ItsProcessesDieWithAWorker) {
-  run_until(400);
+  run_until(kForever);
   begin(1, "orphans");
   start(0);
   await(0, "out", "\"step\"");
@@ -173,7 +173,7 @@ TEST_F(SeveralGpusTest, ItsProcessesDieWithAWorker) {
   const std::vector<pid_t> ranks = children_of(workers_[0]);
   kill(workers_[0], SIGKILL);
   EXPECT_EQ(exit_codes().front(), -SIGKILL);
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 12'000; ++i) {
     if (kill(ranks[0], 0) != 0 && kill(ranks[1], 0) != 0) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

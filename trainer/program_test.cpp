@@ -5,12 +5,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <thread>
 
 #include "api/trial_file.h"
 #include "base/json.h"
@@ -57,6 +55,7 @@ class ProgramTest : public testing::Test {
     return exit_code(start(write_trial(), options));
   }
   std::string out() { return written_to(directory_.file("out")); }
+  void await_step_2() { ASSERT_TRUE(await_text(directory_.file("out"), "\"step\": 2,")) << err(); }
   std::string err() { return written_to(directory_.file("err")); }
   Json last_line() {
     std::string text = out();
@@ -90,9 +89,7 @@ TEST_F(ProgramTest, TrainsToTheStepThatIsAskedFor) {
 TEST_F(ProgramTest, SigtermMeansCheckpointReportAnd143) {
   trial_.trainer->training.epochs = trial_.until_step = 1'000'000;
   const pid_t child = start(write_trial());
-  for (int i = 0; i < 500 && out().find("\"step\": 2,") == std::string::npos; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  await_step_2();
   kill(child, SIGTERM);
   EXPECT_EQ(exit_code(child), 143) << err();
   const Json line = last_line();
@@ -105,9 +102,7 @@ TEST_F(ProgramTest, SigtermMeansCheckpointReportAnd143) {
 TEST_F(ProgramTest, OneThatSleptDoesNotWriteOverTheRunThatReplacedIt) {
   trial_.trainer->training.epochs = trial_.until_step = 1'000'000;
   const pid_t slept = start(write_trial());
-  for (int i = 0; i < 3000 && out().find("\"step\": 2,") == std::string::npos; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  await_step_2();
   kill(slept, SIGSTOP);
   const std::string said_before = err();
   trial_.run = 1;
@@ -119,9 +114,7 @@ TEST_F(ProgramTest, OneThatSleptDoesNotWriteOverTheRunThatReplacedIt) {
     become_trainer(test, replacement, directory_.file("next.out"), directory_.file("next.err"));
   }
   const auto next_err = [this] { return written_to(directory_.file("next.err")); };
-  for (int i = 0; i < 3000 && next_err().find("resumes from") == std::string::npos; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  EXPECT_TRUE(await_text(directory_.file("next.err"), "resumes from")) << next_err();
   kill(slept, SIGCONT);
   EXPECT_EQ(exit_code(slept), 1) << err();
   EXPECT_THAT(err().substr(said_before.size()),

@@ -9,6 +9,9 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
+// Epochs enough that what a test does to its workers comes before the end, on a busy machine too.
+constexpr std::int64_t kMany = 200;
+
 TEST_F(WorkersTest, TheCurveIsThatOfOneWorkerForEveryWorldSize) {
   std::vector<double> training;
   std::vector<double> validation;
@@ -36,6 +39,7 @@ TEST_F(WorkersTest, TheCurveIsThatOfOneWorkerForEveryWorldSize) {
 
 // A collective has 300 s, as long as ctest lets this program run: the loss ends it sooner.
 TEST_F(LongWorkersTest, AWorkerThatIsKilledIsNamedAndEndsTheOthers) {
+  run_until(kForever);
   begin(3, "killed");
   start_all();
   await(0, "out", "\"step\"");
@@ -47,6 +51,7 @@ TEST_F(LongWorkersTest, AWorkerThatIsKilledIsNamedAndEndsTheOthers) {
 }
 
 TEST_F(LongWorkersTest, SigtermToAnyOfThemStopsAllAfterTheSameStep) {
+  run_until(kForever);
   begin(3, "stopped");
   start_all();
   await(0, "out", "\"step\"");
@@ -57,7 +62,7 @@ TEST_F(LongWorkersTest, SigtermToAnyOfThemStopsAllAfterTheSameStep) {
 }
 
 TEST_F(LongWorkersTest, ThoseThatAreLeftGoOnAndTheCurveStaysTheSame) {
-  run_until(30);
+  run_until(kMany);
   lose_two_of_four();
   EXPECT_THAT(content(0, "err"), HasSubstr("keeps its network, with its plans and memory"));
 }
@@ -65,20 +70,19 @@ TEST_F(LongWorkersTest, ThoseThatAreLeftGoOnAndTheCurveStaysTheSame) {
 // What a cluster does when `workers` is changed: pods of the same template come, and the last are
 // told to stop.
 TEST_F(LongWorkersTest, WorkersThatComeAndLeaveDoNotChangeTheCurve) {
-  run_until(200);  // so that the last worker comes before the end, on a busy machine too
+  run_until(kMany);
   train_undisturbed();
 
   trial_.least_workers = 1;
   begin(1, "elastic");
   start(0);
   await(0, "out", "\"step\": 2");
-  start(1);
+  start_late(1);
   await(0, "err", "rank 0 of 2 workers");
-  start(2);
-  await(0, "err", "rank 0 of 3 workers");
+  start_late(2);
+  for (const std::int64_t rank : {0, 1}) await(rank, "err", "of 3 workers");
   kill(workers_[1], SIGKILL);
-  await(1, "err", "of 3 workers");
-  start(1);  // again, in the place of the one that was lost
+  start_late(1);  // again, in the place of the one that was lost
   await_times(0, "err", "rank 0 of 3 workers", 2);
   kill(workers_[2], SIGTERM);
   EXPECT_EQ(exit_code(workers_[2]), 143);
@@ -112,7 +116,7 @@ TEST_F(LongWorkersTest, OneThatIsLostWhileALargeNetworkAddsUpHoldsUpNobody) {
 
 // With a worker its part of the state is lost: the others go back to the end of the last epoch.
 TEST_F(LongWorkersTest, WithAShardedOptimiserThoseThatAreLeftGoOnFromTheCheckpoint) {
-  run_until(30);
+  run_until(kMany);
   trial_.trainer->training.optimizer = api::OptimizerKind::kAdam;
   train_undisturbed();
 
@@ -135,6 +139,7 @@ TEST_F(LongWorkersTest, AShardOfTheOptimiserThatNoCheckpointHasEndsTheRun) {
   trial_.trainer->training.optimizer = api::OptimizerKind::kAdam;
   trial_.trainer->training.shard_optimizer = true;
   trial_.least_workers = 1;
+  run_until(kForever);
   begin(3, "unsaved");
   trial_.checkpoints.directory.clear();
   start_all();

@@ -5,10 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/file.h"
@@ -48,6 +50,19 @@ inline int exit_code(pid_t child) {
 inline std::string written_to(const std::string& path) {
   const auto read = read_file(path);
   return read.ok() ? *read : "";
+}
+
+// Until `text` is there `times` times. False after a time in which it comes on the slowest machine.
+inline bool await_text(const std::string& path, const std::string& text, int times = 1) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(4);
+  for (;;) {
+    const std::string all = written_to(path);
+    int found = 0;
+    for (auto at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++found;
+    if (found >= times) return true;
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 }  // namespace fettle::trainer

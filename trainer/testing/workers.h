@@ -8,11 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "api/trial_file.h"
@@ -23,17 +24,32 @@
 
 namespace fettle::trainer {
 
-inline int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
+// A port of the loopback at which nobody listens, and that no other program is given while this
+// lives. A Listener of a test takes it all the same: both sockets allow it (SO_REUSEADDR), and this
+// one does not listen.
+class ReservedPort {
+ public:
+  ReservedPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int yes = 1;
+    EXPECT_EQ(setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&address), size), 0);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    number_ = ntohs(address.sin_port);
+  }
+  ~ReservedPort() { close(fd_); }
+  ReservedPort(const ReservedPort&) = delete;
+  ReservedPort& operator=(const ReservedPort&) = delete;
+
+  std::uint16_t number() const { return number_; }
+
+ private:
+  int fd_;
+  std::uint16_t number_ = 0;
+};
 
 class WorkersTest : public testing::Test {
  protected:
@@ -63,12 +79,13 @@ class WorkersTest : public testing::Test {
   // A world of this size, with checkpoints of its own.
   void begin(std::int64_t world_size, const std::string& name) {
     name_ = name;
-    port_ = free_port();
+    port_.emplace();
     trial_.workers = world_size;
     trial_.checkpoints.directory = directory_.file(name);
     workers_.clear();
   }
   pid_t start(std::int64_t rank) {
+    for (const char* kind : {"out", "err"}) std::remove(stream(rank, kind).c_str());
     const std::string file = stream(rank, "json");
     EXPECT_TRUE(write_file(file, api::write_trial_file(trial_).dump()).ok());
     const pid_t test = getpid();
@@ -77,6 +94,14 @@ class WorkersTest : public testing::Test {
     workers_.push_back(child);
     return child;
   }
+  // One that comes to a training under way, which stands still until it is at the meeting: however
+  // long it takes to start, the training is not over before.
+  void start_late(std::int64_t rank) {
+    kill(workers_[0], SIGSTOP);
+    start(rank);
+    await(rank, "err", "waits for the other workers");
+    kill(workers_[0], SIGCONT);
+  }
   void start_all() {
     for (std::int64_t rank = 0; rank < trial_.workers; ++rank) start(rank);
   }
@@ -84,7 +109,7 @@ class WorkersTest : public testing::Test {
     setenv("RANK", std::to_string(rank).c_str(), 1);
     setenv("WORLD_SIZE", std::to_string(trial_.workers).c_str(), 1);
     setenv("MASTER_ADDR", "127.0.0.1", 1);
-    setenv("MASTER_PORT", std::to_string(port_).c_str(), 1);
+    setenv("MASTER_PORT", std::to_string(port_->number()).c_str(), 1);
     setenv("FETTLE_RENDEZVOUS_TOKEN", "of this test", 1);
     setenv("FETTLE_RENDEZVOUS_SECONDS", meeting_seconds_.c_str(), 1);
     set_up_gpu(rank);
@@ -111,15 +136,9 @@ class WorkersTest : public testing::Test {
   }
 
   void await_times(std::int64_t rank, const std::string& kind, const std::string& text, int times) {
-    for (int i = 0; i < 3000; ++i) {
-      const std::string all = content(rank, kind);
-      int found = 0;
-      for (auto at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++found;
-      if (found >= times) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    FAIL() << "rank " << rank << " never wrote " << text << " to " << kind << ": "
-           << content(rank, kind);
+    ASSERT_TRUE(await_text(stream(rank, kind), text, times))
+        << "rank " << rank << " never wrote " << text << " to " << kind << ": "
+        << content(rank, kind);
   }
 
   // The losses that rank 0 printed, epoch by epoch.
@@ -147,10 +166,13 @@ class WorkersTest : public testing::Test {
   TemporaryDirectory directory_;
   api::TrialFile trial_;
   std::string name_;
-  std::string meeting_seconds_ = "30";
-  int port_ = 0;
+  std::string meeting_seconds_ = "240";
+  std::optional<ReservedPort> port_;  // of this world
   std::vector<pid_t> workers_;
 };
+
+// Epochs of a training that ends only because the test ends it.
+constexpr std::int64_t kForever = 1'000'000;
 
 // Long enough to be interrupted, with steps that are made again and again.
 class LongWorkersTest : public WorkersTest {
