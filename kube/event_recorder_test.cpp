@@ -56,7 +56,7 @@ TEST_F(EventRecorderTest, TriesAgainWhileTheServerIsAway) {
   fail(Fault::Kind::kRefused, kMaxEventTries - 1);
   recorder_->start();
   record("running");
-  for (int i = 0; i < 2'000 && server_.list(kEvents).empty(); ++i)
+  for (int i = 0; i < 12'000 && server_.list(kEvents).empty(); ++i)
     std::this_thread::sleep_for(10ms);
   EXPECT_EQ(count_of_only_event(), 1);
   EXPECT_EQ(recorder_->dropped(), 0U);
@@ -66,7 +66,7 @@ TEST_F(EventRecorderTest, AnEventWhoseAnswerWasLostIsNotDoubled) {
   fail(Fault::Kind::kResetAfter, 1);
   recorder_->start();
   record("running");
-  for (int i = 0; i < 2'000 && server_.writes() < 2; ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 12'000 && server_.writes() < 2; ++i) std::this_thread::sleep_for(10ms);
   recorder_->stop();
   EXPECT_EQ(count_of_only_event(), 1);
   EXPECT_EQ(recorder_->dropped(), 0U);
@@ -75,7 +75,7 @@ TEST_F(EventRecorderTest, AnEventWhoseAnswerWasLostIsNotDoubled) {
 TEST_F(EventRecorderTest, AnEventThatExpiredIsMadeAnew) {
   recorder_->start();
   record("running");
-  for (int i = 0; i < 2'000 && server_.list(kEvents).empty(); ++i)
+  for (int i = 0; i < 12'000 && server_.list(kEvents).empty(); ++i)
     std::this_thread::sleep_for(10ms);
   server_.remove(kEvents, key_of(server_.list(kEvents).at(0)));
   record("running");
