@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <future>
 #include <thread>
@@ -18,6 +21,9 @@ using namespace std::chrono_literals;  // NOLINT: durations read better so
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
+
+// What only a failing test waits for, however busy the machine.
+constexpr auto kPatience = 120s;
 
 std::unique_ptr<HttpTransport> transport_to(const std::string& url,
                                             std::unique_ptr<TokenSource> tokens = nullptr) {
@@ -66,7 +72,8 @@ TEST(Call, SendsWhatIsAskedAndReturnsTheAnswer) {
   const auto transport =
       transport_to(server.url() + "/prefix", std::make_unique<StaticToken>("secret"));
   const HttpResponse response = response_of(transport->call(
-      {"POST", "/api/v1/pods?labelSelector=a%3Db%2Cc&limit=1", "application/json", "{}"}, 5s));
+      {"POST", "/api/v1/pods?labelSelector=a%3Db%2Cc&limit=1", "application/json", "{}"},
+      kPatience));
   EXPECT_EQ(response.status, 201);
   EXPECT_EQ(response.body, "made");
   ASSERT_EQ(server.requests().size(), 1u);
@@ -87,8 +94,9 @@ TEST(Call, OneConnectionServesManyCallsInARow) {
   const auto transport = transport_to(server.url());
   for (const char* const method : {"GET", "DELETE", "PATCH", "PUT", "GET"}) {
     const std::string body = std::string(method) == "GET" ? "" : "{\"a\":1}";
-    EXPECT_EQ(response_of(transport->call({method, "/x", "application/json", body}, 5s)).body,
-              method + body);
+    EXPECT_EQ(
+        response_of(transport->call({method, "/x", "application/json", body}, kPatience)).body,
+        method + body);
   }
   EXPECT_EQ(server.connections(), 1);
 }
@@ -99,7 +107,8 @@ TEST(Call, LargeBodiesGoBothWays) {
     connection.answer(200, request.body);
   });
   const auto transport = transport_to(server.url());
-  EXPECT_EQ(response_of(transport->call({"PUT", "/x", "text/plain", large}, 10s)).body, large);
+  EXPECT_EQ(response_of(transport->call({"PUT", "/x", "text/plain", large}, kPatience)).body,
+            large);
 }
 
 TEST(Call, AnAnswerLargerThanTheBoundIsRefused) {
@@ -111,7 +120,7 @@ TEST(Call, AnAnswerLargerThanTheBoundIsRefused) {
     connection.hang_up();
   });
   const auto transport = transport_to(server.url());
-  EXPECT_EQ(failure_of(transport->call({"GET", "/", "", ""}, 20s)).message,
+  EXPECT_EQ(failure_of(transport->call({"GET", "/", "", ""}, kPatience)).message,
             server.url() + ": the answer is larger than 67108864 bytes");
 }
 
@@ -122,7 +131,7 @@ TEST(Call, ReadsRetryAfterAndWarnings) {
                       "Warning: 299 - \"two \\\"quoted\\\"\"\r\n");
   });
   const auto transport = transport_to(server.url());
-  const HttpResponse response = response_of(transport->call({"GET", "/", "", ""}, 5s));
+  const HttpResponse response = response_of(transport->call({"GET", "/", "", ""}, kPatience));
   EXPECT_EQ(response.status, 429);
   EXPECT_EQ(response.body, "slow down");
   EXPECT_EQ(response.retry_after, std::chrono::seconds(7));
@@ -136,40 +145,45 @@ TEST(Call, RedirectsAreNotFollowed) {
     connection.answer(302, "", "Location: " + elsewhere.url() + "/\r\n");
   });
   const auto transport = transport_to(server.url(), std::make_unique<StaticToken>("secret"));
-  EXPECT_EQ(response_of(transport->call({"GET", "/", "", ""}, 5s)).status, 302);
+  EXPECT_EQ(response_of(transport->call({"GET", "/", "", ""}, kPatience)).status, 302);
   EXPECT_EQ(elsewhere.connections(), 0);
 }
 
 TEST(Call, TheDeadlineHoldsAlsoWhenBytesTrickle) {
-  // Trickles until the client leaves; that it is cut after a minute only a failing test sees.
+  // Trickles until the client leaves; that it is cut after two minutes only a failing test sees.
   const TestServer server([](const TestRequest&, TestConnection& connection) {
     connection.start_chunked();
-    for (int i = 0; i < 6'000 && connection.send_chunk("x"); ++i) {
+    for (int i = 0; i < 12'000 && connection.send_chunk("x"); ++i) {
       std::this_thread::sleep_for(10ms);
     }
     connection.hang_up();
   });
   const auto transport = transport_to(server.url());
-  const HttpFailure failure = failure_of(transport->call({"GET", "/", "", ""}, 200ms));
+  const HttpFailure failure = failure_of(transport->call({"GET", "/", "", ""}, 2s));
   EXPECT_TRUE(failure.maybe_done);
-  EXPECT_EQ(failure.message, server.url() + ": no whole answer within 0.2 s");
+  EXPECT_EQ(failure.message, server.url() + ": no whole answer within 2 s");
 }
 
 TEST(Call, ARefusedConnectionWasCertainlyNotSent) {
-  int port = 0;
-  {
-    const TestServer gone([](const TestRequest&, TestConnection&) {});
-    port = gone.port();
-  }
-  const std::string url = "http://127.0.0.1:" + std::to_string(port);
-  const HttpFailure failure = failure_of(transport_to(url)->call({"POST", "/", "", "{}"}, 5s));
+  // A port at which nobody listens, and that no other program is given meanwhile.
+  const int held = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(held, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::getsockname(held, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const HttpFailure failure =
+      failure_of(transport_to(url)->call({"POST", "/", "", "{}"}, kPatience));
   EXPECT_FALSE(failure.maybe_done);
   EXPECT_EQ(failure.message, url + ": cannot connect");
+  ::close(held);
 }
 
 TEST(Call, AHostThatDoesNotResolveWasCertainlyNotSent) {
   const auto transport = transport_to("http://nowhere.invalid:1");
-  const HttpFailure failure = failure_of(transport->call({"POST", "/", "", "{}"}, 30s));
+  const HttpFailure failure = failure_of(transport->call({"POST", "/", "", "{}"}, kPatience));
   EXPECT_FALSE(failure.maybe_done);
   EXPECT_EQ(failure.message, "http://nowhere.invalid:1: the host name cannot be resolved");
 }
@@ -178,7 +192,7 @@ TEST(Call, AConnectionThatEndsBeforeTheAnswerMayHaveDoneIt) {
   const TestServer server(
       [](const TestRequest&, TestConnection& connection) { connection.hang_up(); });
   const HttpFailure failure =
-      failure_of(transport_to(server.url())->call({"POST", "/", "", "{}"}, 5s));
+      failure_of(transport_to(server.url())->call({"POST", "/", "", "{}"}, kPatience));
   EXPECT_TRUE(failure.maybe_done);
   EXPECT_THAT(failure.message, StartsWith(server.url() + ": the connection broke: "));
 }
@@ -194,7 +208,7 @@ TEST(Call, AConnectionThatEndsMidAnswerMayHaveDoneIt) {
       connection.hang_up();
     });
     const HttpFailure failure =
-        failure_of(transport_to(server.url())->call({"PUT", "/", "", "{}"}, 5s));
+        failure_of(transport_to(server.url())->call({"PUT", "/", "", "{}"}, kPatience));
     EXPECT_TRUE(failure.maybe_done) << begun;
   }
 }
@@ -211,8 +225,8 @@ TEST(Call, ARequestOnAConnectionThatBreaksIsSentAgain) {
     connection.answer(200, request.body);
   });
   const auto transport = transport_to(server.url());
-  EXPECT_EQ(response_of(transport->call({"GET", "/", "", ""}, 5s)).status, 200);
-  EXPECT_EQ(response_of(transport->call({"POST", "/", "", "{\"name\":\"same\"}"}, 5s)).body,
+  EXPECT_EQ(response_of(transport->call({"GET", "/", "", ""}, kPatience)).status, 200);
+  EXPECT_EQ(response_of(transport->call({"POST", "/", "", "{\"name\":\"same\"}"}, kPatience)).body,
             "{\"name\":\"same\"}");
   EXPECT_EQ(posts, 2);
   EXPECT_EQ(server.connections(), 2);
@@ -230,7 +244,7 @@ TEST(Call, ManyAtOnce) {
       bool good = true;
       for (int round = 0; round < 5; ++round) {
         const std::string target = "/" + std::to_string(i) + "/" + std::to_string(round);
-        good &= response_of(transport->call({"GET", target, "", ""}, 20s)).body == target;
+        good &= response_of(transport->call({"GET", target, "", ""}, kPatience)).body == target;
       }
       return good;
     }));
@@ -247,10 +261,10 @@ TEST(Call, LineBreaksNeverGetIntoTheHead) {
                              {"POST", "/", "text/plain\r\nX: y", "{}"},
                              {"GET\r\nX: y", "/", "", ""}};
   for (const HttpRequest& request : bad) {
-    EXPECT_FALSE(failure_of(transport->call(request, 5s)).maybe_done);
+    EXPECT_FALSE(failure_of(transport->call(request, kPatience)).maybe_done);
   }
   const auto smuggling = transport_to(server.url(), std::make_unique<StaticToken>("a\r\nX: y"));
-  EXPECT_FALSE(failure_of(smuggling->call({"GET", "/", "", ""}, 5s)).maybe_done);
+  EXPECT_FALSE(failure_of(smuggling->call({"GET", "/", "", ""}, kPatience)).maybe_done);
   EXPECT_TRUE(server.requests().empty());
 }
 
@@ -281,7 +295,7 @@ TEST(Unauthorised, IsTriedOnceMoreWithANewerToken) {
     });
     const auto transport =
         transport_to(server.url(), std::make_unique<TurningToken>(test.last_token));
-    EXPECT_EQ(response_of(transport->call({"POST", "/", "", "{}"}, 5s)).status, test.status);
+    EXPECT_EQ(response_of(transport->call({"POST", "/", "", "{}"}, kPatience)).status, test.status);
     std::vector<std::string> sent;
     for (const TestRequest& request : server.requests()) {
       sent.push_back(request.headers.at("authorization"));
@@ -296,14 +310,14 @@ TEST(Unauthorised, StreamsTooAreTriedOnceMore) {
     connection.answer(good ? 200 : 401, good ? "line\n" : "who are you?\n");
   });
   const auto transport = transport_to(server.url(), std::make_unique<TurningToken>(2));
-  const Streamed streamed = stream_all(*transport, 5s);
+  const Streamed streamed = stream_all(*transport, kPatience);
   EXPECT_EQ(response_of(streamed.result).status, 200);
   EXPECT_THAT(streamed.lines, ElementsAre("line"));
 }
 
 TEST(Unauthorised, ATokenThatCannotBeReadIsSaid) {
   const auto transport = transport_to("http://127.0.0.1:1", file_token("/nonexistent/token"));
-  const HttpFailure failure = failure_of(transport->call({"GET", "/", "", ""}, 5s));
+  const HttpFailure failure = failure_of(transport->call({"GET", "/", "", ""}, kPatience));
   EXPECT_FALSE(failure.maybe_done);
   EXPECT_EQ(failure.message, "cannot open /nonexistent/token: No such file or directory");
 }
@@ -318,7 +332,7 @@ TEST(Stream, LinesComeWholeHoweverTheyAreCut) {
       }
       connection.send_chunk("");
     });
-    const Streamed streamed = stream_all(*transport_to(server.url()), 5s);
+    const Streamed streamed = stream_all(*transport_to(server.url()), kPatience);
     EXPECT_EQ(response_of(streamed.result).status, 200);
     EXPECT_EQ(response_of(streamed.result).body, "");
     EXPECT_THAT(streamed.lines,
@@ -332,7 +346,8 @@ TEST(Stream, EachLineComesWhenItIsSent) {
   const TestServer server([&](const TestRequest&, TestConnection& connection) {
     connection.start_chunked();
     connection.send_chunk("one\n");
-    EXPECT_EQ(seen_once.wait_for(20s), std::future_status::ready) << "before the next was sent";
+    EXPECT_EQ(seen_once.wait_for(kPatience), std::future_status::ready)
+        << "before the next was sent";
     connection.send_chunk("two\n");
     connection.send_chunk("");
   });
@@ -344,7 +359,7 @@ TEST(Stream, EachLineComesWhenItIsSent) {
                       if (lines.size() == 1) seen.set_value();
                       return true;
                     },
-                    60s, {});
+                    2 * kPatience, {});
   EXPECT_THAT(lines, ElementsAre("one", "two"));
 }
 
@@ -352,7 +367,7 @@ TEST(Stream, ARefusalComesWithItsBody) {
   const TestServer server([](const TestRequest&, TestConnection& connection) {
     connection.answer(410, "{\"reason\":\n\"Expired\"}", "Retry-After: 1\r\n");
   });
-  const Streamed streamed = stream_all(*transport_to(server.url()), 5s);
+  const Streamed streamed = stream_all(*transport_to(server.url()), kPatience);
   EXPECT_EQ(response_of(streamed.result).status, 410);
   EXPECT_EQ(response_of(streamed.result).body, "{\"reason\":\n\"Expired\"}");
   EXPECT_EQ(response_of(streamed.result).retry_after, 1s);
@@ -394,7 +409,7 @@ TEST(Stream, HasItsTimeAnewWithEachBlockAndACallHasNot) {
   Transport transport("server", std::make_unique<TwoLooksWire>(looks),
                       std::make_unique<StaticToken>(""));
   stream_all(transport, 5s);
-  transport.call({"GET", "/", "", ""}, 5s);
+  transport.call({"GET", "/", "", ""}, kPatience);
   ASSERT_EQ(looks.size(), 4U);
   EXPECT_LT(looks[0], looks[1]);
   EXPECT_EQ(looks[2], looks[3]);
@@ -408,7 +423,7 @@ TEST(Stream, ALineWithoutEndIsRefused) {
     }
     connection.hang_up();
   });
-  const Streamed streamed = stream_all(*transport_to(server.url()), 5s);
+  const Streamed streamed = stream_all(*transport_to(server.url()), kPatience);
   EXPECT_EQ(failure_of(streamed.result).message,
             server.url() + ": a line of the answer is longer than 4194304 bytes");
 }
@@ -419,7 +434,7 @@ TEST(Stream, ACutStreamIsAFailureAfterItsWholeLines) {
     connection.send_chunk("whole\nhal");
     connection.hang_up();
   });
-  const Streamed streamed = stream_all(*transport_to(server.url()), 5s);
+  const Streamed streamed = stream_all(*transport_to(server.url()), kPatience);
   EXPECT_THAT(failure_of(streamed.result).message, HasSubstr("the connection broke"));
   EXPECT_THAT(streamed.lines, ElementsAre("whole"));
 }
@@ -433,7 +448,7 @@ TEST(Stream, EndsWhenItsReaderHasEnough) {
   const auto transport = transport_to(server.url());
   int lines = 0;
   const HttpResult result = transport->stream(
-      {"GET", "/", "", ""}, [&](std::string_view) { return ++lines < 3; }, 5s, {});
+      {"GET", "/", "", ""}, [&](std::string_view) { return ++lines < 3; }, kPatience, {});
   EXPECT_EQ(response_of(result).status, 200);
   EXPECT_EQ(lines, 3);
 }
@@ -459,7 +474,7 @@ TEST(Stream, StopEndsItWhileTheServerIsSilent) {
           silent.set_value();
           return true;
         },
-        60s, stop.get_token());
+        kPatience, stop.get_token());
     if (answering) {
       EXPECT_EQ(response_of(result).status, 200);
     } else {
@@ -488,7 +503,7 @@ TEST(Stream, TheServerWaitsWhileTheReaderThinks) {
                       sent_meanwhile = sent;
                       return false;
                     },
-                    5s, {});
+                    kPatience, {});
   EXPECT_LT(sent_meanwhile, kMost);
 }
 
@@ -499,14 +514,16 @@ TEST(Wire, AsksHowLongToWaitBeforeEachBlock) {
     connection.start_chunked();
     for (int sent = 1; sent <= 3; ++sent) {
       connection.send_chunk("x");
-      for (int i = 0; i < 20'000 && blocks < sent; ++i) std::this_thread::sleep_for(1ms);
+      for (int i = 0; i < 120'000 && blocks < sent; ++i) std::this_thread::sleep_for(1ms);
     }
     connection.wait_until_left();
   });
   const auto wire =
       make_cpprest_wire(server.url(), "fettle-test/1", std::make_shared<Tls>(TlsConfig{}));
   Waiting waiting;
-  waiting.until = [&] { return std::chrono::steady_clock::now() + (blocks < 3 ? 60s : 0s); };
+  waiting.until = [&] {
+    return std::chrono::steady_clock::now() + (blocks < 3 ? 2 * kPatience : 0s);
+  };
   waiting.timeout_text = "time is up";
   waiting.on_block = [&](int, std::string_view) { return ++blocks <= 3; };
   const HttpResult result =

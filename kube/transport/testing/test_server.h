@@ -41,7 +41,7 @@ class TestConnection {
   bool send_chunk(std::string_view bytes);
   // Says nothing until the client closes the connection; hangs up after `most`, which only a
   // failing test reaches.
-  void wait_until_left(std::chrono::milliseconds most = std::chrono::seconds(20));
+  void wait_until_left(std::chrono::milliseconds most = std::chrono::seconds(120));
   // What a handler that wants the connection broken calls, before it returns.
   void hang_up() { open_ = false; }
   bool is_open() const { return open_; }
