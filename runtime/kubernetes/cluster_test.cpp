@@ -51,7 +51,7 @@ TEST(Cluster, NothingIsWrittenOnceAStudyIsDone) {
   cluster.start_operator();
   ASSERT_TRUE(cluster.run_until_ended());
   expect_done(cluster, 2);
-  cluster.run_for(100);
+  ASSERT_TRUE(cluster.come_to_rest());
   cluster.server.forget_requests();
   cluster.run_for(500);
   EXPECT_EQ(cluster.server.writes(), 0);
@@ -246,7 +246,7 @@ TEST(Cluster, AStudyDeletedWhileTrialsAreMadeLeavesNothing) {
     return cluster.count(kube::kTrials) + cluster.count(kube::kJobs) + cluster.count(kube::kPods) ==
            0;
   }));
-  cluster.run_for(300);
+  ASSERT_TRUE(cluster.come_to_rest());
   EXPECT_EQ(cluster.count(kube::kTrials), 0u);
   EXPECT_EQ(cluster.count(kube::kJobs), 0u);
 }
@@ -301,6 +301,7 @@ TEST(Cluster, AStudyThatCannotBeReadSaysSoAndDisturbsNoOther) {
     return cluster.server.get(kube::kStudies, {"team", "broken"}).dump().find("Unreadable") !=
            std::string::npos;
   }));
+  ASSERT_TRUE(cluster.come_to_rest());
   cluster.server.forget_requests();
   cluster.run_for(500);
   EXPECT_EQ(cluster.server.writes(), 0) << "it is said once";

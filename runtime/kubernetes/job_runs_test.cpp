@@ -81,7 +81,7 @@ class JobRunsTest : public testing::Test {
   }
   // Without the controllers: nothing happens but what informers bring.
   static bool eventually(const std::function<bool()>& holds) {
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(120);
     while (!holds()) {
       if (std::chrono::steady_clock::now() > patience) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(2));

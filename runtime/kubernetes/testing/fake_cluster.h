@@ -118,6 +118,8 @@ class FakeCluster {
   }
   // Lets everything happen for `ms` of real time.
   void run_for(int ms);
+  // Goes on until nothing has been written for a while. Returns whether that came.
+  bool come_to_rest();
 
   Json study() { return server.get(kube::kStudies, {"team", "digits"}); }
   Json trial(int index);
