@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <sstream>
 #include <vector>
 
@@ -109,9 +110,8 @@ class ElasticTest : public testing::Test {
     const auto text = read_file(session_->layout().log_file(trial.metadata.name, 1));
     return text.ok() ? *text : "";
   }
-  // Until rank 0 has said `times` times that there are `workers` workers.
-  void await_workers(const api::Trial& trial, int workers, int times) {
-    const std::string said = "rank 0 of " + std::to_string(workers) + " workers";
+  // Until its log says so `times` times.
+  void await_said(const api::Trial& trial, const std::string& said, int times) {
     const bool came = eventually([&] {
       const std::string all = log(trial);
       int found = 0;
@@ -121,6 +121,20 @@ class ElasticTest : public testing::Test {
       return found >= times;
     });
     ASSERT_TRUE(came) << "never " << said << ": " << log(trial);
+  }
+  // Until rank 0 has said `times` times that there are `workers` workers.
+  void await_workers(const api::Trial& trial, int workers, int times) {
+    await_said(trial, "rank 0 of " + std::to_string(workers) + " workers", times);
+  }
+  // Makes a change to a training under way, which stands still until `came` workers in all have
+  // come to the meeting: however long they take to start, it is not over before.
+  void change(const api::Trial& trial, int came, const std::function<void()>& what) {
+    const pid_t first = worker(trial, 0);
+    ASSERT_GT(first, 0);
+    ASSERT_EQ(kill(first, SIGSTOP), 0);
+    what();
+    await_said(trial, "waits for the other workers", came);
+    ASSERT_EQ(kill(first, SIGCONT), 0);
   }
 
   // The process that is worker `rank`; 0 if there is none.
@@ -175,11 +189,11 @@ TEST_F(ElasticTest, WorkersThatAreLostComeAndLeaveDoNotChangeTheCurve) {
   await_workers(elastic, 2, 1);
   const pid_t lost = worker(elastic, 1);
   ASSERT_GT(lost, 0);
-  ASSERT_EQ(kill(lost, SIGKILL), 0);
+  change(elastic, 3, [&] { ASSERT_EQ(kill(lost, SIGKILL), 0); });
   await_workers(elastic, 2, 2);  // its successor has come
   EXPECT_NE(worker(elastic, 1), lost);
 
-  ASSERT_TRUE(session_->runs().resize(elastic, 1, 4).ok());
+  change(elastic, 5, [&] { ASSERT_TRUE(session_->runs().resize(elastic, 1, 4).ok()); });
   EXPECT_EQ(observe(elastic).workers, 4);
   await_workers(elastic, 4, 1);
   ASSERT_TRUE(session_->runs().resize(elastic, 1, 3).ok());
@@ -198,6 +212,8 @@ TEST_F(ElasticTest, WorkersMayComeAndLeaveFromTheFirstStepToTheLast) {
   const api::Trial elastic = trial(1, 1);
   start(elastic);
   ASSERT_TRUE(session_->runs().resize(elastic, 1, 3).ok());  // before it has made a step
+  await_said(elastic, "\"step\": 1", 1);
+  change(elastic, 3, [] {});
   await_workers(elastic, 3, 1);
   ASSERT_TRUE(eventually([&] { return losses(elastic).size() + 3 >= kEpochs; }));
   std::int64_t workers = 3;
@@ -212,7 +228,7 @@ TEST_F(ElasticTest, WorkersMayComeAndLeaveFromTheFirstStepToTheLast) {
 
 TEST_F(ElasticTest, StoppingAnElasticRunStopsAllAndReplacesNobody) {
   study_.spec.trial.workers = {1, 3};
-  study_.spec.trial.grace_period = 20;
+  study_.spec.trial.grace_period = 200;
   const api::Trial elastic = trial(0, 3);
   start(elastic);
   await_workers(elastic, 3, 1);

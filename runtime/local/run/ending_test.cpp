@@ -212,7 +212,7 @@ TEST_F(EndingTest, SigtermToAllProcessesButTheRunnersLeavesTimeToSave) {
 }
 
 TEST_F(EndingTest, SigtermToTheGuardAloneIsHandedDown) {
-  start("python3 @/saver.py; true", 6);
+  start("python3 @/saver.py; true");
   ASSERT_GT(guard(), 0);
   for (const int signal : {SIGINT, SIGHUP, SIGTERM}) ::kill(guard(), signal);
   end();
@@ -223,12 +223,12 @@ TEST_F(EndingTest, WhatDoesNotEndIsKilledAfterTheGracePeriodAndSaidSo) {
   start(
       "python3 -c 'import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
       "open(\"@/notes\", \"w\").write(\"began\\n\"); time.sleep(1000)'; true",
-      0.5);
+      2);
   ASSERT_TRUE(runs().stop(shell_trial(), 1).ok());
   const core::Run run = end();
   EXPECT_EQ(run.outcome, Outcome::kStopped);
   EXPECT_THAT(run.reason,
-              HasSubstr("1 of its processes did not end within 0.5s of SIGTERM and was killed"));
+              HasSubstr("1 of its processes did not end within 2s of SIGTERM and was killed"));
 }
 
 TEST_F(EndingTest, ThoseWhoWatchOverATrialAreCalledWhatTheyAre) {

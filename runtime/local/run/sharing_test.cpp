@@ -55,7 +55,7 @@ class SharingTest : public testing::Test {
   api::Study waiting_study(std::int64_t gpus) const {
     api::Study study = shell_study(waiting_script());
     study.spec.trial.gpu.emplace().count = gpus;
-    study.spec.trial.grace_period = 20;
+    study.spec.trial.grace_period = 200;
     return study;
   }
   // The same in the place of the built-in trainer, which alone is elastic.

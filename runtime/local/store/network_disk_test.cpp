@@ -80,7 +80,7 @@ TEST_F(OnNfs, AStudyCanBeLockedAndItsRunnerIsKnown) {
     if (!lock.ok()) ::_exit(1);
     ::pause();
   }
-  for (int i = 0; i < 1000 && StudyLock::holder(path) != child; ++i) ::usleep(5000);
+  for (int i = 0; i < 24'000 && StudyLock::holder(path) != child; ++i) ::usleep(5000);
   EXPECT_EQ(StudyLock::holder(path), child);
   const auto second = StudyLock::acquire(path);
   ASSERT_FALSE(second.ok());
