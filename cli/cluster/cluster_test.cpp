@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <thread>
 
@@ -230,7 +231,7 @@ class FollowerTest : public ClusterTest {
   Result<StudyState> follow(const std::function<void()>& operator_acts) {
     Follower follower(cluster_, "digits", *interrupt_, recorder_);
     std::thread other([&] {
-      for (int i = 0; i < 4'000 && recorder_.shown == 0; ++i) {
+      for (int i = 0; i < 24'000 && recorder_.shown == 0; ++i) {
         std::this_thread::sleep_for(milliseconds(5));
       }
       operator_acts();
@@ -266,12 +267,12 @@ TEST_F(FollowerTest, ASignalEndsTheFollowingAndNothingElse) {
                              HasSubstr(R"(-p '{"spec":{"suspend":true}}')")));
 }
 
-// An API server that takes its time, and says nothing wrong.
-class SlowServer : public kube::HttpTransport {
+// An API server that says nothing, and nothing wrong, until it is let go.
+class SilentServer : public kube::HttpTransport {
  public:
-  explicit SlowServer(kube::HttpTransport& server) : server_(server) {}
+  explicit SilentServer(kube::HttpTransport& server) : server_(server) {}
   kube::HttpResult call(const kube::HttpRequest& request, milliseconds deadline) override {
-    std::this_thread::sleep_for(std::chrono::seconds(2));
+    let_go_.wait();
     return server_.call(request, deadline);
   }
   kube::HttpResult stream(const kube::HttpRequest& request,
@@ -279,16 +280,20 @@ class SlowServer : public kube::HttpTransport {
                           milliseconds idle, std::stop_token stop) override {
     return server_.stream(request, on_line, idle, std::move(stop));
   }
+  void let_go() { let_go_.count_down(); }
 
  private:
   kube::HttpTransport& server_;
+  std::latch let_go_{1};
 };
 
 TEST_F(FollowerTest, SaysWhyItGivesUpOnAServerThatDoesNotAnswer) {
-  Cluster slow = cluster_;
-  slow.transport = std::make_shared<SlowServer>(*server_);
-  const auto state =
-      Follower(slow, "digits", *interrupt_, recorder_, std::chrono::seconds(0)).run();
+  Cluster silent = cluster_;
+  const auto server = std::make_shared<SilentServer>(*server_);
+  silent.transport = server;
+  Follower follower(silent, "digits", *interrupt_, recorder_, std::chrono::seconds(0));
+  const auto state = follower.run();
+  server->let_go();  // or the follower would wait for it in the end
   ASSERT_FALSE(state.ok());
   EXPECT_EQ(state.error().message,
             "the study cannot be followed: the API server has not listed it and its trials within "
