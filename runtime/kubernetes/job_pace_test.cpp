@@ -12,6 +12,7 @@
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
+#include "runtime/kubernetes/testing/hand_clock.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -119,7 +120,7 @@ class PaceTest : public testing::Test {
   }
 
   FakeCluster cluster_;
-  FastClock clock_;
+  HandClock clock_{control::SystemClock().now_ms()};
   kube::Client client_{cluster_.server, {}};
   kube::Cache<kube::Job> jobs_;
   kube::Cache<kube::Pod> pods_;
