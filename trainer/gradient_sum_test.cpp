@@ -94,7 +94,7 @@ class Doubling final : public Collective {
 };
 
 void await_messages(const Doubling& collective, int expected) {
-  for (int i = 0; i < 1000 && collective.messages < expected; ++i) {
+  for (int i = 0; i < 24'000 && collective.messages < expected; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   ASSERT_EQ(collective.messages, expected);

@@ -119,7 +119,7 @@ TEST_P(NcclCollective, GathersSharesOfAnySize) {
 // The GPUs would stand still for ever, and a host that waits for its own with them.
 TEST_P(NcclCollective, GivesUpWhatDoesNotComeToAnEndAndNamesIt) {
   std::barrier both_know(2);
-  Gpus{.settings = {.timeout = 300ms}}.run([&](Membership&, Gpus::Made made) {
+  Gpus{.settings = {.timeout = 2s}}.run([&](Membership&, Gpus::Made made) {
     ASSERT_TRUE(made.ok()) << made.error().message;
     DeviceCollective& gpus = *(*made)->on_device();
     Gpu gpu(std::vector<float>(12, 1));
@@ -168,9 +168,9 @@ TEST_P(NcclCollective, ThoseThatAreLeftMeetAgain) {
     ASSERT_FALSE(status.ok());
     made->reset();
     ASSERT_TRUE(membership.form_next_epoch({.least = 2}).ok());
-    auto ring = *make_ring_collective(membership, 20s);
+    auto ring = *make_ring_collective(membership, 120s);
     const auto maker = *kernels::cuda::nccl_communicators();
-    auto again = make_nccl_collective(membership, std::move(ring), maker.get(), {.timeout = 20s});
+    auto again = make_nccl_collective(membership, std::move(ring), maker.get(), {.timeout = 120s});
     ASSERT_TRUE(again.ok()) << again.error().message;
     gpu.values.upload(std::vector<float>(5, 1));
     ASSERT_TRUE(gpu.enqueue_all_reduce(*(*again)->on_device()).ok());
@@ -258,7 +258,7 @@ class Hanging final : public Changed {
 
 TEST(MeetingOfGpus, OfOneThatNeverComesIsGivenUp) {
   std::atomic<bool> may_end = false;
-  Gpus gpus{.settings = {.timeout = 300ms}};
+  Gpus gpus{.settings = {.timeout = 2s}};
   gpus.maker = [&](std::int64_t rank) -> Gpus::Maker {
     if (rank == 1) return std::make_unique<Hanging>(may_end);
     return *kernels::cuda::nccl_communicators();

@@ -23,7 +23,7 @@ struct Gpus {
   using Worker = std::function<void(Membership& membership, Made collective)>;
 
   std::int64_t world_size = 2;
-  NcclSettings settings = {.timeout = std::chrono::seconds(20)};
+  NcclSettings settings = {.timeout = std::chrono::seconds(120)};
   // Which GPU a rank sees, and how it reaches the others'.
   std::function<int(std::int64_t rank)> device = [](std::int64_t rank) {
     return static_cast<int>(rank);
@@ -42,7 +42,7 @@ struct Gpus {
       request.trial = "t";
       request.rank = rank;
       request.world_size = world_size;
-      request.timeout = std::chrono::seconds(20);
+      request.timeout = std::chrono::seconds(120);
       request.log = [](const std::string&) {};
       threads.emplace_back(
           [this, &listener, &worker, request] { work(request, listener, worker); });
