@@ -212,7 +212,7 @@ TEST_F(EndingTest, SigtermToAllProcessesButTheRunnersLeavesTimeToSave) {
 }
 
 TEST_F(EndingTest, SigtermToTheGuardAloneIsHandedDown) {
-  start("python3 @/saver.py; true");
+  start("python3 @/saver.py; true", 6);
   ASSERT_GT(guard(), 0);
   for (const int signal : {SIGINT, SIGHUP, SIGTERM}) ::kill(guard(), signal);
   end();
