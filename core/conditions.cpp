@@ -7,6 +7,19 @@ namespace fettle::core {
 
 using api::StatusCondition;
 
+namespace {
+
+std::string without_digits(std::string words) {
+  std::erase_if(words, [](char c) { return c >= '0' && c <= '9'; });
+  return words;
+}
+
+}  // namespace
+
+bool same_reason(const std::string& a, const std::string& b) {
+  return without_digits(a) == without_digits(b);
+}
+
 const StatusCondition* find_condition(const Conditions& conditions, const std::string& type) {
   for (const StatusCondition& condition : conditions) {
     if (condition.type == type) return &condition;

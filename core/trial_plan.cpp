@@ -58,6 +58,15 @@ constexpr std::int64_t kStaleViewMs = 1'000;
 // The interval at which a pending run is observed: some reasons to wait show only after a time.
 constexpr std::int64_t kWaitingMs = 5'000;
 
+// A new reason to wait is recorded when the run is observed within this window of each period, so
+// at most once or twice a period, however often reasons change. The window is longer than
+// kWaitingMs. The first reason is recorded at once.
+constexpr std::int64_t kReasonPeriodMs = 30'000;
+constexpr std::int64_t kReasonWindowMs = 6'000;
+
+// How long the processes of an ended run may take to end before the trial says that it waits.
+constexpr std::int64_t kLingeringMs = 30'000;
+
 // A first run is recorded as running after this time. A shorter one costs one write instead of two.
 constexpr std::int64_t kBriefRunMs = 200;
 
@@ -92,6 +101,7 @@ class TrialPlanner {
   void update_unplaced(RunRecord& record, const Run& run);
   void update_workers(RunRecord& record, const Run& run);
   void close_record(RunRecord& record, const Run& run);
+  void doubt_disruption(RunRecord& record) const;
   void close_lost_record(RunRecord& record);
   const Run* find_run(std::int64_t id) const;
 
@@ -102,13 +112,14 @@ class TrialPlanner {
   void decide_ended(const RunRecord& record);
   void complete(const RunRecord& record);
   void supervise(RunRecord& record, const Run& run);
-  void report_waiting(const RunRecord& record, bool running);
-  void report_trouble(const RunRecord& record, const Run& run);
+  bool update_message(RunRecord& record, const std::string& reason) const;
+  void report_waiting(RunRecord& record, const Run& run);
   void ask_to_stop(RunRecord& record, Outcome why, const std::string& message);
   void check_deadlines(RunRecord& record, const Run& run);
   void check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms);
   void retry(std::int64_t earliest_ms);
   void start_next();
+  void wait_for_end();
   void enter_phase(TrialPhase phase, const std::string& reason, const std::string& message);
 
   TrialPlan assemble();
@@ -239,22 +250,40 @@ void TrialPlanner::update_workers(RunRecord& record, const Run& run) {
 }
 
 void TrialPlanner::close_record(RunRecord& record, const Run& run) {
-  const JudgedRun judged = judge_run(study_, spec_, status_.report, record, run);
+  const JudgedRun judged = judge_run({study_, spec_, status_.report, status_.runs, record, run});
   record.outcome = judged.outcome;
-  if (run.queued && record.outcome == Outcome::kDisrupted) record.reason = api::kPreempted;
-  record_gpu_memory(study_, run, record);
   record.message = truncate_message(judged.message);
+  record.last_step = status_.report ? status_.report->step : 0;
+  const bool disrupted = record.outcome == Outcome::kDisrupted;
+  if (run.queued && disrupted) record.reason = api::kPreempted;
+  if (run.presumed && disrupted) doubt_disruption(record);
+  record_gpu_memory(study_, run, record);
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
   record.ended_ms = std::max(ended_ms, record.running_ms);
-  record.last_step = status_.report ? status_.report->step : 0;
+}
+
+// Only its exit code says that something else ended the run. A program that exits so each time,
+// and gets nowhere, does it by itself.
+void TrialPlanner::doubt_disruption(RunRecord& record) const {
+  record.reason = kPresumed;
+  const std::int64_t row = presumed_without_progress(status_);
+  if (row <= kMaxPresumedDisruptions) return;
+  record.outcome = Outcome::kFailed;
+  record.reason.clear();
+  record.message += "; " + std::to_string(row) +
+                    " runs in a row ended so without getting further, and nothing else says that "
+                    "they were disrupted: does the program exit so by itself?";
 }
 
 // A run that was seen running has disappeared: its node or its object was deleted.
 void TrialPlanner::close_lost_record(RunRecord& record) {
-  record.outcome = record.stopping.value_or(Outcome::kDisrupted);
-  if (!record.stopping) record.message = "the run disappeared before it ended";
-  record.ended_ms = now_ms_;
-  record.last_step = status_.report ? status_.report->step : 0;
+  Run lost;
+  lost.id = record.run;
+  lost.state = RunState::kExited;
+  lost.outcome = Outcome::kDisrupted;
+  lost.reason = "the run disappeared before it ended";
+  lost.ended_ms = now_ms_;
+  close_record(record, lost);
 }
 
 // ---- Deciding ----------------------------------------------------------------------------------
@@ -361,7 +390,10 @@ void TrialPlanner::complete(const RunRecord& record) {
   const std::string asked = study_.resource.unit + " " + std::to_string(record.until_step);
   const std::int64_t reached = reached_step(status_, record.until_step);
   if (reached >= record.until_step) {
-    return enter_phase(TrialPhase::kCompleted, "Completed", "reached " + asked);
+    const Run* run = find_run(record.run);
+    const bool ended_well = run == nullptr || run->outcome == Outcome::kSucceeded;
+    return enter_phase(TrialPhase::kCompleted, "Completed",
+                       "reached " + asked + (ended_well ? "" : "; then: " + record.message));
   }
   enter_phase(TrialPhase::kCompleted, kShortOfUntilStep,
               "exited with 0; its last report was of " + study_.resource.unit + " " +
@@ -391,7 +423,7 @@ void TrialPlanner::start_next() {
   // period.
   const bool one_lives = std::ranges::any_of(
       runs_, [](const Run& run) { return run.state != RunState::kExited || run.terminating; });
-  if (one_lives) return wake_at(now_ms_ + kStaleViewMs);
+  if (one_lives) return wait_for_end();
   const bool first = status_.runs.empty();  // and stays so until the run is seen
   const std::int64_t run = first ? 0 : append_run(status_, spec_, now_ms_).run;
   commands_.emplace_back(StartRun{run, /*confirm=*/first});
@@ -402,14 +434,26 @@ void TrialPlanner::start_next() {
                     : " starts"));
 }
 
+// An earlier run has ended, as far as can be told, and some process of it may still live.
+void TrialPlanner::wait_for_end() {
+  wake_at(now_ms_ + kStaleViewMs);
+  const std::int64_t since_ms = status_.runs.empty() ? now_ms_ : status_.runs.back().ended_ms;
+  if (now_ms_ < since_ms + kLingeringMs || is_true(status_.conditions, "Waiting")) return;
+  const std::string message = run_name(trial_.metadata.name, status_.runs.back().run) +
+                              " has ended, but not all of its processes: until they have, no other "
+                              "run may write its checkpoints";
+  set_condition(status_.conditions,
+                {.type = "Waiting", .status = true, .reason = "Lingering", .message = message},
+                now_ms_);
+  note(EventType::kWarning, "Waiting", message);
+}
+
 // The newest run exists and has not exited: reports what it waits for, stops or resizes it.
 void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   const bool running = run.state == RunState::kRunning;
   status_.phase = running ? TrialPhase::kRunning : TrialPhase::kPending;
   if (!record.stopping) {
-    record.message = truncate_message(run.reason);
-    report_waiting(record, running);
-    if (running) report_trouble(record, run);
+    report_waiting(record, run);
     if (spec_.stop) {
       ask_to_stop(record, Outcome::kStopped, spec_.stop->message);
     } else if (spec_.suspend) {
@@ -427,33 +471,47 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   }
 }
 
-// A run that waits with a reason: the condition Waiting, and an event whenever the reason changes.
-// Ordinary waiting has no reason and is not reported.
-void TrialPlanner::report_waiting(const RunRecord& record, bool running) {
-  const bool waits = !running && !record.message.empty();
+// The message of a run that has not ended. One that differs from the recorded one in its digits
+// only is no news, and neither is one that came too soon after another: each is a write and an
+// event, and the words of a scheduler change with every cycle. Returns whether it is news.
+bool TrialPlanner::update_message(RunRecord& record, const std::string& reason) const {
+  const std::string message = truncate_message(reason);
   const std::vector<RunRecord>& before = trial_.status.runs;
-  const bool is_recorded =
-      !before.empty() && before.back().run == record.run && before.back().message == record.message;
-  if (waits && is_recorded) return;
+  const bool is_known = !before.empty() && before.back().run == record.run;
+  const std::string recorded = is_known ? before.back().message : "";
+  record.message = message;
+  if (recorded.empty() || message.empty()) return !message.empty();
+  const std::int64_t into_period_ms = (now_ms_ - record.started_ms) % kReasonPeriodMs;
+  const bool is_due = into_period_ms < kReasonWindowMs;
+  if (!same_reason(recorded, message) && is_due) return true;
+  record.message = recorded;
+  return false;
+}
+
+// A run that waits with a reason: the condition Waiting, and an event when the reason changes.
+// Ordinary waiting has no reason and is not reported. A run that has ended may wait, too, for its
+// output to be read.
+void TrialPlanner::report_waiting(RunRecord& record, const Run& run) {
+  const bool is_news = update_message(record, run.reason);
+  const bool running = run.state == RunState::kRunning;
+  const bool unread = running && run.ended_ms != 0;
+  const bool waits = (!running || unread) && !record.message.empty();
+  if (waits && !is_news) return;
   set_condition(status_.conditions,
                 {.type = "Waiting",
                  .status = waits,
-                 .reason = waits ? "NotStarted" : "Started",
+                 .reason = unread  ? "Unread"
+                           : waits ? "NotStarted"
+                                   : "Started",
                  .message = waits ? record.message : "it waits for nothing"},
                 now_ms_);
-  if (!waits) return;
-  note(EventType::kWarning, "Waiting",
-       run_name(trial_.metadata.name, record.run) + " waits: " + record.message);
-}
-
-// A run that continues in spite of a problem: its output cannot be read, or some of its workers
-// have no node.
-void TrialPlanner::report_trouble(const RunRecord& record, const Run& run) {
-  const std::vector<RunRecord>& before = trial_.status.runs;
-  const bool is_recorded = !before.empty() && before.back().message == record.message;
-  if (record.message.empty() || is_recorded) return;
+  if (!is_news) return;
+  const std::string name = run_name(trial_.metadata.name, record.run);
+  if (unread) return note(EventType::kWarning, "Unread", name + " has ended: " + record.message);
+  if (waits) return note(EventType::kWarning, "Waiting", name + " waits: " + record.message);
+  // It continues in spite of a problem: its output cannot be read, or some workers have no node.
   note(EventType::kWarning, run.unplaced_workers > 0 ? "NoPlace" : "Unread",
-       run_name(trial_.metadata.name, record.run) + " runs: " + record.message);
+       name + " runs: " + record.message);
 }
 
 void TrialPlanner::ask_to_stop(RunRecord& record, Outcome why, const std::string& message) {
