@@ -64,6 +64,7 @@ PodEnd judge(EndCondition condition, std::optional<int> code, std::int64_t at_ms
           .reason = std::move(judged.reason),
           .at_ms = at_ms,
           .replaced = false,
+          .presumed = judged.presumed,
           .exit_code = {},
           .gpu_memory_short = {}};
 }
@@ -180,10 +181,14 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
   return terminated ? by_container(*trial) : by_pod(pod);
 }
 
-std::string why_overdue(const kube::Pod& pod) {
-  return "its node " + pod.node +
-         " does not answer: the pod should have ended; it is given up after " +
-         std::to_string(kLostMs / 60'000) + " minutes";
+std::string why_overdue(const kube::Pod& pod, bool fenced) {
+  const std::string words = "its node " + pod.node + " does not answer: the pod should have ended";
+  if (!must_be_gone(pod, fenced)) {
+    return words + "; it is given up after " + std::to_string(kLostMs / 60'000) + " minutes";
+  }
+  return words + " and may still write to claim " + pod.claims.front() +
+         ", so no other run begins before it is gone. If the node is off: kubectl delete pod -n " +
+         pod.metadata.ns + " " + pod.metadata.name + " --force";
 }
 
 bool is_ending(const kube::Pod& pod, const std::string& container) {

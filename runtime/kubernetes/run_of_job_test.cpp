@@ -201,7 +201,7 @@ TEST(RunOfJob, EndsAreExplained) {
        "exit code 137: killed by SIGKILL, but not for its own memory limit; perhaps its node ran "
        "out of memory"},
       {with(pod("Failed"), ended(143)), Outcome::kDisrupted,
-       "exit code 143: another process sent it SIGTERM"},
+       "exit code 143, as if another process had sent it SIGTERM"},
       {with(pod("Failed"), ended(128, "StartError", "exec: \"trian\": not found")),
        Outcome::kFailed,
        "cannot start: exec: \"trian\": not found; correct command, args or image in the Study's "
