@@ -127,8 +127,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("outcome", c.outcome, "Outcome of the run.");
   v.field("reason", c.reason,
           "Reason in one word, for programs. Preempted: the queue took back the nodes. Presumed: "
-          "only the "
-          "exit code says that it was disrupted.",
+          "only the exit code says that it was disrupted.",
           message_text(64));
   v.field("message", c.message, "Explanation, for people.", message_text(kLongestMessage));
 }

@@ -51,4 +51,16 @@ void set_condition(Conditions& conditions, StatusCondition wanted, std::int64_t 
   if (wanted.status) conditions.push_back(std::move(wanted));
 }
 
+void end_conditions(Conditions& conditions, bool failed, const std::string& reason,
+                    const std::string& message, std::int64_t now_ms) {
+  const auto set = [&](const char* type, bool status, const std::string& why,
+                       const std::string& words) {
+    set_condition(conditions, {.type = type, .status = status, .reason = why, .message = words},
+                  now_ms);
+  };
+  set("Waiting", false, "Ended", "no run is wanted");
+  set(failed ? "Complete" : "Failed", false, reason, "it ended otherwise");
+  set(failed ? "Failed" : "Complete", true, reason, message);
+}
+
 }  // namespace fettle::core

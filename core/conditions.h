@@ -29,4 +29,9 @@ bool same_reason(const std::string& a, const std::string& b);
 // never true gets no entry.
 void set_condition(Conditions& conditions, api::StatusCondition wanted, std::int64_t now_ms);
 
+// Those of a trial that has ended: of Complete and Failed one becomes true; the other and Waiting
+// become false where they were true.
+void end_conditions(Conditions& conditions, bool failed, const std::string& reason,
+                    const std::string& message, std::int64_t now_ms);
+
 }  // namespace fettle::core

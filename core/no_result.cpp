@@ -25,15 +25,18 @@ std::string explain_rung(const StudySpec& study, const RunRecord& record) {
          " first: if " + study.objectives.front().metric + " comes later, raise " + field;
 }
 
+// Disrupted, or stopped for a suspension: no fault of the program, and the next run continues it.
+bool was_cut_short(const RunRecord& record) {
+  return record.outcome == Outcome::kDisrupted || record.outcome == Outcome::kStopped;
+}
+
 // The newest step that was reported before the first of the runs that `record` continues: those
-// right before it that were disrupted or stopped, which is no fault of the program.
+// right before it that were cut short.
 std::int64_t step_before_leg(const std::vector<RunRecord>& records, const RunRecord& record) {
   std::int64_t step = 0;
   for (const RunRecord& earlier : records) {
     if (earlier.run >= record.run) break;
-    const bool goes_on =
-        earlier.outcome == Outcome::kDisrupted || earlier.outcome == Outcome::kStopped;
-    if (!goes_on) step = earlier.last_step;
+    if (!was_cut_short(earlier)) step = earlier.last_step;
   }
   return step;
 }
@@ -47,6 +50,14 @@ bool has_reported(const EndedRun& ended) {
 }
 
 }  // namespace
+
+bool is_result_lost(const EndedRun& ended) {
+  bool after_cut = false;
+  for (const RunRecord& earlier : ended.records) {
+    if (earlier.run < ended.record.run) after_cut = was_cut_short(earlier);
+  }
+  return after_cut && !has_reported(ended);
+}
 
 std::string with_reason(const std::string& silence) {
   return silence.empty() ? "" : "; " + silence;

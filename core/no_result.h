@@ -13,6 +13,10 @@ namespace fettle::core {
 // nothing left to report when it continues from that checkpoint.
 std::string explain_no_result(const EndedRun& ended);
 
+// Whether it has none because a run before it was cut short, with all that it reported: this one
+// had nothing left to report, and nobody is to blame.
+bool is_result_lost(const EndedRun& ended);
+
 // The end of a sentence about a run without a report: "; SILENCE", or "".
 std::string with_reason(const std::string& silence);
 

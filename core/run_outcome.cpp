@@ -54,6 +54,16 @@ std::string end_after_result(const EndedRun& ended) {
 
 }  // namespace
 
+Run vanished_run(std::int64_t id, std::int64_t now_ms) {
+  Run run;
+  run.id = id;
+  run.state = RunState::kExited;
+  run.outcome = Outcome::kDisrupted;
+  run.reason = "the run disappeared before it ended";
+  run.ended_ms = now_ms;
+  return run;
+}
+
 JudgedRun judge_run(const EndedRun& ended) {
   const api::RunRecord& record = ended.record;
   const Run& run = ended.run;

@@ -22,6 +22,9 @@ struct EndedRun {
   const Run& run;
 };
 
+// A run that was seen running and does not exist any more.
+Run vanished_run(std::int64_t id, std::int64_t now_ms);
+
 struct JudgedRun {
   api::Outcome outcome = api::Outcome::kFailed;
   std::string message;  // for people

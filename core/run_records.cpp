@@ -57,6 +57,17 @@ std::int64_t presumed_without_progress(const api::TrialStatus& status) {
   return count;
 }
 
+void doubt_disruption(const api::TrialStatus& status, RunRecord& record) {
+  record.reason = kPresumed;
+  const std::int64_t row = presumed_without_progress(status);
+  if (row <= kMaxPresumedDisruptions) return;
+  record.outcome = Outcome::kFailed;
+  record.reason.clear();
+  record.message += "; " + std::to_string(row) +
+                    " runs in a row ended so without getting further, and nothing else says that "
+                    "they were disrupted: does the program exit so by itself?";
+}
+
 std::int64_t backoff_ms(std::int64_t n) {
   std::int64_t wait = kMinBackoffMs;
   for (std::int64_t i = 1; i < n && wait < kMaxBackoffMs; ++i) wait *= 2;

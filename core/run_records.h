@@ -41,6 +41,11 @@ std::int64_t disruptions_without_progress(const api::TrialStatus& status);
 // Those of them at the end of the list that are kPresumed.
 std::int64_t presumed_without_progress(const api::TrialStatus& status);
 
+// Of a record that is the newest of `status`, and Disrupted by its exit code alone: marks it, and
+// makes it Failed where too many in a row have ended so. A program that exits so each time, and
+// gets nowhere, does it by itself.
+void doubt_disruption(const api::TrialStatus& status, api::RunRecord& record);
+
 // How long to wait before run n + 1 after the n-th failure (or disruption) in a row; n >= 1.
 std::int64_t backoff_ms(std::int64_t n);
 

@@ -35,8 +35,10 @@
 #include "core/gpu_memory.h"
 #include "core/history.h"
 #include "core/names.h"
+#include "core/no_result.h"
 #include "core/plan.h"
 #include "core/problem.h"
+#include "core/run_message.h"
 #include "core/run_outcome.h"
 #include "core/run_records.h"
 #include "search/study_problem.h"
@@ -57,12 +59,6 @@ constexpr std::int64_t kStaleViewMs = 1'000;
 
 // The interval at which a pending run is observed: some reasons to wait show only after a time.
 constexpr std::int64_t kWaitingMs = 5'000;
-
-// A new reason to wait is recorded when the run is observed within this window of each period, so
-// at most once or twice a period, however often reasons change. The window is longer than
-// kWaitingMs. The first reason is recorded at once.
-constexpr std::int64_t kReasonPeriodMs = 30'000;
-constexpr std::int64_t kReasonWindowMs = 6'000;
 
 // How long the processes of an ended run may take to end before the trial says that it waits.
 constexpr std::int64_t kLingeringMs = 30'000;
@@ -101,8 +97,6 @@ class TrialPlanner {
   void update_unplaced(RunRecord& record, const Run& run);
   void update_workers(RunRecord& record, const Run& run);
   void close_record(RunRecord& record, const Run& run);
-  void doubt_disruption(RunRecord& record) const;
-  void close_lost_record(RunRecord& record);
   const Run* find_run(std::int64_t id) const;
 
   // Deciding.
@@ -111,8 +105,8 @@ class TrialPlanner {
   void decide_short(const RunRecord& record);
   void decide_ended(const RunRecord& record);
   void complete(const RunRecord& record);
+  void end_without_result(const RunRecord& record, const Run& run);
   void supervise(RunRecord& record, const Run& run);
-  bool update_message(RunRecord& record, const std::string& reason) const;
   void report_waiting(RunRecord& record, const Run& run);
   void ask_to_stop(RunRecord& record, Outcome why, const std::string& message);
   void check_deadlines(RunRecord& record, const Run& run);
@@ -256,34 +250,10 @@ void TrialPlanner::close_record(RunRecord& record, const Run& run) {
   record.last_step = status_.report ? status_.report->step : 0;
   const bool disrupted = record.outcome == Outcome::kDisrupted;
   if (run.queued && disrupted) record.reason = api::kPreempted;
-  if (run.presumed && disrupted) doubt_disruption(record);
+  if (run.presumed && disrupted) doubt_disruption(status_, record);
   record_gpu_memory(study_, run, record);
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
   record.ended_ms = std::max(ended_ms, record.running_ms);
-}
-
-// Only its exit code says that something else ended the run. A program that exits so each time,
-// and gets nowhere, does it by itself.
-void TrialPlanner::doubt_disruption(RunRecord& record) const {
-  record.reason = kPresumed;
-  const std::int64_t row = presumed_without_progress(status_);
-  if (row <= kMaxPresumedDisruptions) return;
-  record.outcome = Outcome::kFailed;
-  record.reason.clear();
-  record.message += "; " + std::to_string(row) +
-                    " runs in a row ended so without getting further, and nothing else says that "
-                    "they were disrupted: does the program exit so by itself?";
-}
-
-// A run that was seen running has disappeared: its node or its object was deleted.
-void TrialPlanner::close_lost_record(RunRecord& record) {
-  Run lost;
-  lost.id = record.run;
-  lost.state = RunState::kExited;
-  lost.outcome = Outcome::kDisrupted;
-  lost.reason = "the run disappeared before it ended";
-  lost.ended_ms = now_ms_;
-  close_record(record, lost);
 }
 
 // ---- Deciding ----------------------------------------------------------------------------------
@@ -314,7 +284,7 @@ void TrialPlanner::decide() {
 void TrialPlanner::decide_open(RunRecord& record) {
   if (const Run* run = find_run(record.run)) return supervise(record, *run);
   if (record.running_ms != 0) {
-    close_lost_record(record);
+    close_record(record, vanished_run(record.run, now_ms_));
     return decide_ended(record);
   }
   // Recorded, but never seen: not started, or not visible yet.
@@ -370,7 +340,7 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   const Run* run = find_run(record.run);
   const bool no_result =
       run != nullptr && run->outcome == Outcome::kSucceeded && outcome == Outcome::kFailed;
-  if (no_result) return enter_phase(TrialPhase::kFailed, "NoResult", record.message);
+  if (no_result) return end_without_result(record, *run);
   // The built-in trainer would refuse the same configuration again. (OutOfMemory: a GPU's memory of
   // a fixed size is too small for it.)
   const bool refused = study_.trial.trainer && run != nullptr &&
@@ -383,6 +353,17 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
                        record.message + times);
   }
   retry(record.ended_ms + backoff_ms(failures));
+}
+
+// The newest run exited with 0, and has not reported the objective.
+void TrialPlanner::end_without_result(const RunRecord& record, const Run& run) {
+  if (is_result_lost({study_, spec_, status_.report, status_.runs, record, run})) {
+    return enter_phase(TrialPhase::kStopped, "ResultLost",
+                       "the run before was cut short, and what it reported is lost; this one had "
+                       "nothing left to report: " +
+                           record.message);
+  }
+  enter_phase(TrialPhase::kFailed, "NoResult", record.message);
 }
 
 // The newest run has succeeded at the step that is wanted.
@@ -439,9 +420,10 @@ void TrialPlanner::wait_for_end() {
   wake_at(now_ms_ + kStaleViewMs);
   const std::int64_t since_ms = status_.runs.empty() ? now_ms_ : status_.runs.back().ended_ms;
   if (now_ms_ < since_ms + kLingeringMs || is_true(status_.conditions, "Waiting")) return;
-  const std::string message = run_name(trial_.metadata.name, status_.runs.back().run) +
-                              " has ended, but not all of its processes: until they have, no other "
-                              "run may write its checkpoints";
+  const std::string message =
+      run_name(trial_.metadata.name, status_.runs.back().run) +
+      " has ended, but not all of its processes: until they have, no other run may write its "
+      "checkpoints";
   set_condition(status_.conditions,
                 {.type = "Waiting", .status = true, .reason = "Lingering", .message = message},
                 now_ms_);
@@ -471,28 +453,11 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   }
 }
 
-// The message of a run that has not ended. One that differs from the recorded one in its digits
-// only is no news, and neither is one that came too soon after another: each is a write and an
-// event, and the words of a scheduler change with every cycle. Returns whether it is news.
-bool TrialPlanner::update_message(RunRecord& record, const std::string& reason) const {
-  const std::string message = truncate_message(reason);
-  const std::vector<RunRecord>& before = trial_.status.runs;
-  const bool is_known = !before.empty() && before.back().run == record.run;
-  const std::string recorded = is_known ? before.back().message : "";
-  record.message = message;
-  if (recorded.empty() || message.empty()) return !message.empty();
-  const std::int64_t into_period_ms = (now_ms_ - record.started_ms) % kReasonPeriodMs;
-  const bool is_due = into_period_ms < kReasonWindowMs;
-  if (!same_reason(recorded, message) && is_due) return true;
-  record.message = recorded;
-  return false;
-}
-
 // A run that waits with a reason: the condition Waiting, and an event when the reason changes.
 // Ordinary waiting has no reason and is not reported. A run that has ended may wait, too, for its
 // output to be read.
 void TrialPlanner::report_waiting(RunRecord& record, const Run& run) {
-  const bool is_news = update_message(record, run.reason);
+  const bool is_news = update_message(record, trial_.status.runs, run.reason, now_ms_);
   const bool running = run.state == RunState::kRunning;
   const bool unread = running && run.ended_ms != 0;
   const bool waits = (!running || unread) && !record.message.empty();
@@ -553,28 +518,12 @@ void TrialPlanner::check_heartbeat(RunRecord& record, const Run& run, std::int64
                   " (spec.trial.heartbeat)");
 }
 
-// Ends the trial: Completed, Stopped or Failed. Of the conditions Complete and Failed one becomes
-// true; the other and Waiting become false where they were true.
+// Ends the trial: Completed, Stopped or Failed.
 void TrialPlanner::enter_phase(TrialPhase phase, const std::string& reason,
                                const std::string& message) {
   const bool failed = phase == TrialPhase::kFailed;
   status_.phase = phase;
-  set_condition(
-      status_.conditions,
-      {.type = "Waiting", .status = false, .reason = "Ended", .message = "no run is wanted"},
-      now_ms_);
-  set_condition(status_.conditions,
-                {.type = failed ? "Complete" : "Failed",
-                 .status = false,
-                 .reason = reason,
-                 .message = "it ended otherwise"},
-                now_ms_);
-  set_condition(status_.conditions,
-                {.type = failed ? "Failed" : "Complete",
-                 .status = true,
-                 .reason = reason,
-                 .message = truncate_message(message)},
-                now_ms_);
+  end_conditions(status_.conditions, failed, reason, truncate_message(message), now_ms_);
   note(failed ? EventType::kWarning : EventType::kNormal, reason, message);
 }
 
