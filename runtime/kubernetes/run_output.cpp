@@ -14,13 +14,12 @@ bool waits_for_log(const RunOutput& output, const core::Run& run) {
   return !reading.complete && !hopeless;
 }
 
-// Why a part of the log of an exited run is unknown; "" = it was read to its end.
+// Why what an exited run reported, or how it ended, is unknown; "" = nothing is.
 std::string why_unread(const RunOutput& output, const core::Run& run) {
-  const LogReading& reading = output.reading;
-  if (!reading.read_error.empty()) return reading.read_error;
-  if (reading.complete) return "";
-  return run.read_error.empty() ? "its pod is gone, and its log was not read to the end"
-                                : run.read_error;
+  if (!output.reading.read_error.empty()) return output.reading.read_error;
+  // Of a pod that is gone: its log may be known, but not whether it was evicted when it exited.
+  if (!run.read_error.empty() || output.reading.complete) return run.read_error;
+  return "its pod is gone, and its log was not read to the end";
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ api::Study study_of(const Ending& ending) {
   api::Study study;
   study.metadata.name = "digits";
   study.metadata.ns = "team";
-  study.spec.objectives.push_back({"loss", api::Direction::kMinimize});
+  study.spec.objectives.emplace_back().metric = "loss";
   study.spec.resource.max = kLastStep;
   study.spec.trial.retries = 0;
   if (ending.stop == Stop::kTimedOut) study.spec.trial.timeout = 60;

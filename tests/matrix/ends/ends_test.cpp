@@ -176,7 +176,7 @@ bool may_fail(const Ending& ending, bool is_pod) {
   if (ended_by_itself(ending)) return ending.pod == Pod::kThere;
   const bool silent = ending.exit == Exit::kZero && ending.said == Said::kNothing;
   const bool watched = ending.fate == Fate::kNone && is_known(ending, is_pod);
-  return silent && watched && (!ending.trainer || ending.pod == Pod::kThere);
+  return silent && watched && ending.pod == Pod::kThere;
 }
 
 std::string violation(const Ending& ending, bool is_pod, Life& life) {
