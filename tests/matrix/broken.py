@@ -109,7 +109,7 @@ def main():
     for one in chosen:
         why = is_caught(one, build, builder)
         missed += why != ""
-        print(f"{'MISSED' if why else 'caught'}: {one.name}: {one.says} {why}", flush=True)
+        print(f"{'MISSED' if why else 'caught'}: {one.name}: {one.says}{' ' if why else ''}{why}", flush=True)
     for program in sorted({one.program for one in chosen}):  # nobody is left with a broken build
         if output_of([*builder, program])[0] != 0:
             sys.exit(f"broken: {program} does not build any more")

@@ -186,7 +186,8 @@ std::string violation(const Ending& ending, bool is_pod, Life& life) {
   const bool completed = phase == TrialPhase::kCompleted;
   if (phase == TrialPhase::kFailed && !may_fail(ending, is_pod)) return "blames the trial";
   if (has_result(ending) && is_known(ending, is_pod) && !completed) return "discards a result";
-  if (recorded_of(ending.said) && !life.status().report) return "discards a recorded value";
+  const bool lost = !life.status().report || life.reason() == "ResultLost";
+  if (recorded_of(ending.said) && lost) return "discards a recorded value";
   const bool stop = ending.stop == Stop::kStop;
   if (phase == TrialPhase::kStopped && !stop && life.reason() != "ResultLost")
     return "stops unasked";
