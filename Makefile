@@ -45,6 +45,12 @@ test-all: test ## make test, and what takes long: all tests in Release and under
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory sanitize SANITIZED=all
 	@$(MAKE) --no-print-directory sanitize-thread
+	@$(MAKE) --no-print-directory broken
+
+.PHONY: broken
+broken: setup # broken versions of the code, each of which the fault matrix must catch
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+	@tests/matrix/broken.py $(BUILD)
 
 .PHONY: unit
 unit: setup ## The unit tests; FOLDER=core: of one folder
@@ -97,7 +103,7 @@ chart: setup # the Helm chart, as far as it can be told without a cluster
 .PHONY: cluster-programs
 cluster-programs: setup
 	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
-	@cmake --build $(BUILD) --target fettle fettle-trainer bin/fettle-operator fettle_judge
+	@cmake --build $(BUILD) --target fettle fettle-trainer bin/fettle-operator fettle_judge matrix_ends_test
 
 .PHONY: cluster-test
 cluster-test: cluster-programs # on a whole cluster of this machine, which is gone afterwards

@@ -32,6 +32,13 @@ void set_column_texts(Report& report, const std::vector<Objective>& objectives) 
 }  // namespace
 
 void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int64_t now_ms) {
+  // Final is final: what comes at the same step after it, say an evaluation of other data, adds
+  // what was not reported yet and replaces nothing.
+  if (report.final_result && line.step <= report.step) {
+    line.step = report.step;
+    std::erase_if(line.metrics,
+                  [&](const auto& metric) { return report.metrics.count(metric.first) > 0; });
+  }
   report.step = line.step;
   std::erase_if(line.metrics,
                 [](const auto& metric) { return metric.first.size() > kLongestMetricName; });

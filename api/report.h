@@ -44,7 +44,8 @@ struct ReportLine {
 };
 
 // Takes `line` into `report`: newest values, the curve (report_history.h), the checkpoint. A line
-// at an earlier step than the last one means that training went back. The report holds at most
+// at an earlier step than the last one means that training went back, but after the final result,
+// which no line at its step or an earlier one changes. The report holds at most
 // kMaxReportMetrics metrics; more of them are left out, and names that are too long.
 void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int64_t now_ms);
 

@@ -126,7 +126,8 @@ void visit_fields(Visitor& v, T& c) {
           "Why Fettle asked the run to stop, as the outcome that it leads to.");
   v.field("outcome", c.outcome, "Outcome of the run.");
   v.field("reason", c.reason,
-          "Reason in one word, for programs. Preempted: the queue took back the nodes.",
+          "Reason in one word, for programs. Preempted: the queue took back the nodes. Presumed: "
+          "only the exit code says that it was disrupted.",
           message_text(64));
   v.field("message", c.message, "Explanation, for people.", message_text(kLongestMessage));
 }

@@ -4,19 +4,6 @@
 
 namespace fettle::control {
 
-namespace {
-
-std::string without_digits(std::string words) {
-  std::erase_if(words, [](char c) { return c >= '0' && c <= '9'; });
-  return words;
-}
-
-}  // namespace
-
-bool same_reason(const std::string& a, const std::string& b) {
-  return without_digits(a) == without_digits(b);
-}
-
 int Refusals::add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms) {
   const std::lock_guard lock(mutex_);
   Row& row = rows_[item];

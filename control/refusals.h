@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "control/work_queue.h"
+#include "core/conditions.h"
 
 namespace fettle::control {
 
@@ -25,8 +26,7 @@ namespace fettle::control {
 inline constexpr int kBlockedAfter = 3;
 inline constexpr std::int64_t kBlockedAfterMs = 1'000;
 
-// Whether two messages are equal apart from digits.
-bool same_reason(const std::string& a, const std::string& b);
+using core::same_reason;
 
 class Refusals {
  public:

@@ -10,13 +10,15 @@ Backlog backlog_of(const Ledger& ledger) {
   Backlog backlog;
   for (const std::size_t position : ledger.active()) {
     const api::Trial& trial = *ledger.trials()[position];
-    if (trial.status.phase == api::TrialPhase::kRunning) {
+    const api::StatusCondition* const waiting = find_condition(trial.status.conditions, "Waiting");
+    const bool waits = waiting != nullptr && waiting->status;
+    // One that runs and waits has ended, and its output cannot be read.
+    if (trial.status.phase == api::TrialPhase::kRunning && !waits) {
       ++backlog.running;
       continue;
     }
     ++backlog.pending;
-    const api::StatusCondition* const waiting = find_condition(trial.status.conditions, "Waiting");
-    if (waiting == nullptr || !waiting->status) continue;
+    if (!waits) continue;
     ++backlog.waiting;
     if (backlog.words.empty()) backlog.words = trial.metadata.name + ": " + waiting->message;
   }

@@ -7,6 +7,19 @@ namespace fettle::core {
 
 using api::StatusCondition;
 
+namespace {
+
+std::string without_digits(std::string words) {
+  std::erase_if(words, [](char c) { return c >= '0' && c <= '9'; });
+  return words;
+}
+
+}  // namespace
+
+bool same_reason(const std::string& a, const std::string& b) {
+  return without_digits(a) == without_digits(b);
+}
+
 const StatusCondition* find_condition(const Conditions& conditions, const std::string& type) {
   for (const StatusCondition& condition : conditions) {
     if (condition.type == type) return &condition;
@@ -36,6 +49,18 @@ void set_condition(Conditions& conditions, StatusCondition wanted, std::int64_t 
     return;
   }
   if (wanted.status) conditions.push_back(std::move(wanted));
+}
+
+void end_conditions(Conditions& conditions, bool failed, const std::string& reason,
+                    const std::string& message, std::int64_t now_ms) {
+  const auto set = [&](const char* type, bool status, const std::string& why,
+                       const std::string& words) {
+    set_condition(conditions, {.type = type, .status = status, .reason = why, .message = words},
+                  now_ms);
+  };
+  set("Waiting", false, "Ended", "no run is wanted");
+  set(failed ? "Complete" : "Failed", false, reason, "it ended otherwise");
+  set(failed ? "Failed" : "Complete", true, reason, message);
 }
 
 }  // namespace fettle::core

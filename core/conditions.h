@@ -22,8 +22,16 @@ bool is_true(const Conditions& conditions, const std::string& type);
 // Whether the Study is over: nothing will ever happen again unless its spec changes.
 bool is_finished(const api::StudyStatus& status);
 
+// Whether two messages are equal apart from digits, which are counts and times.
+bool same_reason(const std::string& a, const std::string& b);
+
 // Sets condition `wanted.type`; `wanted.since_ms` is ignored. A condition that is false and was
 // never true gets no entry.
 void set_condition(Conditions& conditions, api::StatusCondition wanted, std::int64_t now_ms);
+
+// Those of a trial that has ended: of Complete and Failed one becomes true; the other and Waiting
+// become false where they were true.
+void end_conditions(Conditions& conditions, bool failed, const std::string& reason,
+                    const std::string& message, std::int64_t now_ms);
 
 }  // namespace fettle::core

@@ -75,7 +75,7 @@ constexpr Rule kRules[] = {
 
     {kEither, kWhatever, How::kSuccess, Outcome::kSucceeded, ""},
     {kEither, kWhatever, How::kStopped, Outcome::kDisrupted,
-     "exit code {code}: another process sent it SIGTERM"},
+     "exit code {code}, as if another process had sent it SIGTERM"},
     {kEither, kWhatever, How::kMissesPeers, Outcome::kDisrupted,
      "exit code {code}: another worker did not come or was lost"},
     {Host::kContainer, kWhatever, How::kKilledCode, Outcome::kDisrupted,
@@ -140,7 +140,8 @@ void replace(std::string& text, std::string_view placeholder, const std::string&
 JudgedExit judge_exit(const Exit& exit) {
   for (const Rule& rule : kRules) {
     if (!fits(rule, exit)) continue;
-    JudgedExit out{rule.outcome, std::string(rule.reason)};
+    const bool presumed = rule.how == How::kStopped && !rule.condition;
+    JudgedExit out{rule.outcome, std::string(rule.reason), presumed};
     replace(out.reason, "{code}", exit.code ? std::to_string(*exit.code) : "unknown");
     if (exit.signal) {
       replace(out.reason, "{signal}", name_of(*exit.signal));

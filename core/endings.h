@@ -52,7 +52,8 @@ struct Exit {
 
 struct JudgedExit {
   api::Outcome outcome = api::Outcome::kFailed;
-  std::string reason;  // for people; "" = it ended as it should
+  std::string reason;     // for people; "" = it ended as it should
+  bool presumed = false;  // nothing but the exit code says that it was disrupted
 };
 
 // The first row of the table that fits. A caller that knows more (how much memory, the cluster's

@@ -7,9 +7,9 @@
 
 namespace fettle::core {
 
+using api::Outcome;
 using api::RunRecord;
 using api::StudySpec;
-using api::TrialSpec;
 
 namespace {
 
@@ -25,31 +25,58 @@ std::string explain_rung(const StudySpec& study, const RunRecord& record) {
          " first: if " + study.objectives.front().metric + " comes later, raise " + field;
 }
 
+// Disrupted, or stopped for a suspension: no fault of the program, and the next run continues it.
+bool was_cut_short(const RunRecord& record) {
+  return record.outcome == Outcome::kDisrupted || record.outcome == Outcome::kStopped;
+}
+
+// The newest step that was reported before the first of the runs that `record` continues: those
+// right before it that were cut short.
+std::int64_t step_before_leg(const std::vector<RunRecord>& records, const RunRecord& record) {
+  std::int64_t step = 0;
+  for (const RunRecord& earlier : records) {
+    if (earlier.run >= record.run) break;
+    if (!was_cut_short(earlier)) step = earlier.last_step;
+  }
+  return step;
+}
+
+bool has_reported(const EndedRun& ended) {
+  if (!ended.report) return false;
+  // A promoted trial need not report again: its report of the run before still holds.
+  const bool promoted = ended.trial.search.rung > ended.trial.search.bracket;
+  return promoted || ended.run.report || ended.report->step >= ended.record.until_step ||
+         ended.report->step > step_before_leg(ended.records, ended.record);
+}
+
 }  // namespace
+
+bool is_result_lost(const EndedRun& ended) {
+  bool after_cut = false;
+  for (const RunRecord& earlier : ended.records) {
+    if (earlier.run < ended.record.run) after_cut = was_cut_short(earlier);
+  }
+  return after_cut && !has_reported(ended);
+}
 
 std::string with_reason(const std::string& silence) {
   return silence.empty() ? "" : "; " + silence;
 }
 
-std::string explain_no_result(const StudySpec& study, const TrialSpec& trial,
-                              const std::optional<api::Report>& report, const RunRecord& record,
-                              const Run& run) {
-  // A promoted trial need not report again: its report of the run before still holds. Until the
-  // run has ended, last_step is the step that was reported before it began.
-  const bool promoted = trial.search.rung > trial.search.bracket;
-  const bool reported = report && (promoted || run.report || report->step > record.last_step ||
-                                   report->step >= record.until_step);
-  if (!reported) {
+std::string explain_no_result(const EndedRun& ended) {
+  const StudySpec& study = ended.study;
+  if (!has_reported(ended)) {
     return "exited with 0 but reported no metric; expected " + study.objectives.front().metric +
            R"(, for example a line {"step": 1, ")" + study.objectives.front().metric +
-           R"(": 0.5} on its output)" + explain_rung(study, record) + with_reason(run.silence);
+           R"(": 0.5} on its output)" + explain_rung(study, ended.record) +
+           with_reason(ended.run.silence);
   }
-  const std::vector<std::string> missing = missing_metrics(study, *report);
+  const std::vector<std::string> missing = missing_metrics(study, *ended.report);
   if (missing.empty()) return "";
-  const std::vector<std::string> seen = seen_metrics(*report);
+  const std::vector<std::string> seen = seen_metrics(*ended.report);
   return "exited with 0 but never reported the objective " + list_names(missing) +
          "; it reported " + (seen.empty() ? "no metric" : list_names(seen)) +
-         explain_rung(study, record);
+         explain_rung(study, ended.record);
 }
 
 }  // namespace fettle::core

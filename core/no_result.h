@@ -2,19 +2,20 @@
 // Pure functions; usable from any thread.
 #pragma once
 
-#include <optional>
 #include <string>
 
-#include "api/study.h"
-#include "api/trial.h"
-#include "core/plan.h"
+#include "core/run_outcome.h"
 
 namespace fettle::core {
 
-// "" if it has one. `report` is the trial's newest, `record` that of the run.
-std::string explain_no_result(const api::StudySpec& study, const api::TrialSpec& trial,
-                              const std::optional<api::Report>& report,
-                              const api::RunRecord& record, const Run& run);
+// "" if it has one: a report of its own, or of a run before it that was cut short and that it
+// continued. A program saves its checkpoint and then reports; one that is killed in between has
+// nothing left to report when it continues from that checkpoint.
+std::string explain_no_result(const EndedRun& ended);
+
+// Whether it has none because a run before it was cut short, with all that it reported: this one
+// had nothing left to report, and nobody is to blame.
+bool is_result_lost(const EndedRun& ended);
 
 // The end of a sentence about a run without a report: "; SILENCE", or "".
 std::string with_reason(const std::string& silence);

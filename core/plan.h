@@ -52,12 +52,16 @@ struct Run {
   bool terminating = false;  // Exited, but some of its workers still live: no other run may begin
   std::string reason;        // Pending: what it waits for. Exited: explanation
   std::string silence;       // Exited without a report: what was wrong with its output, if known
+  // Why its output, or a part of it, could not be read: what it reported there is unknown. "" = all
+  // of it was read, or is still being read.
+  std::string read_error;
   std::string pod_uid;
   std::int64_t started_ms = 0;  // when it began to run; 0 = unknown
   std::int64_t seen_ms = 0;     // when it was first seen to run, if recording it may wait; 0 = not
   std::int64_t ended_ms = 0;    // Exited. Running: it has ended, and its output is still read
   std::optional<api::Outcome> outcome;  // Exited
   std::optional<int> exit_code;         // Exited: of rank 0, where it ended by itself
+  bool presumed = false;  // Disrupted by its exit code alone: nothing else says what ended it
   // Exited for want of memory of its GPU: how many bytes it needs at least; 0: it does not say.
   std::optional<double> gpu_memory_short;
   std::optional<api::Report> report;  // newest report read from its output, if that is the way

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/study.h"
 #include "api/trial.h"
@@ -11,17 +12,33 @@
 
 namespace fettle::core {
 
+// A run that has exited, with all that decides what its end means.
+struct EndedRun {
+  const api::StudySpec& study;
+  const api::TrialSpec& trial;
+  const std::optional<api::Report>& report;  // the trial's newest
+  const std::vector<api::RunRecord>& records;
+  const api::RunRecord& record;  // that of the run, one of `records`
+  const Run& run;
+};
+
+// A run that was seen running and does not exist any more.
+Run vanished_run(std::int64_t id, std::int64_t now_ms);
+
 struct JudgedRun {
   api::Outcome outcome = api::Outcome::kFailed;
   std::string message;  // for people
 };
 
-// A report of the last step is a result, even if the run was stopped or disrupted after it. Any
-// other exit of a run that we asked to stop (record.stopping) is explained by the stop. A run that
-// exited with 0 before its last step is over: it is judged by what it reported, and has failed if
-// it never reported the objective. `report`: the trial's newest; `run` has exited.
-JudgedRun judge_run(const api::StudySpec& study, const api::TrialSpec& spec,
-                    const std::optional<api::Report>& report, const api::RunRecord& record,
-                    const Run& run);
+// In this order:
+//  - A final report, or every objective reported at the step that was asked for, is a result
+//    however the run ended afterwards. (A Study without `resource` counts no steps: there only a
+//    final report is.)
+//  - Any other exit of a run that we asked to stop (record.stopping) is explained by the stop.
+//  - A run that exited with 0, and whose output could not be read, was disrupted: what it reported
+//    is unknown.
+//  - A run that exited with 0 before its last step is over: it is judged by what it reported, and
+//    has failed if it never reported the objective.
+JudgedRun judge_run(const EndedRun& ended);
 
 }  // namespace fettle::core

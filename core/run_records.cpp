@@ -30,15 +30,42 @@ std::int64_t failures_of(const api::TrialStatus& status) {
   return newest.failures + (newest.outcome && counts_against_retries(*newest.outcome) ? 1 : 0);
 }
 
+namespace {
+
+// Whether the i-th record is of a disrupted run that reported no new step.
+bool is_vain(const std::vector<RunRecord>& runs, std::size_t i) {
+  const std::int64_t before = i == 0 ? 0 : runs[i - 1].last_step;
+  return runs[i].outcome == Outcome::kDisrupted && runs[i].last_step <= before;
+}
+
+}  // namespace
+
 std::int64_t disruptions_without_progress(const api::TrialStatus& status) {
   std::int64_t count = 0;
-  for (std::size_t i = status.runs.size(); i-- > 0;) {
-    const RunRecord& record = status.runs[i];
-    const std::int64_t before = i == 0 ? 0 : status.runs[i - 1].last_step;
-    if (record.outcome != Outcome::kDisrupted || record.last_step > before) break;
-    if (record.reason != api::kPreempted) ++count;
+  for (std::size_t i = status.runs.size(); i-- > 0 && is_vain(status.runs, i);) {
+    if (status.runs[i].reason != api::kPreempted) ++count;
   }
   return count;
+}
+
+std::int64_t presumed_without_progress(const api::TrialStatus& status) {
+  std::int64_t count = 0;
+  for (std::size_t i = status.runs.size(); i-- > 0 && is_vain(status.runs, i);) {
+    if (status.runs[i].reason != kPresumed) break;
+    ++count;
+  }
+  return count;
+}
+
+void doubt_disruption(const api::TrialStatus& status, RunRecord& record) {
+  record.reason = kPresumed;
+  const std::int64_t row = presumed_without_progress(status);
+  if (row <= kMaxPresumedDisruptions) return;
+  record.outcome = Outcome::kFailed;
+  record.reason.clear();
+  record.message += "; " + std::to_string(row) +
+                    " runs in a row ended so without getting further, and nothing else says that "
+                    "they were disrupted: does the program exit so by itself?";
 }
 
 std::int64_t backoff_ms(std::int64_t n) {

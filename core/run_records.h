@@ -19,6 +19,10 @@ using api::kMaxRunRecords;
 // After this number of disrupted runs in a row without a new step the trial fails. Fewer than
 // kMaxRunRecords, so that pruning hides none of them.
 inline constexpr std::int64_t kMaxDisruptionsWithoutProgress = 10;
+// The reason of a record that counts as disrupted by its exit code alone (Run::presumed), and how
+// many such runs in a row without a new step are believed. The next one has failed.
+inline constexpr const char* kPresumed = "Presumed";
+inline constexpr std::int64_t kMaxPresumedDisruptions = 2;
 // Back-off before a retry: 1 s, 2 s, 4 s ... at most five minutes.
 inline constexpr std::int64_t kMinBackoffMs = 1'000;
 inline constexpr std::int64_t kMaxBackoffMs = 300'000;
@@ -33,6 +37,14 @@ std::int64_t failures_of(const api::TrialStatus& status);
 
 // Disrupted runs without progress at the end of the list, except those that a queue preempted.
 std::int64_t disruptions_without_progress(const api::TrialStatus& status);
+
+// Those of them at the end of the list that are kPresumed.
+std::int64_t presumed_without_progress(const api::TrialStatus& status);
+
+// Of a record that is the newest of `status`, and Disrupted by its exit code alone: marks it, and
+// makes it Failed where too many in a row have ended so. A program that exits so each time, and
+// gets nowhere, does it by itself.
+void doubt_disruption(const api::TrialStatus& status, api::RunRecord& record);
 
 // How long to wait before run n + 1 after the n-th failure (or disruption) in a row; n >= 1.
 std::int64_t backoff_ms(std::int64_t n);

@@ -35,8 +35,10 @@
 #include "core/gpu_memory.h"
 #include "core/history.h"
 #include "core/names.h"
+#include "core/no_result.h"
 #include "core/plan.h"
 #include "core/problem.h"
+#include "core/run_message.h"
 #include "core/run_outcome.h"
 #include "core/run_records.h"
 #include "search/study_problem.h"
@@ -57,6 +59,9 @@ constexpr std::int64_t kStaleViewMs = 1'000;
 
 // The interval at which a pending run is observed: some reasons to wait show only after a time.
 constexpr std::int64_t kWaitingMs = 5'000;
+
+// How long the processes of an ended run may take to end before the trial says that it waits.
+constexpr std::int64_t kLingeringMs = 30'000;
 
 // A first run is recorded as running after this time. A shorter one costs one write instead of two.
 constexpr std::int64_t kBriefRunMs = 200;
@@ -92,7 +97,6 @@ class TrialPlanner {
   void update_unplaced(RunRecord& record, const Run& run);
   void update_workers(RunRecord& record, const Run& run);
   void close_record(RunRecord& record, const Run& run);
-  void close_lost_record(RunRecord& record);
   const Run* find_run(std::int64_t id) const;
 
   // Deciding.
@@ -101,14 +105,15 @@ class TrialPlanner {
   void decide_short(const RunRecord& record);
   void decide_ended(const RunRecord& record);
   void complete(const RunRecord& record);
+  void end_without_result(const RunRecord& record, const Run& run);
   void supervise(RunRecord& record, const Run& run);
-  void report_waiting(const RunRecord& record, bool running);
-  void report_trouble(const RunRecord& record, const Run& run);
+  void report_waiting(RunRecord& record, const Run& run);
   void ask_to_stop(RunRecord& record, Outcome why, const std::string& message);
   void check_deadlines(RunRecord& record, const Run& run);
   void check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms);
   void retry(std::int64_t earliest_ms);
   void start_next();
+  void wait_for_end();
   void enter_phase(TrialPhase phase, const std::string& reason, const std::string& message);
 
   TrialPlan assemble();
@@ -239,22 +244,16 @@ void TrialPlanner::update_workers(RunRecord& record, const Run& run) {
 }
 
 void TrialPlanner::close_record(RunRecord& record, const Run& run) {
-  const JudgedRun judged = judge_run(study_, spec_, status_.report, record, run);
+  const JudgedRun judged = judge_run({study_, spec_, status_.report, status_.runs, record, run});
   record.outcome = judged.outcome;
-  if (run.queued && record.outcome == Outcome::kDisrupted) record.reason = api::kPreempted;
-  record_gpu_memory(study_, run, record);
   record.message = truncate_message(judged.message);
+  record.last_step = status_.report ? status_.report->step : 0;
+  const bool disrupted = record.outcome == Outcome::kDisrupted;
+  if (run.queued && disrupted) record.reason = api::kPreempted;
+  if (run.presumed && disrupted) doubt_disruption(status_, record);
+  record_gpu_memory(study_, run, record);
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
   record.ended_ms = std::max(ended_ms, record.running_ms);
-  record.last_step = status_.report ? status_.report->step : 0;
-}
-
-// A run that was seen running has disappeared: its node or its object was deleted.
-void TrialPlanner::close_lost_record(RunRecord& record) {
-  record.outcome = record.stopping.value_or(Outcome::kDisrupted);
-  if (!record.stopping) record.message = "the run disappeared before it ended";
-  record.ended_ms = now_ms_;
-  record.last_step = status_.report ? status_.report->step : 0;
 }
 
 // ---- Deciding ----------------------------------------------------------------------------------
@@ -285,7 +284,7 @@ void TrialPlanner::decide() {
 void TrialPlanner::decide_open(RunRecord& record) {
   if (const Run* run = find_run(record.run)) return supervise(record, *run);
   if (record.running_ms != 0) {
-    close_lost_record(record);
+    close_record(record, vanished_run(record.run, now_ms_));
     return decide_ended(record);
   }
   // Recorded, but never seen: not started, or not visible yet.
@@ -341,7 +340,7 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   const Run* run = find_run(record.run);
   const bool no_result =
       run != nullptr && run->outcome == Outcome::kSucceeded && outcome == Outcome::kFailed;
-  if (no_result) return enter_phase(TrialPhase::kFailed, "NoResult", record.message);
+  if (no_result) return end_without_result(record, *run);
   // The built-in trainer would refuse the same configuration again. (OutOfMemory: a GPU's memory of
   // a fixed size is too small for it.)
   const bool refused = study_.trial.trainer && run != nullptr &&
@@ -356,12 +355,26 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   retry(record.ended_ms + backoff_ms(failures));
 }
 
+// The newest run exited with 0, and has not reported the objective.
+void TrialPlanner::end_without_result(const RunRecord& record, const Run& run) {
+  if (is_result_lost({study_, spec_, status_.report, status_.runs, record, run})) {
+    return enter_phase(TrialPhase::kStopped, "ResultLost",
+                       "the run before was cut short, and what it reported is lost; this one had "
+                       "nothing left to report: " +
+                           record.message);
+  }
+  enter_phase(TrialPhase::kFailed, "NoResult", record.message);
+}
+
 // The newest run has succeeded at the step that is wanted.
 void TrialPlanner::complete(const RunRecord& record) {
   const std::string asked = study_.resource.unit + " " + std::to_string(record.until_step);
   const std::int64_t reached = reached_step(status_, record.until_step);
   if (reached >= record.until_step) {
-    return enter_phase(TrialPhase::kCompleted, "Completed", "reached " + asked);
+    const Run* run = find_run(record.run);
+    const bool ended_well = run == nullptr || run->outcome == Outcome::kSucceeded;
+    return enter_phase(TrialPhase::kCompleted, "Completed",
+                       "reached " + asked + (ended_well ? "" : "; then: " + record.message));
   }
   enter_phase(TrialPhase::kCompleted, kShortOfUntilStep,
               "exited with 0; its last report was of " + study_.resource.unit + " " +
@@ -391,7 +404,7 @@ void TrialPlanner::start_next() {
   // period.
   const bool one_lives = std::ranges::any_of(
       runs_, [](const Run& run) { return run.state != RunState::kExited || run.terminating; });
-  if (one_lives) return wake_at(now_ms_ + kStaleViewMs);
+  if (one_lives) return wait_for_end();
   const bool first = status_.runs.empty();  // and stays so until the run is seen
   const std::int64_t run = first ? 0 : append_run(status_, spec_, now_ms_).run;
   commands_.emplace_back(StartRun{run, /*confirm=*/first});
@@ -402,14 +415,27 @@ void TrialPlanner::start_next() {
                     : " starts"));
 }
 
+// An earlier run has ended, as far as can be told, and some process of it may still live.
+void TrialPlanner::wait_for_end() {
+  wake_at(now_ms_ + kStaleViewMs);
+  const std::int64_t since_ms = status_.runs.empty() ? now_ms_ : status_.runs.back().ended_ms;
+  if (now_ms_ < since_ms + kLingeringMs || is_true(status_.conditions, "Waiting")) return;
+  const std::string message =
+      run_name(trial_.metadata.name, status_.runs.back().run) +
+      " has ended, but not all of its processes: until they have, no other run may write its "
+      "checkpoints";
+  set_condition(status_.conditions,
+                {.type = "Waiting", .status = true, .reason = "Lingering", .message = message},
+                now_ms_);
+  note(EventType::kWarning, "Waiting", message);
+}
+
 // The newest run exists and has not exited: reports what it waits for, stops or resizes it.
 void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   const bool running = run.state == RunState::kRunning;
   status_.phase = running ? TrialPhase::kRunning : TrialPhase::kPending;
   if (!record.stopping) {
-    record.message = truncate_message(run.reason);
-    report_waiting(record, running);
-    if (running) report_trouble(record, run);
+    report_waiting(record, run);
     if (spec_.stop) {
       ask_to_stop(record, Outcome::kStopped, spec_.stop->message);
     } else if (spec_.suspend) {
@@ -427,33 +453,30 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   }
 }
 
-// A run that waits with a reason: the condition Waiting, and an event whenever the reason changes.
-// Ordinary waiting has no reason and is not reported.
-void TrialPlanner::report_waiting(const RunRecord& record, bool running) {
-  const bool waits = !running && !record.message.empty();
-  const std::vector<RunRecord>& before = trial_.status.runs;
-  const bool is_recorded =
-      !before.empty() && before.back().run == record.run && before.back().message == record.message;
-  if (waits && is_recorded) return;
+// A run that waits with a reason: the condition Waiting, and an event when the reason changes.
+// Ordinary waiting has no reason and is not reported. A run that has ended may wait, too, for its
+// output to be read.
+void TrialPlanner::report_waiting(RunRecord& record, const Run& run) {
+  const bool is_news = update_message(record, trial_.status.runs, run.reason, now_ms_);
+  const bool running = run.state == RunState::kRunning;
+  const bool unread = running && run.ended_ms != 0;
+  const bool waits = (!running || unread) && !record.message.empty();
+  if (waits && !is_news) return;
   set_condition(status_.conditions,
                 {.type = "Waiting",
                  .status = waits,
-                 .reason = waits ? "NotStarted" : "Started",
+                 .reason = unread  ? "Unread"
+                           : waits ? "NotStarted"
+                                   : "Started",
                  .message = waits ? record.message : "it waits for nothing"},
                 now_ms_);
-  if (!waits) return;
-  note(EventType::kWarning, "Waiting",
-       run_name(trial_.metadata.name, record.run) + " waits: " + record.message);
-}
-
-// A run that continues in spite of a problem: its output cannot be read, or some of its workers
-// have no node.
-void TrialPlanner::report_trouble(const RunRecord& record, const Run& run) {
-  const std::vector<RunRecord>& before = trial_.status.runs;
-  const bool is_recorded = !before.empty() && before.back().message == record.message;
-  if (record.message.empty() || is_recorded) return;
+  if (!is_news) return;
+  const std::string name = run_name(trial_.metadata.name, record.run);
+  if (unread) return note(EventType::kWarning, "Unread", name + " has ended: " + record.message);
+  if (waits) return note(EventType::kWarning, "Waiting", name + " waits: " + record.message);
+  // It continues in spite of a problem: its output cannot be read, or some workers have no node.
   note(EventType::kWarning, run.unplaced_workers > 0 ? "NoPlace" : "Unread",
-       run_name(trial_.metadata.name, record.run) + " runs: " + record.message);
+       name + " runs: " + record.message);
 }
 
 void TrialPlanner::ask_to_stop(RunRecord& record, Outcome why, const std::string& message) {
@@ -495,28 +518,12 @@ void TrialPlanner::check_heartbeat(RunRecord& record, const Run& run, std::int64
                   " (spec.trial.heartbeat)");
 }
 
-// Ends the trial: Completed, Stopped or Failed. Of the conditions Complete and Failed one becomes
-// true; the other and Waiting become false where they were true.
+// Ends the trial: Completed, Stopped or Failed.
 void TrialPlanner::enter_phase(TrialPhase phase, const std::string& reason,
                                const std::string& message) {
   const bool failed = phase == TrialPhase::kFailed;
   status_.phase = phase;
-  set_condition(
-      status_.conditions,
-      {.type = "Waiting", .status = false, .reason = "Ended", .message = "no run is wanted"},
-      now_ms_);
-  set_condition(status_.conditions,
-                {.type = failed ? "Complete" : "Failed",
-                 .status = false,
-                 .reason = reason,
-                 .message = "it ended otherwise"},
-                now_ms_);
-  set_condition(status_.conditions,
-                {.type = failed ? "Failed" : "Complete",
-                 .status = true,
-                 .reason = reason,
-                 .message = truncate_message(message)},
-                now_ms_);
+  end_conditions(status_.conditions, failed, reason, truncate_message(message), now_ms_);
   note(failed ? EventType::kWarning : EventType::kNormal, reason, message);
 }
 

@@ -300,6 +300,7 @@ void MetricLines::regex_line(std::string_view text) {
 void MetricLines::add(Found found, bool step_may_stay) {
   if (found.metrics.empty() && found.checkpoint.empty() && !found.final_result) return;
   keep_room_for(found);
+  has_counted_ = has_counted_ || (!found.step && !found.metrics.empty());
   api::ReportLine line{step_of(found, step_may_stay),
                        /*metrics=*/{}, std::move(found.checkpoint), found.checkpoint_step,
                        found.final_result};

@@ -81,6 +81,8 @@ class MetricLines {
   const api::Report& report() const { return report_; }
   // Lines that were understood; grows when the report changes.
   std::int64_t lines() const { return lines_; }
+  // Whether the step of a line was counted, because the line did not name it.
+  bool has_counted() const { return has_counted_; }
   // True since the last call if a rung was reached or the final result came: do not hold it back.
   bool take_urgent();
 
@@ -113,6 +115,7 @@ class MetricLines {
   api::Report report_;
   bool urgent_ = false;
   bool has_result_ = false;
+  bool has_counted_ = false;
   std::int64_t lines_ = 0;
   std::int64_t now_ms_ = 0;
   std::int64_t read_step_ = 0;     // by filter.step

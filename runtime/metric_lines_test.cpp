@@ -351,5 +351,16 @@ TEST(MetricLines, RungsAndTheFinalResultAreUrgent) {
   EXPECT_TRUE(lines.take_urgent());
 }
 
+TEST(MetricLines, FinalIsFinal) {
+  MetricLines lines({});
+  lines.feed("{\"step\": 3, \"loss\": 0.5, \"final\": true}\n", 1);
+  lines.feed("{\"step\": 3, \"loss\": 9, \"test_loss\": 0.7}\n", 2);
+  lines.feed("{\"step\": 2, \"loss\": 8}\n", 3);
+  EXPECT_EQ(lines.report().step, 3);
+  EXPECT_EQ(lines.report().metrics.at("loss"), 0.5);
+  EXPECT_EQ(lines.report().metrics.at("test_loss"), 0.7);
+  EXPECT_TRUE(lines.report().final_result);
+}
+
 }  // namespace
 }  // namespace fettle::runtime

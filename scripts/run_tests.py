@@ -62,6 +62,8 @@ def lanes(build):
             Part("chart", "helm/tests/test.sh", r"helm: (\d+) sets of values", "sets of values", after=("cluster tools",)),
             Part("cluster tests", f"tests/cluster/test.sh {build}", r"scenarios: (\d+) of \d+ passed", "scenarios",
                  after=("cluster tools", "programs")),
+            Part("ends of a run", f"{build}/tests/matrix_ends_test", r"(\d+) rows, 0 violations", "rows, 0 violations",
+                 after=("programs",)),
             Part("journey", f"tests/journey.sh {build}/bin/fettle examples/fashion-mnist.yaml", r"resumed, (\d+) trials", "trials",
                  after=("programs",)),
             Part("rude programs", f"tests/rude_programs/run.py {build}/bin/fettle",

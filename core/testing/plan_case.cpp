@@ -201,11 +201,11 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
 }
 
 Run to_run(const Json& from) {
-  check_keys(from, {"run",     "state",   "outcome",        "workers",         "reason",
-                    "silence", "started", "seen",           "ended",           "report",
-                    "uid",     "until",   "exitCode",       "heard",           "read",
-                    "queued",  "short",   "workersRunning", "workersUnplaced", "terminating",
-                    "gpus"});
+  check_keys(from, {"run",     "state",     "outcome",        "workers",         "reason",
+                    "silence", "started",   "seen",           "ended",           "report",
+                    "uid",     "until",     "exitCode",       "heard",           "read",
+                    "queued",  "short",     "workersRunning", "workersUnplaced", "terminating",
+                    "gpus",    "readError", "presumed"});
   Run run;
   for (const auto& [key, value] : from.as_object()) {
     if (key == "run") run.id = value.as_integer();
@@ -220,6 +220,8 @@ Run to_run(const Json& from) {
     if (key == "exitCode") run.exit_code = static_cast<int>(value.as_integer());
     if (key == "reason") run.reason = value.as_string();
     if (key == "silence") run.silence = value.as_string();
+    if (key == "readError") run.read_error = value.as_string();
+    if (key == "presumed") run.presumed = value.as_boolean();
     if (key == "started") run.started_ms = to_ms(value);
     if (key == "seen") run.seen_ms = to_ms(value);
     if (key == "ended") run.ended_ms = to_ms(value);

@@ -22,7 +22,7 @@ std::vector<Gang> JobRuns::gangs_of(const std::string& domain) {
   for (const kube::ObjectKey& key : keys) {
     JobPtr job = jobs_.get(key);
     if (job == nullptr || is_being_removed(*job)) continue;
-    const std::int64_t with_node = workers_with_node(*job, pods_.group(job->metadata.uid));
+    const std::int64_t with_node = workers_with_node(*job, pods_.group(pod_group(*job)));
     gangs.push_back({std::move(job), with_node});
   }
   return gangs;
@@ -55,7 +55,7 @@ Status JobRuns::apply_gang_step(const GangStep& step) {
 }
 
 std::string JobRuns::why_returned(const kube::Job& job) {
-  const std::int64_t with_node = workers_with_node(job, pods_.group(job.metadata.uid));
+  const std::int64_t with_node = workers_with_node(job, pods_.group(pod_group(job)));
   const std::string time =
       api::format_duration(static_cast<double>(options_.gang_timeout_ms) / 1000);
   if (gang_state(job) == GangState::kGathered) {
@@ -104,15 +104,16 @@ Status JobRuns::set_gang_state(const kube::Job& job, GangState state, Json spec)
 // A worker that a resize removed and that has not ended yet.
 bool JobRuns::has_surplus_workers(const kube::Job& job) {
   const std::string container = trial_container_of(job);
-  const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
+  const std::vector<PodPtr> pods = pods_.group(pod_group(job));
   return std::ranges::any_of(pods, [&](const PodPtr& pod) {
-    return rank_of(*pod) >= job.completions && may_be_alive(*pod, container, clock_.now_ms());
+    return rank_of(*pod) >= job.completions &&
+           may_be_alive(*pod, container, /*fenced=*/true, clock_.now_ms());
   });
 }
 
 bool JobRuns::has_begun_to_end(const kube::Job& job) {
   const std::string container = trial_container_of(job);
-  const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
+  const std::vector<PodPtr> pods = pods_.group(pod_group(job));
   return std::ranges::any_of(pods, [&](const PodPtr& pod) {
     const auto end = end_of_pod(*pod, container, /*stop_asked=*/false);
     return rank_of(*pod) < job.completions && end && end->outcome == api::Outcome::kSucceeded;

@@ -13,6 +13,7 @@
 #include "runtime/kubernetes/queue.h"
 #include "runtime/kubernetes/rank_ends.h"
 #include "runtime/kubernetes/run_of_job.h"
+#include "runtime/kubernetes/run_output.h"
 #include "runtime/kubernetes/template_check.h"
 
 namespace fettle::kubernetes {
@@ -52,6 +53,10 @@ bool is_reported(const api::Trial& trial, const api::Report& words) {
   const auto& known = trial.status.report;
   return known && known->step >= words.step && known->final_result >= words.final_result;
 }
+
+// Whether its program writes no checkpoint once another run of the trial does: the built-in trainer
+// (CheckpointFence).
+bool is_fenced(const api::Study& study) { return study.spec.trial.trainer.has_value(); }
 
 // By which ensure() knows what `owner` has one of.
 std::string key_of_owned(const api::Metadata& owner, const kube::Resource& resource) {
@@ -113,7 +118,7 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
                 place_now(sized_for(study, trial), options));
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options));
   // Only now: what can never run is refused at once, and does not wait first.
-  if (!why_held(trial, run).empty()) {
+  if (!why_held(trial, run, is_fenced(study)).empty()) {
     const std::lock_guard lock(mutex_);
     held_.insert(name_of(trial, run));
     return success();
@@ -133,17 +138,19 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
 
 // Which pod of an earlier run may still write checkpoints, in its grace period after its Job was
 // deleted. "" = none.
-std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
+std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run, bool fenced) const {
   if (run == 0) return "";
+  const std::int64_t now_ms = clock_.now_ms();
   for (const PodPtr& pod : pods_.all()) {
     const api::Metadata& metadata = pod->metadata;
     const bool of_other_run = metadata.ns == trial.metadata.ns &&
                               kube::text_in(metadata.labels, kTrialLabel) == trial.metadata.name &&
                               kube::text_in(metadata.labels, kRunLabel) != std::to_string(run);
     // Of the pod as a whole: the Job that names the container of its trial may be gone.
-    if (of_other_run && may_write(*pod, /*container=*/"", clock_.now_ms())) {
-      return "pod " + metadata.name + " of an earlier run has not ended yet";
-    }
+    if (!of_other_run || !may_write(*pod, /*container=*/"", fenced, now_ms)) continue;
+    const std::string words = "pod " + metadata.name + " of an earlier run has not ended yet";
+    const bool overdue = metadata.deleted_ms != 0 && now_ms >= metadata.deleted_ms + kOverdueMs;
+    return overdue ? words + ": " + why_overdue(*pod, fenced) : words;
   }
   return "";
 }
@@ -151,7 +158,7 @@ std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
 // Adds the trial's held runs: started without a Job, since a pod of an earlier run may still write
 // checkpoints. One that need not wait any longer is left out, so that the controller starts it
 // again.
-void JobRuns::add_held(const api::Trial& trial, std::vector<core::Run>& runs) {
+void JobRuns::add_held(const api::Trial& trial, bool fenced, std::vector<core::Run>& runs) {
   std::vector<RunName> held;
   {
     const std::lock_guard lock(mutex_);
@@ -162,7 +169,7 @@ void JobRuns::add_held(const api::Trial& trial, std::vector<core::Run>& runs) {
     core::Run run;
     run.id = name.run;
     run.workers = trial.spec.workers;
-    run.reason = why_held(trial, name.run);
+    run.reason = why_held(trial, name.run, fenced);
     if (!run.reason.empty()) {
       runs.push_back(std::move(run));
       continue;
@@ -356,7 +363,7 @@ Status JobRuns::remove(const api::Trial& trial, std::int64_t run) {
     removed_.erase(options.uid);
     return done;
   }
-  for (const auto& pod : pods_.group(options.uid)) logs_.forget(pod->metadata.uid);
+  for (const auto& pod : pods_.group(pod_group(*job))) logs_.forget(pod->metadata.uid);
   return success();
 }
 
@@ -364,13 +371,15 @@ Status JobRuns::remove(const api::Trial& trial, std::int64_t run) {
 
 Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
   std::vector<core::Run> runs;
+  const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
+  const bool fenced = !study.ok() || is_fenced(*study);
   for (const JobPtr& job : jobs_.group(trial_group(trial.metadata.ns, trial.metadata.name))) {
     if (!is_owned_by(*job, trial)) continue;
-    if (is_removed(*job)) continue;
-    FETTLE_ASSIGN(core::Run run, observe_one(*job, trial));
+    if (is_removed(*job, fenced)) continue;
+    FETTLE_ASSIGN(core::Run run, observe_one(*job, trial, study));
     runs.push_back(std::move(run));
   }
-  add_held(trial, runs);
+  add_held(trial, fenced, runs);
   const std::lock_guard lock(mutex_);
   for (core::Run& refused : refusals_.of_trial(name_of(trial, 0), clock_.now_ms())) {
     // A run with a Job is what the Job says, also if it was refused before.
@@ -386,18 +395,19 @@ bool JobRuns::is_being_removed(const kube::Job& job) {
 }
 
 // Deleted by the operator, and no pod of it is alive.
-bool JobRuns::is_removed(const kube::Job& job) {
+bool JobRuns::is_removed(const kube::Job& job, bool fenced) {
   if (!is_being_removed(job)) return false;
   const std::string container = trial_container_of(job);
-  const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
-  return std::ranges::none_of(
-      pods, [&](const PodPtr& pod) { return may_be_alive(*pod, container, clock_.now_ms()); });
+  const std::vector<PodPtr> pods = pods_.group(pod_group(job));
+  return std::ranges::none_of(pods, [&](const PodPtr& pod) {
+    return may_be_alive(*pod, container, fenced, clock_.now_ms());
+  });
 }
 
 // The pods of a Job. Jobs and pods are separate watches: if the Job has ended and the watch of pods
 // lags, pods are listed, because the trial's last report is only in its pod.
 Result<std::vector<PodPtr>> JobRuns::pods_of(const kube::Job& job) {
-  std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
+  std::vector<PodPtr> pods = pods_.group(pod_group(job));
   const std::string container = trial_container_of(job);
   const auto ended =
       std::ranges::count_if(pods, [&](const PodPtr& pod) { return has_ended(*pod, container); });
@@ -410,13 +420,14 @@ Result<std::vector<PodPtr>> JobRuns::pods_of(const kube::Job& job) {
   pods.clear();
   for (const Json& object : listed) {
     FETTLE_ASSIGN(kube::Pod pod, kube::read_pod(object));
-    if (group_of(pod) != job.metadata.uid) continue;
+    if (group_of(pod) != pod_group(job)) continue;
     pods.push_back(std::make_shared<const kube::Pod>(std::move(pod)));
   }
   return pods;
 }
 
-Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& trial) {
+Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& trial,
+                                       const Result<api::Study>& study) {
   // Missing only after a crash between the two creations. An error is ignored: the next reconcile
   // retries.
   (void)ensure_service(job);
@@ -431,6 +442,7 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
   JobView view{job, pods, is_stop_asked(trial, number), now_ms};
   view.refused_before = count_refusals(trial, number);
   view.gang_timeout_ms = options_.gang_timeout_ms;
+  view.fenced = !study.ok() || is_fenced(*study);
   const api::RunRecord* record = find_record(trial, number);
   if (record != nullptr && record->running_ms != 0) view.first_uid = record->pod_uid;
   core::Run run;
@@ -445,7 +457,6 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
     FETTLE_TRY(unless_gone(return_gang(job, options_.gang_timeout_ms)));
   }
   if (run.report && is_reported(trial, *run.report)) run.report.reset();
-  const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
   if (!study.ok()) return run;
   // A pending run may wait for a claim that a user deleted. An error is ignored: the next reconcile
   // retries.
@@ -459,45 +470,28 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
 
 // ---- Logs --------------------------------------------------------------------------------------
 
-// For images without a reporter. A run counts as exited only once its log was read to the end.
+// For images without a reporter.
 void JobRuns::read_log(const kube::Job& job, const api::Study& study, const api::Trial& trial,
                        const std::vector<PodPtr>& pods, core::Run& run) {
   const std::string container = trial_container_of(job);
   const PodPtr pod = rank_zero_pod(pods);
-  LogReading reading;
+  const bool stop_asked = is_stop_asked(trial, run.id);
   if (pod == nullptr) {
     const api::RunRecord* record = find_record(trial, run.id);
-    if (record != nullptr) reading = logs_.recall(record->pod_uid);
-  } else if (is_running(*pod, container) || has_ended(*pod, container)) {
-    LogSource source{key_of(pod->metadata),
-                     pod->metadata.uid,
-                     container,
-                     trial_group(trial.metadata.ns, trial.metadata.name),
-                     trial.spec.study,
-                     {}};
-    source.metrics = runtime::metric_options(study);
-    const bool ended = has_ended(*pod, container);
-    reading = logs_.read(source, ended);
-    run.seen_ms = reading.since_ms;
-    run.heard_ms = std::max(run.heard_ms, reading.heard_ms);
-    // What is recorded of an end is final, so it waits for the last report.
-    const bool wait = run.state == RunState::kExited && ended && !reading.complete;
-    if (wait) {
-      run.state = RunState::kRunning;
-      run.outcome.reset();
-      run.reason.clear();
-      run.report.reset();  // written with the end, in one write
-      return;
-    }
+    const LogReading reading = logs_.recall(record != nullptr ? record->pod_uid : "");
+    return add_output({reading, /*has_pod=*/false, /*ended=*/true, stop_asked}, run);
   }
-  run.read_ms = reading.read_ms;
-  if (run.state == RunState::kRunning) run.reason = reading.read_error;
-  const bool is_newer = reading.report && (!run.report || reading.report->step >= run.report->step);
-  if (is_newer) run.report = reading.report;
-  run.silence = reading.why_no_report;
-  if (run.state == RunState::kExited && !reading.read_error.empty()) {
-    run.reason += (run.reason.empty() ? "" : "; ") + reading.read_error;
-  }
+  const bool ended = has_ended(*pod, container);
+  if (!ended && !is_running(*pod, container)) return;
+  LogSource source{key_of(pod->metadata),
+                   pod->metadata.uid,
+                   container,
+                   trial_group(trial.metadata.ns, trial.metadata.name),
+                   trial.spec.study,
+                   {}};
+  source.metrics = runtime::metric_options(study);
+  const LogReading reading = logs_.read(source, ended);
+  add_output({reading, /*has_pod=*/true, ended, stop_asked}, run);
 }
 
 void JobRuns::stop_reading() { logs_.stop(); }

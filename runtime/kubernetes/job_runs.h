@@ -82,12 +82,13 @@ class JobRuns final : public control::Runs {
   // What its workers get now; null: nothing, or the profiles offer nothing that fits.
   std::shared_ptr<const api::GpuChoice> gpu_choice(const api::Study& study);
   std::optional<double> most_gpu_memory(const api::Study& study);
-  std::string why_held(const api::Trial& trial, std::int64_t run) const;
-  void add_held(const api::Trial& trial, std::vector<core::Run>& runs);
+  std::string why_held(const api::Trial& trial, std::int64_t run, bool fenced) const;
+  void add_held(const api::Trial& trial, bool fenced, std::vector<core::Run>& runs);
   void forget_held(const std::string& ns, const std::string& trial);
   void warn_of_volume(const api::Study& study);
   Result<std::vector<std::shared_ptr<const kube::Pod>>> pods_of(const kube::Job& job);
-  Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial);
+  Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial,
+                                const Result<api::Study>& study);
   void read_log(const kube::Job& job, const api::Study& study, const api::Trial& trial,
                 const std::vector<std::shared_ptr<const kube::Pod>>& pods, core::Run& run);
   // Advances the gangs that compete with `job`; returns only errors about `job` itself.
@@ -97,7 +98,7 @@ class JobRuns final : public control::Runs {
   std::string why_returned(const kube::Job& job);
   Status return_gang(const kube::Job& job, std::int64_t hold_ms);
   bool is_being_removed(const kube::Job& job);
-  bool is_removed(const kube::Job& job);
+  bool is_removed(const kube::Job& job, bool fenced);
   bool has_surplus_workers(const kube::Job& job);
   // Whether one of its workers has done all it had to.
   bool has_begun_to_end(const kube::Job& job);

@@ -14,6 +14,7 @@
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "kube/json_write.h"
+#include "runtime/kubernetes/ownership.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
 
@@ -346,6 +347,33 @@ TEST_F(JobRunsTest, APodOnALostNodeHoldsNoRunForEver) {
   ASSERT_TRUE(runs().remove(trial_, 0).ok());
   ASSERT_TRUE(runs().start(study_, trial_, 1).ok());
   EXPECT_EQ(cluster_.count(kube::kJobs), 1u);
+}
+
+// Both would write to the claim, and the user's program has no fence.
+TEST_F(JobRunsTest, APodOnALostNodeHoldsTheNextRunWhereItMayWriteToAClaim) {
+  ASSERT_TRUE(start().ok());
+  Json pod = running_pod(job(), cluster_.clock.now_ms());
+  const std::int64_t long_ago = cluster_.clock.now_ms() - 10 * kLostMs;
+  pod.find("metadata")->set("deletionTimestamp", api::format_timestamp(long_ago));
+  const Json claim = Json::object({{"claimName", "shared"}});
+  const Json volume = Json::object({{"name", "v"}, {"persistentVolumeClaim", claim}});
+  pod.set("spec", Json::object({{"nodeName", "n1"}, {"volumes", Json(Json::Array{volume})}}));
+  cluster_.server.set(kube::kPods, pod);
+  ASSERT_TRUE(eventually([&] { return observe().started_ms != 0; }));
+  ASSERT_TRUE(runs().remove(trial_, 0).ok());
+  ASSERT_TRUE(runs().start(study_, trial_, 1).ok());
+  EXPECT_EQ(cluster_.count(kube::kJobs), 0u) << "the second run is held";
+}
+
+// Who knows the uid of a Job can make a pod that names it as its owner, but only elsewhere.
+TEST_F(JobRunsTest, APodOfAnotherNamespaceIsNoWorker) {
+  ASSERT_TRUE(start().ok());
+  Json forged = pod_of(job(), R"({"step": 1, "loss": 0, "final": true})");
+  forged.find("metadata")->set("namespace", "strangers");
+  const kube::Pod pod = kube::read_pod(forged).value();
+  const kube::Job known = kube::read_job(job()).value();
+  EXPECT_NE(group_of(pod), pod_group(known));
+  EXPECT_EQ(group_of(kube::read_pod(pod_of(job(), "")).value()), pod_group(known));
 }
 
 TEST_F(JobRunsTest, ADeletionThatFailedLeavesTheRunInSight) {

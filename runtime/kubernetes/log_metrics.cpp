@@ -5,6 +5,7 @@
 #include <stop_token>
 #include <utility>
 
+#include "base/check.h"
 #include "runtime/kubernetes/log_cursor.h"
 
 namespace fettle::kubernetes {
@@ -41,6 +42,7 @@ struct LogMetrics::Log {
   bool ended = false;           // the pod prints no more
   bool forgotten = false;       // by forget(), during a read
   int tries = 0;                // failed reads in a row
+  std::int64_t failing_ms = 0;  // time of the first of them since the pod has ended
   int pieces = 0;               // pieces read
   std::int64_t lines_seen = 0;  // value of lines.lines() after the last piece
   std::int64_t published = 0;   // value of lines.lines() at the last publication
@@ -53,6 +55,7 @@ LogMetrics::LogMetrics(kube::Client& client, control::Clock& clock, Changed chan
       clock_(clock),
       changed_(std::move(changed)),
       readers_(options.readers),
+      kept_(options.kept),
       queue_(options.calls_per_second, options.readers) {}
 
 LogMetrics::~LogMetrics() { stop(); }
@@ -120,13 +123,15 @@ std::shared_ptr<const runtime::MetricPattern> LogMetrics::pattern_of(
 
 // Only complete logs are dropped; the number of others is bounded by the number of pods.
 void LogMetrics::drop_oldest() {
-  if (logs_.size() <= kMaxLogs) return;
+  if (logs_.size() <= kept_) return;
   auto oldest = logs_.end();
   for (auto at = logs_.begin(); at != logs_.end(); ++at) {
     if (!at->second->reading.complete) continue;
     if (oldest == logs_.end() || at->second->order < oldest->second->order) oldest = at;
   }
-  if (oldest != logs_.end()) logs_.erase(oldest);
+  if (oldest == logs_.end()) return;
+  queue_.remove(oldest->first);
+  logs_.erase(oldest);
 }
 
 // ---- Reading -----------------------------------------------------------------------------------
@@ -153,7 +158,17 @@ void LogMetrics::work(const std::stop_token& stop) {
 
 LogMetrics::LogPtr LogMetrics::take() {
   const std::optional<std::string> uid = queue_.take(clock_.now_ms());
-  return uid ? logs_.at(*uid) : nullptr;
+  if (!uid) return nullptr;
+  const auto found = logs_.find(*uid);
+  CHECK(found != logs_.end(), "a log that is dropped is taken out of the queue");
+  return found->second;
+}
+
+// The API server answers 404 for a pod that is gone, and passes on the 404 of a kubelet that has no
+// log of it yet, or does not know the pod after a restart.
+bool LogMetrics::is_gone(const kube::ObjectKey& pod) {
+  const Result<Json> found = client_.get(kube::kPods, pod);
+  return !found.ok() && found.error().code == ErrorCode::kNotFound;
 }
 
 // Between take() and queue_.done() the log's cursor and lines are this thread's alone, so they need
@@ -180,6 +195,8 @@ bool LogMetrics::step() {
     log->lines.feed("\n", now_ms);
   };
   const bool at_end = piece.ok() && log->cursor.take(*piece, had_ended, on_line);
+  const bool gone =
+      !piece.ok() && piece.error().code == ErrorCode::kNotFound && is_gone(log->source.pod);
   bool has_news = false;
   {
     const std::lock_guard lock(mutex_);
@@ -188,8 +205,10 @@ bool LogMetrics::step() {
       log->reading.complete = at_end && had_ended;
       has_news = record_piece(*log, now_ms, at_end);
     } else if (!log->forgotten) {
-      has_news = record_error(*log, piece.error());
+      has_news = record_error(*log, piece.error(), gone);
     }
+    // A request for the end of the log may have come during the read that gave it up.
+    if (log->reading.complete) queue_.remove(log->source.uid);
     queue_.done(log->source.uid);
     ++requests_;
     news_.notify_one();
@@ -201,6 +220,7 @@ bool LogMetrics::step() {
 // Returns whether to reconcile the trial.
 bool LogMetrics::record_piece(Log& log, std::int64_t now_ms, bool at_end) {
   log.tries = 0;
+  log.failing_ms = 0;
   log.reading.read_error.clear();
   ++log.pieces;
   if (log.lines.lines() != log.lines_seen) log.reading.heard_ms = now_ms;
@@ -214,18 +234,20 @@ bool LogMetrics::record_piece(Log& log, std::int64_t now_ms, bool at_end) {
 }
 
 // Returns whether to reconcile the trial. A pod that is gone has no log any more; of one that has
-// ended the log is given up after kMaxLogTries; of a running one it is read again.
-bool LogMetrics::record_error(Log& log, const Error& error) {
+// ended the log is given up after kUnreadMs; of a running one it is read again.
+bool LogMetrics::record_error(Log& log, const Error& error, bool is_gone) {
+  const std::int64_t now_ms = clock_.now_ms();
   ++log.tries;
-  const bool is_gone = error.code == ErrorCode::kNotFound;
-  const bool hopeless = is_gone || log.tries >= kMaxLogTries;
-  const bool is_news = hopeless && log.reading.read_error.empty();
+  if (log.ended && log.failing_ms == 0) log.failing_ms = now_ms;
+  const bool is_news = (is_gone || log.tries >= kMaxLogTries) && log.reading.read_error.empty();
   // The first error stays: each change of its text would become another event.
   if (is_news) log.reading.read_error = "its log could not be read: " + error.message;
-  log.reading.complete = is_gone || (log.ended && hopeless);
+  const bool hopeless =
+      log.ended && error.code != ErrorCode::kForbidden && now_ms >= log.failing_ms + kUnreadMs;
+  log.reading.complete = is_gone || hopeless;
   if (!log.reading.complete) {
     queue_.enqueue(log.source.uid, log.source.pod.ns, log.source.study,
-                   {clock_.now_ms() + retry_after(log.tries), log.ended, /*failing=*/true});
+                   {now_ms + retry_after(log.tries), log.ended, /*failing=*/true});
   }
   return is_news || log.reading.complete;
 }

@@ -37,11 +37,11 @@ inline constexpr std::int64_t kFirstPauseMs = 500;
 inline constexpr std::int64_t kMinPauseMs = 2'000;
 inline constexpr std::int64_t kMaxPauseMs = 15'000;
 inline constexpr std::int64_t kPublishMs = 5'000;
-// Failed reads in a row before an event says so, or before an ended trial is settled without its
-// log.
+// Failed reads in a row before an event says so.
 inline constexpr int kMaxLogTries = 6;
-// Pods that were read to their end and whose reports are kept in memory.
-inline constexpr std::size_t kMaxLogs = 4'096;
+// While a pod exists its log is on its node: of an ended one it is read for this long before it is
+// given up, and for ever where it is forbidden, since no other run could be read either.
+inline constexpr std::int64_t kUnreadMs = 600'000;
 
 // A container's log and how metrics are parsed from it.
 struct LogSource {
@@ -67,6 +67,8 @@ struct LogReading {
 struct LogMetricsOptions {
   double calls_per_second = 100;
   std::size_t readers = 8;  // threads; 0 = the caller of step() reads
+  // Pods that were read to their end and whose reports are kept in memory.
+  std::size_t kept = 4'096;
 };
 
 class LogMetrics {
@@ -98,16 +100,18 @@ class LogMetrics {
   std::shared_ptr<const runtime::MetricPattern> pattern_of(const api::MetricsFilter& filter);
   void drop_oldest();
   bool record_piece(Log& log, std::int64_t now_ms, bool at_end);
-  bool record_error(Log& log, const Error& error);
+  bool record_error(Log& log, const Error& error, bool is_gone);
   bool publish(Log& log, std::int64_t now_ms);
   void enqueue_again(const Log& log, std::int64_t now_ms, bool at_end);
 
   void work(const std::stop_token& stop);
+  bool is_gone(const kube::ObjectKey& pod);
 
   kube::Client& client_;
   control::Clock& clock_;
   const Changed changed_;
   const std::size_t readers_;
+  const std::size_t kept_;
   mutable std::mutex mutex_;
   std::condition_variable_any news_;
   std::uint64_t requests_ = 0;          // grows when the next due time may have moved forward

@@ -55,7 +55,19 @@ class LogMetricsTest : public testing::Test {
   static kube::ClientOptions unlimited() {
     kube::ClientOptions options;
     options.calls_per_second = 0;
+    options.pause = [](std::chrono::milliseconds) {};
     return options;
+  }
+  // Only the logs: the pods themselves are there.
+  void fail_logs(int code, const std::string& reason, const std::string& words) {
+    kube::Fault fault;
+    fault.kind = kube::Fault::Kind::kAnswer;
+    fault.every = 1;
+    fault.matches = [](const kube::HttpRequest& request) {
+      return request.target.find("/log") != std::string::npos;
+    };
+    fault.answer = kube::status_response(code, reason, words);
+    server_.inject(fault);
   }
   std::size_t calls() const { return server_.requests().size(); }
 
@@ -192,6 +204,76 @@ TEST_F(LogMetricsTest, ALogThatIsGoneIsGivenUpInWords) {
   pass();
   EXPECT_TRUE(logs_.recall(pod.uid).complete);
   EXPECT_THAT(logs_.recall(pod.uid).read_error, HasSubstr("its log could not be read"));
+}
+
+// A kubelet that has just started, or has not made the container yet, answers 404 as well.
+TEST_F(LogMetricsTest, ALogThatTheNodeDoesNotHaveYetIsTriedOn) {
+  const LogSource pod = source("a");
+  fail_logs(404, "NotFound", "pods \"a\" not found on this node");
+  (void)logs_.read(pod, true);
+  pass(kUnreadMs - 60'000);
+  EXPECT_FALSE(logs_.recall(pod.uid).complete);
+  EXPECT_THAT(logs_.recall(pod.uid).read_error, HasSubstr("not found on this node"));
+  server_.clear_faults();
+  print("a", metric(1, 0.5));
+  pass(20'000);
+  EXPECT_TRUE(logs_.recall(pod.uid).complete);
+  EXPECT_TRUE(logs_.recall(pod.uid).report);
+  EXPECT_EQ(logs_.recall(pod.uid).read_error, "");
+}
+
+// As long as an upgrade of the control plane takes to reconnect to the kubelets, and not for ever.
+TEST_F(LogMetricsTest, AnEndedLogIsGivenUpAfterMinutesNotSeconds) {
+  const LogSource pod = source("a");
+  fail_logs(502, "BadGateway", "no agent available");
+  (void)logs_.read(pod, true);
+  pass(kUnreadMs - 60'000);
+  EXPECT_FALSE(logs_.recall(pod.uid).complete);
+  pass(120'000);
+  EXPECT_TRUE(logs_.recall(pod.uid).complete);
+  EXPECT_THAT(logs_.recall(pod.uid).read_error, HasSubstr("no agent available"));
+}
+
+// No other run could be read either, so nothing is gained by giving up.
+TEST_F(LogMetricsTest, AForbiddenLogIsAskedForUntilItIsAllowed) {
+  const LogSource pod = source("a");
+  fail_logs(403, "Forbidden", "no rights to pods/log");
+  (void)logs_.read(pod, true);
+  pass(3 * kUnreadMs);
+  EXPECT_FALSE(logs_.recall(pod.uid).complete);
+  EXPECT_THAT(logs_.recall(pod.uid).read_error, HasSubstr("no rights to pods/log"));
+}
+
+class FewLogsTest : public LogMetricsTest {
+ protected:
+  FewLogsTest() : LogMetricsTest({.calls_per_second = 1'000, .readers = 0, .kept = 2}) {}
+};
+
+// The end of the pod is asked for while a read is in flight, and that read gives the log up: it was
+// complete and queued, so that it was dropped and then looked for.
+TEST_F(FewLogsTest, ALogThatIsGivenUpDuringARequestForItsEndCanBeDropped) {
+  const LogSource pod = source("a");
+  server_.remove(kube::kPods, {"team", "a"});
+  kube::Fault fault;
+  fault.kind = kube::Fault::Kind::kAnswer;
+  fault.every = 1;
+  fault.matches = [&](const kube::HttpRequest& request) {
+    const bool of_log = request.target.find("/log") != std::string::npos;
+    if (of_log) (void)logs_.read(pod, true);
+    return false;
+  };
+  server_.inject(fault);
+  (void)logs_.read(pod, false);
+  pass(kFirstPauseMs);
+  server_.clear_faults();
+  EXPECT_TRUE(logs_.recall(pod.uid).complete);
+  for (const char* name : {"b", "c", "d"}) {
+    print(name, metric(1, 0.5));
+    (void)logs_.read(source(name), true);
+    pass(1'000);
+  }
+  EXPECT_FALSE(logs_.recall(pod.uid).complete) << "the oldest was dropped";
+  EXPECT_TRUE(logs_.recall("uid-d").report);
 }
 
 // Of a pod that runs it is said, and tried on; what was silent meanwhile is not known.

@@ -13,7 +13,13 @@ std::string group_of(const kube::Job& job) {
   return trial_group(job.metadata.ns, kube::text_in(job.metadata.labels, kTrialLabel));
 }
 
-std::string group_of(const kube::Pod& pod) { return pod.owner ? pod.owner->uid : ""; }
+std::string pod_group(const kube::Job& job) { return job.metadata.ns + "/" + job.metadata.uid; }
+
+// With the namespace of the pod: an owner reference is what the pod's author wrote, and only that
+// of the same namespace is checked by the API server.
+std::string group_of(const kube::Pod& pod) {
+  return pod.owner ? pod.metadata.ns + "/" + pod.owner->uid : "";
+}
 
 bool is_owned_by(const kube::Job& job, const api::Trial& trial) {
   return job.owner && job.owner->uid == trial.metadata.uid;

@@ -17,6 +17,7 @@ kube::ObjectKey key_of(const api::Metadata& metadata);
 
 // Index keys of the two caches: the Jobs of a trial, the pods of a Job.
 std::string trial_group(const std::string& ns, const std::string& trial);
+std::string pod_group(const kube::Job& job);
 std::string group_of(const kube::Job& job);
 std::string group_of(const kube::Pod& pod);
 

@@ -64,6 +64,7 @@ PodEnd judge(EndCondition condition, std::optional<int> code, std::int64_t at_ms
           .reason = std::move(judged.reason),
           .at_ms = at_ms,
           .replaced = false,
+          .presumed = judged.presumed,
           .exit_code = {},
           .gpu_memory_short = {}};
 }
@@ -141,6 +142,14 @@ bool ended_well(const kube::Pod& pod, const kube::Container* container) {
   return pod.phase == "Succeeded";
 }
 
+// Whether it was evicted or deleted before it ended. Many programs exit with 0 on SIGTERM.
+bool was_told_to_end(const kube::Pod& pod, std::int64_t ended_ms) {
+  if (ended_ms == 0) return false;  // it does not say when
+  const auto* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget");
+  if (disrupted != nullptr && disrupted->since_ms <= ended_ms) return true;
+  return pod.doomed_ms != 0 && pod.doomed_ms <= ended_ms;
+}
+
 }  // namespace
 
 const kube::Container* trial_container_in(const kube::Pod& pod, const std::string& name) {
@@ -165,25 +174,37 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
   const kube::Container* trial = trial_container_in(pod, container);
   const bool terminated = trial != nullptr && trial->terminated;
   const std::int64_t at_ms = terminated ? trial->finished_ms : 0;
-  if (ended_well(pod, trial)) return judge(EndCondition::kNone, 0, at_ms);
+  const bool well = ended_well(pod, trial);
+  if (well && (stop_asked || !was_told_to_end(pod, at_ms))) {
+    return judge(EndCondition::kNone, 0, at_ms);
+  }
   if (stop_asked) return judge(EndCondition::kStopAsked, std::nullopt, at_ms);
   if (const auto* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget")) {
     PodEnd end = judge(EndCondition::kPodDisrupted, std::nullopt, at_ms);
     end.reason += in_words(*disrupted);
-    end.replaced = true;
+    end.replaced = !well;  // what exits with 0 is complete to the Job controller
+    if (well) end.exit_code = 0;
     return end;
   }
-  if (pod.metadata.deleted_ms != 0) return judge(EndCondition::kPodDeleted, std::nullopt, at_ms);
+  if (pod.metadata.deleted_ms != 0) {
+    PodEnd end = judge(EndCondition::kPodDeleted, std::nullopt, at_ms);
+    if (well) end.exit_code = 0;
+    return end;
+  }
   if (pod.reason == "DeadlineExceeded") {
     return judge(EndCondition::kOverTimeLimit, std::nullopt, at_ms);
   }
   return terminated ? by_container(*trial) : by_pod(pod);
 }
 
-std::string why_overdue(const kube::Pod& pod) {
-  return "its node " + pod.node +
-         " does not answer: the pod should have ended; it is given up after " +
-         std::to_string(kLostMs / 60'000) + " minutes";
+std::string why_overdue(const kube::Pod& pod, bool fenced) {
+  const std::string words = "its node " + pod.node + " does not answer: the pod should have ended";
+  if (!must_be_gone(pod, fenced)) {
+    return words + "; it is given up after " + std::to_string(kLostMs / 60'000) + " minutes";
+  }
+  return words + " and may still write to claim " + pod.claims.front() +
+         ", so no other run begins before it is gone. If the node is off: kubectl delete pod -n " +
+         pod.metadata.ns + " " + pod.metadata.name + " --force";
 }
 
 bool is_ending(const kube::Pod& pod, const std::string& container) {

@@ -15,6 +15,7 @@ struct PodEnd {
   std::string reason;
   std::int64_t at_ms = 0;                  // 0 = unknown
   bool replaced = false;                   // disrupted: the Job controller creates another
+  bool presumed = false;                   // disrupted: only its exit code says so
   std::optional<int> exit_code;            // if the trial ended by itself
   std::optional<double> gpu_memory_short;  // gpu_memory_end.h
 };
@@ -26,8 +27,8 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
 // Why a pod does not run, if a person must act; else "".
 std::string why_waiting(const kube::Pod& pod, const std::string& container, std::int64_t now_ms);
 
-// The reason to report for a terminating pod past its deadline.
-std::string why_overdue(const kube::Pod& pod);
+// The reason to report for a terminating pod past its deadline (JobView::fenced).
+std::string why_overdue(const kube::Pod& pod, bool fenced);
 
 // The container's termination message, if it is a report.
 std::optional<api::Report> read_termination_message(const kube::Container& container);

@@ -164,13 +164,16 @@ std::optional<RankEnd> end_of_ranks(const JobView& view,
   return RankReader(view, pods).read();
 }
 
-bool may_write(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
+bool may_write(const kube::Pod& pod, const std::string& container, bool fenced,
+               std::int64_t now_ms) {
   if (has_ended(pod, container)) return false;
-  return pod.metadata.deleted_ms == 0 || now_ms < pod.metadata.deleted_ms + kLostMs;
+  if (pod.metadata.deleted_ms == 0 || must_be_gone(pod, fenced)) return true;
+  return now_ms < pod.metadata.deleted_ms + kLostMs;
 }
 
-bool may_be_alive(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
-  return !pod.node.empty() && may_write(pod, container, now_ms);
+bool may_be_alive(const kube::Pod& pod, const std::string& container, bool fenced,
+                  std::int64_t now_ms) {
+  return !pod.node.empty() && may_write(pod, container, fenced, now_ms);
 }
 
 }  // namespace fettle::kubernetes

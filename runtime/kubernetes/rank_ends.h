@@ -29,9 +29,11 @@ std::optional<RankEnd> end_of_ranks(const JobView& view,
 
 // Whether the pod's program runs, or may still get a node to run on, and then writes a checkpoint.
 // A lost node does not report the end of its pods: they count as dead some time after their grace
-// period. `container` "": only the pod as a whole is asked.
-bool may_write(const kube::Pod& pod, const std::string& container, std::int64_t now_ms);
+// period, but for those that must_be_gone(). `container` "": only the pod as a whole is asked.
+bool may_write(const kube::Pod& pod, const std::string& container, bool fenced,
+               std::int64_t now_ms);
 // The same of a pod that has a node.
-bool may_be_alive(const kube::Pod& pod, const std::string& container, std::int64_t now_ms);
+bool may_be_alive(const kube::Pod& pod, const std::string& container, bool fenced,
+                  std::int64_t now_ms);
 
 }  // namespace fettle::kubernetes

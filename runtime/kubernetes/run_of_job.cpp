@@ -123,7 +123,7 @@ class RunReader {
   std::string why_incomplete() const;
   bool any_pod_alive() const {
     return std::ranges::any_of(view_.pods, [this](const PodPtr& pod) {
-      return may_be_alive(*pod, container_, view_.now_ms);
+      return may_be_alive(*pod, container_, view_.fenced, view_.now_ms);
     });
   }
   void exit(Outcome outcome, std::string reason, std::int64_t at_ms) {
@@ -225,6 +225,7 @@ bool RunReader::ends_by_a_rank() {
   }
   exit(end.outcome, who + end.reason, end.at_ms);
   run_.gpu_memory_short = end.gpu_memory_short;
+  run_.presumed = end.presumed && !one_of_many;
   if (rank == 0) run_.exit_code = end.exit_code;
   return true;
 }
@@ -241,6 +242,7 @@ std::int64_t RunReader::overdue_ms(const kube::Pod& pod) const {
 bool RunReader::is_node_lost() {
   for (const auto& [rank, pod] : pods_) {
     if (overdue_ms(*pod) < kLostMs) continue;
+    if (!view_.stop_asked && must_be_gone(*pod, view_.fenced)) continue;
     exit_for(EndCondition::kNodeLost, "", view_.now_ms);
     if (!view_.stop_asked) {
       run_.reason =
@@ -269,6 +271,7 @@ bool RunReader::all_succeeded() {
 bool RunReader::has_job_ended() {
   if (const auto* complete = kube::find_condition(job_.conditions, "Complete")) {
     exit(Outcome::kSucceeded, "", complete->since_ms);
+    if (pods_.count(0) == 0) run_.read_error = "its pod is gone, and with it what it reported last";
     return true;
   }
   if (const auto* failed = kube::find_condition(job_.conditions, "Failed")) {
@@ -395,7 +398,7 @@ void RunReader::wait_or_run() {
     const bool runs = (is_running(*pod, container_) && late_ms == 0) || succeeded;
     if (runs) ++running;
     if (runs && rank == 0) first_runs = true;
-    const std::string waits = late_ms > 0            ? why_overdue(*pod)
+    const std::string waits = late_ms > 0            ? why_overdue(*pod, view_.fenced)
                               : end && end->replaced ? end->reason
                                                      : why_waiting(*pod, container_, view_.now_ms);
     if (run_.reason.empty()) run_.reason = waits;
@@ -412,6 +415,8 @@ void RunReader::wait_or_run() {
 }
 
 }  // namespace
+
+bool must_be_gone(const kube::Pod& pod, bool fenced) { return !fenced && !pod.claims.empty(); }
 
 std::int64_t workers_at_start(const kube::Job& job) {
   const std::int64_t known = number_in(job.metadata.annotations, kWorkersAnnotation);

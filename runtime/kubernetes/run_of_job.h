@@ -7,8 +7,11 @@
 // it counts only if it is one line of metrics, as on stdout, and it is bounded.
 //
 // A deleted pod that does not end is on a node that does not answer. After a timeout the run counts
-// as disrupted. Its processes may still be running if the node only lost its network: a
-// ReadWriteOnce volume keeps them from the next run's checkpoints, a shared volume does not.
+// as disrupted. Its processes may still be running if the node only lost its network. The built-in
+// trainer's checkpoints have a fence. Any other program that mounts a claim may write to it beside
+// the next run: its run waits until the pod object is gone. Kubernetes removes it once the node is
+// back, or is deleted, or has the taint node.kubernetes.io/out-of-service; or a user removes it by
+// force.
 //
 // A running Job that something else suspends waits in a queue (Kueue). The end of its pods is not
 // the end of the run.
@@ -45,6 +48,7 @@ struct JobView {
   // How long a replaced worker may wait for a node before the run ends, since the other workers
   // wait for it and hold their GPUs. 0 = no limit.
   std::int64_t gang_timeout_ms = 0;
+  bool fenced = true;  // its program writes no checkpoint once another run does
 };
 
 // A Job without pods for longer than this cannot create them: quota, limits, Pod Security.
@@ -72,6 +76,8 @@ PodPtr rank_zero_pod(const std::vector<PodPtr>& pods);
 std::string trial_container_of(const kube::Job& job);
 // The trial's container in `pod`; null while the kubelet has not reported its status.
 const kube::Container* trial_container_in(const kube::Pod& pod, const std::string& name);
+// Whether only the end of the pod object says that it writes no more (JobView::fenced).
+bool must_be_gone(const kube::Pod& pod, bool fenced);
 // Rank of a pod, 0 ... workers - 1.
 std::int64_t rank_of(const kube::Pod& pod);
 // Whether the trial's container runs.

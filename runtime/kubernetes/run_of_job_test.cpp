@@ -201,7 +201,7 @@ TEST(RunOfJob, EndsAreExplained) {
        "exit code 137: killed by SIGKILL, but not for its own memory limit; perhaps its node ran "
        "out of memory"},
       {with(pod("Failed"), ended(143)), Outcome::kDisrupted,
-       "exit code 143: another process sent it SIGTERM"},
+       "exit code 143, as if another process had sent it SIGTERM"},
       {with(pod("Failed"), ended(128, "StartError", "exec: \"trian\": not found")),
        Outcome::kFailed,
        "cannot start: exec: \"trian\": not found; correct command, args or image in the Study's "
@@ -270,6 +270,68 @@ TEST(RunOfJob, ANodeThatDoesNotAnswerIsWaitedForAndThenGivenUp) {
   const core::Run lost = read(job(), {overdue(kLostMs)});
   EXPECT_EQ(lost.outcome, Outcome::kDisrupted);
   EXPECT_THAT(lost.reason, StartsWith("its node n1 is lost"));
+}
+
+// A program without a fence may still write to its claim: only the end of the pod object tells.
+TEST(RunOfJob, APodThatMayWriteToAClaimIsWaitedForUntilItIsGone) {
+  kube::Pod writes = overdue(100 * kLostMs);
+  writes.claims = {"shared"};
+  std::vector<PodPtr> pods = share({writes});
+  const kube::Job about = job();
+  JobView view{about, pods, false, kNow};
+  view.fenced = false;
+  const core::Run waits = run_of_job(view);
+  EXPECT_EQ(waits.state, RunState::kPending);
+  EXPECT_THAT(waits.reason, HasSubstr("may still write to claim shared"));
+  EXPECT_THAT(waits.reason, HasSubstr("kubectl delete pod -n"));
+  view.fenced = true;
+  EXPECT_EQ(run_of_job(view).outcome, Outcome::kDisrupted) << "the trainer has a fence";
+  view.fenced = false;
+  writes.claims.clear();
+  pods = share({writes});
+  EXPECT_EQ(run_of_job(view).outcome, Outcome::kDisrupted) << "it can write nowhere";
+}
+
+TEST(RunOfJob, AStopEndsBesideAPodThatMayStillWriteAndSaysThatItLives) {
+  kube::Pod writes = overdue(100 * kLostMs);
+  writes.claims = {"shared"};
+  const std::vector<PodPtr> pods = share({writes});
+  const kube::Job about = job();
+  JobView view{about, pods, true, kNow};
+  view.fenced = false;
+  const core::Run stopped = run_of_job(view);
+  EXPECT_EQ(stopped.outcome, Outcome::kStopped);
+  EXPECT_TRUE(stopped.terminating) << "no other run may begin";
+}
+
+// A node was lost after the end of its pod, or the pod was collected: exit code 0 is all that is
+// known, so the run is neither a failure nor a result.
+TEST(RunOfJob, ACompleteJobWhosePodIsGoneHasAnUnknownResult) {
+  kube::Job complete = job();
+  complete.conditions.push_back({"Complete", "", "", kNow - 100});
+  const core::Run run = read(complete, {});
+  EXPECT_EQ(run.outcome, Outcome::kSucceeded);
+  EXPECT_THAT(run.read_error, HasSubstr("its pod is gone"));
+  EXPECT_EQ(read(complete, {with(pod("Succeeded"), ended(0))}).read_error, "");
+}
+
+// Many programs exit with 0 on SIGTERM. Whether this one was done its report says (run_outcome.h).
+TEST(RunOfJob, AProgramThatExitsWith0BecauseItsPodWasEndedIsDisrupted) {
+  kube::Pod evicted = with(pod("Succeeded"), ended(0));
+  evicted.conditions.push_back({"DisruptionTarget", "EvictionByEvictionAPI", "", 949'000});
+  EXPECT_EQ(read(job(), {evicted}).outcome, Outcome::kDisrupted);
+  EXPECT_EQ(read(job(), {evicted}).exit_code, 0);
+  kube::Pod removed = with(pod("Succeeded"), ended(0));
+  removed.doomed_ms = removed.metadata.deleted_ms = 949'000;
+  EXPECT_EQ(read(job(), {removed}).outcome, Outcome::kDisrupted);
+  removed.doomed_ms = removed.metadata.deleted_ms = 951'000;
+  EXPECT_EQ(read(job(), {removed}).outcome, Outcome::kSucceeded) << "it had ended before";
+}
+
+TEST(RunOfJob, OnlyAnExitCodeThatNothingElseExplainsIsPresumed) {
+  EXPECT_TRUE(read(job(), {with(pod("Failed"), ended(143))}).presumed);
+  EXPECT_FALSE(read(job(), {deleted(with(pod("Failed"), ended(143)))}).presumed);
+  EXPECT_FALSE(read(job(), {with(pod("Failed"), ended(137))}).presumed);
 }
 
 TEST(RunOfJob, AStopOnALostNodeEndsToo) {

@@ -77,6 +77,12 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
                                options.claims.value_or(claims_directory()));
   session->runs_ =
       std::make_unique<ProcessRuns>(layout, trainer, std::move(supervisor), std::move(claims));
+  session->runs_->read_logs_by([store = session->store_.get()](const api::Trial& trial)
+                                   -> std::optional<runtime::MetricLinesOptions> {
+    const Result<api::Study> study = store->get_study({trial.metadata.ns, trial.spec.study});
+    if (!study.ok()) return std::nullopt;
+    return runtime::metric_options(*study);
+  });
   return session;
 }
 

@@ -135,6 +135,7 @@ void by_end(const RunEnd& end, RunOutcome& out) {
   exit.condition = condition_of(end, exit);
   const core::JudgedExit judged = core::judge_exit(exit);
   out.outcome = judged.outcome;
+  out.presumed = judged.presumed;
   out.message = sentence_of(end, exit, judged);
 }
 

@@ -63,7 +63,8 @@ std::string how_it_ended(pid_t pid) {
   int status = 0;
   if (::waitpid(pid, &status, 0) != pid) return "the supervisor has gone";
   if (WIFSIGNALED(status)) {
-    return "the supervisor was killed by signal " + std::to_string(WTERMSIG(status));
+    return "the supervisor was killed by signal " + std::to_string(WTERMSIG(status)) +
+           "; the same command continues the Study";
   }
   return "the supervisor ended with exit code " + std::to_string(WEXITSTATUS(status));
 }

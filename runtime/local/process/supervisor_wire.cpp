@@ -62,6 +62,7 @@ template <class Visitor, Like<RunOutcome> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("outcome", c.outcome, "How the run ended.", FieldRules{}.needed());
   v.field("message", c.message, "For people.");
+  v.field("presumed", c.presumed, "Disrupted, and only its exit code says so.");
   v.field("silence", c.silence, "Why its output gave no report.");
   v.field("podUid", c.pod_uid, "Tells equally named runs apart.");
   v.field("startedMs", c.started_ms, "Unix milliseconds.");

@@ -69,8 +69,9 @@ struct SupervisorCommand {
 struct RunOutcome {
   std::string pod_uid;  // tells the runs of equally named trials apart
   api::Outcome outcome = api::Outcome::kFailed;
-  std::string message;  // for people
-  std::string silence;  // without a report: why its output gave none
+  bool presumed = false;  // Disrupted, and only the exit code says so
+  std::string message;    // for people
+  std::string silence;    // without a report: why its output gave none
   std::optional<std::int64_t> exit_code;
   std::optional<std::int64_t> signal;
   std::int64_t started_ms = 0;

@@ -445,14 +445,15 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   for (const api::RunRecord& record : trial.status.runs) {
     const RunKey key{name, record.run};
     if (record.outcome || runs_.count(key) > 0) continue;
-    if (auto recalled = recall_run(layout_, trial, record.run))
+    if (auto recalled = recall_run(layout_, trial, record.run, how_to_read_))
       runs_[key].run = std::move(*recalled);
   }
   // The first run is started without a record of its own (core/trial_plan.cpp). After a crash its
   // trial file says that there was one.
   const bool unrecorded = trial.status.runs.empty() && runs_.count({name, 0}) == 0;
   if (unrecorded && was_prepared(layout_, trial, 0)) {
-    if (auto recalled = recall_run(layout_, trial, 0)) runs_[{name, 0}].run = std::move(*recalled);
+    if (auto recalled = recall_run(layout_, trial, 0, how_to_read_))
+      runs_[{name, 0}].run = std::move(*recalled);
   }
   std::vector<core::Run> runs;
   const RunKey first{name, 0};

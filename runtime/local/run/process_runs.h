@@ -28,6 +28,7 @@
 #include "runtime/local/process/supervisor_client.h"
 #include "runtime/local/process/supervisor_wire.h"
 #include "runtime/local/run/claims.h"
+#include "runtime/local/run/recorded_run.h"
 #include "runtime/local/store/layout.h"
 
 namespace fettle::local {
@@ -50,6 +51,8 @@ class ProcessRuns final : public control::Runs {
   Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
+  // For the logs of runs whose supervisor was killed. Call it before the first observe().
+  void read_logs_by(HowToRead how_to_read) { how_to_read_ = std::move(how_to_read); }
 
   // Stops all runs gently and lets the supervisor end; returns when it has. Runs then read as
   // Disrupted, Stopped where that was asked before. Afterwards start() fails with kUnavailable.
@@ -111,6 +114,7 @@ class ProcessRuns final : public control::Runs {
   std::string failure_;
   bool closing_ = false;
   std::function<void(const std::string&)> listener_;
+  HowToRead how_to_read_;
   std::thread starter_;
   std::unique_ptr<SupervisorClient> supervisor_;  // last: its thread uses the members above
 };

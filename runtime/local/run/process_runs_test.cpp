@@ -123,7 +123,7 @@ TEST_F(ProcessRunsTest, EndsAreExplained) {
        "exit code 3; its last output:\nno such file: data.csv"},
       {"kill -SEGV $$", Outcome::kFailed, "crashed with SIGSEGV (Segmentation fault)"},
       {"kill -KILL $$", Outcome::kDisrupted, "killed from outside by SIGKILL"},
-      {"exit 143", Outcome::kDisrupted, "another process sent it SIGTERM"},
+      {"exit 143", Outcome::kDisrupted, "as if another process had sent it SIGTERM"},
   };
   std::int64_t index = 0;
   for (const auto& c : cases) {

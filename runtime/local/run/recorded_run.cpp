@@ -10,7 +10,9 @@
 #include "control/clock.h"
 #include "core/names.h"
 #include "runtime/local/process/outcome_file.h"
+#include "runtime/local/process/trial_log_reader.h"
 #include "runtime/local/run/run_command.h"
+#include "runtime/metric_lines.h"
 
 namespace fettle::local {
 
@@ -24,8 +26,55 @@ bool was_prepared(const Layout& layout, const api::Trial& trial, std::int64_t ru
   return file.ok() && file->study_uid == uid->second;
 }
 
-std::optional<core::Run> recall_run(const Layout& layout, const api::Trial& trial,
-                                    std::int64_t run) {
+namespace {
+
+// A run directory is used again by a Study of the same name: a log that is older than the trial
+// file is of another Study's run.
+bool has_own_log(const Layout& layout, const api::Trial& trial, std::int64_t run) {
+  if (!was_prepared(layout, trial, run)) return false;
+  std::error_code code;
+  const std::string& name = trial.metadata.name;
+  const auto prepared = std::filesystem::last_write_time(layout.trial_file(name, run), code);
+  if (code) return false;
+  const auto printed = std::filesystem::last_write_time(layout.log_file(name, run), code);
+  return !code && printed >= prepared;
+}
+
+// What outcome.json says. One of an equally named trial of a Study that was deleted since says
+// nothing about this one.
+std::optional<RunOutcome> outcome_of(const Layout& layout, const api::Trial& trial,
+                                     std::int64_t run) {
+  const Result<std::string> text =
+      read_file(layout.outcome_file(trial.metadata.name, run), kMaxMessageBytes);
+  if (!text.ok()) return std::nullopt;
+  const Result<Json> document = parse_json(*text);
+  if (!document.ok()) return std::nullopt;
+  const Result<RunOutcome> outcome = read_outcome(*document);
+  if (!outcome.ok() || outcome->pod_uid != pod_uid_of(trial, run)) return std::nullopt;
+  return *outcome;
+}
+
+std::optional<api::Report> report_in_log(const Layout& layout, const api::Trial& trial,
+                                         std::int64_t run, const HowToRead& how_to_read) {
+  if (!how_to_read || trial.spec.workers > 1 || !has_own_log(layout, trial, run)) {
+    return std::nullopt;
+  }
+  const auto options = how_to_read(trial);
+  if (!options) return std::nullopt;
+  runtime::MetricLines lines(*options);
+  const std::int64_t now_ms = control::SystemClock().now_ms();
+  TrialLogReader reader(layout.log_file(trial.metadata.name, run));
+  const Status read = reader.read(
+      /*ended=*/true, [&](std::string_view bytes) { lines.feed(bytes, now_ms); });
+  // No finish(): the last line of a killed program may end within a number.
+  if (!read.ok() || !lines.has_report() || lines.has_counted()) return std::nullopt;
+  return lines.report();
+}
+
+}  // namespace
+
+std::optional<core::Run> recall_run(const Layout& layout, const api::Trial& trial, std::int64_t run,
+                                    const HowToRead& how_to_read) {
   std::error_code code;
   const std::string& name = trial.metadata.name;
   const bool prepared = std::filesystem::exists(layout.trial_file(name, run), code);
@@ -37,17 +86,14 @@ std::optional<core::Run> recall_run(const Layout& layout, const api::Trial& tria
   recalled.pod_uid = pod_uid_of(trial, run);
   recalled.state = core::RunState::kExited;
   recalled.outcome = api::Outcome::kDisrupted;
-  recalled.reason = "fettle run and its supervisor were killed while it ran";
+  recalled.reason = "its supervisor was killed while it ran, or the machine stopped";
   // The room on the disk that the start of the run reserved for its outcome (outcome_file.h).
   release_outcome(layout.run_directory(trial.metadata.name, run));
-  const Result<std::string> text =
-      read_file(layout.outcome_file(trial.metadata.name, run), kMaxMessageBytes);
-  if (!text.ok()) return recalled;
-  const Result<Json> document = parse_json(*text);
-  if (!document.ok()) return recalled;
-  const Result<RunOutcome> outcome = read_outcome(*document);
-  // One of an equally named trial of a Study that was deleted since says nothing about this one.
-  if (!outcome.ok() || outcome->pod_uid != recalled.pod_uid) return recalled;
+  const std::optional<RunOutcome> outcome = outcome_of(layout, trial, run);
+  if (!outcome) {
+    recalled.report = report_in_log(layout, trial, run, how_to_read);
+    return recalled;
+  }
   take_outcome(*outcome, recalled);
   // Its clock may have been fast (future_times.h).
   const std::int64_t ahead_ms =
@@ -62,6 +108,7 @@ void take_outcome(const RunOutcome& outcome, core::Run& run) {
   run.state = core::RunState::kExited;
   run.outcome = outcome.outcome;
   if (outcome.exit_code) run.exit_code = static_cast<int>(*outcome.exit_code);
+  run.presumed = outcome.presumed;
   run.reason = outcome.message;
   run.silence = outcome.silence;
   run.started_ms = outcome.started_ms;

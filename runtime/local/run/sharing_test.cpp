@@ -260,7 +260,7 @@ TEST_F(SharingTest, OnlyARunThatBeganWasKilled) {
   EXPECT_EQ(observe(*session).id, 0);
   ASSERT_TRUE(write_file(session->layout().log_file("s-0", 1), "").ok());
   EXPECT_EQ(observe(*session).outcome, Outcome::kDisrupted);
-  EXPECT_THAT(observe(*session).reason, HasSubstr("were killed while it ran"));
+  EXPECT_THAT(observe(*session).reason, HasSubstr("its supervisor was killed while it ran"));
 }
 
 TEST_F(SharingTest, CoresOfAllStudiesAreCounted) {
