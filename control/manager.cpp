@@ -155,6 +155,7 @@ void Manager::settle_done(const Item& item, const ReconcileResult& result,
   if (item.kind == Kind::kStudy) {
     if (result.has_blocked_condition) write_blocked(item.key, record);
   } else if (blocked) {
+    write_refused(item.key, "", record);
     queue_->add({Kind::kStudy, *blocked});
   }
 }
@@ -163,6 +164,8 @@ void Manager::note_refusal(const Item& item, const Error& error, ReconcileRecord
   const Key study = study_of(item);
   record.refused = refusals_.add(item, study, error, clock_.now_ms());
   if (!refusals_.of_study(study).empty()) write_blocked(study, record);
+  const bool is_told = item.kind == Kind::kTrial && refusals_.is_blocked(item);
+  if (is_told) write_refused(item.key, error.message, record);
 }
 
 // Writes or clears the condition. If that fails, at least the observer gets the error.
@@ -170,6 +173,14 @@ void Manager::write_blocked(const Key& study, ReconcileRecord& record) {
   const Status said = studies_->set_blocked(study, refusals_.of_study(study));
   if (said.ok() || said.error().code == ErrorCode::kConflict) return;
   record.error += (record.error.empty() ? "" : "; ") + std::string("the condition Blocked: ") +
+                  said.error().message;
+}
+
+// The same of a trial, which its own condition tells.
+void Manager::write_refused(const Key& trial, const std::string& words, ReconcileRecord& record) {
+  const Status said = trials_->set_refused(trial, words);
+  if (said.ok() || said.error().code == ErrorCode::kConflict) return;
+  record.error += (record.error.empty() ? "" : "; ") + std::string("the condition Waiting: ") +
                   said.error().message;
 }
 

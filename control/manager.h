@@ -82,6 +82,7 @@ class Manager {
   void settle_done(const Item& item, const ReconcileResult& result, ReconcileRecord& record);
   void note_refusal(const Item& item, const Error& error, ReconcileRecord& record);
   void write_blocked(const Key& study, ReconcileRecord& record);
+  void write_refused(const Key& trial, const std::string& words, ReconcileRecord& record);
   Key study_of(const Item& item);
 
   Store& store_;

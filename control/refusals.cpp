@@ -42,6 +42,12 @@ std::string Refusals::of_study(const Key& study) const {
   return "";
 }
 
+bool Refusals::is_blocked(const Item& item) const {
+  const std::lock_guard lock(mutex_);
+  const auto row = rows_.find(item);
+  return row != rows_.end() && row->second.blocked;
+}
+
 std::size_t Refusals::blocked() const {
   const std::lock_guard lock(mutex_);
   return static_cast<std::size_t>(
