@@ -31,6 +31,8 @@ Json pod(const std::string& name, const std::string& phase = "Pending",
 
 class InformerTest : public testing::Test {
  protected:
+  InformerTest() { server_.allow_any_call(); }
+
   void start(std::vector<std::string> namespaces = {}, Informer<Pod>::Read read = read_pod) {
     InformerOptions options;
     options.resource = kPods;

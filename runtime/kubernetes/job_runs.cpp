@@ -61,14 +61,16 @@ std::string key_of_owned(const api::Metadata& owner, const kube::Resource& resou
 }  // namespace
 
 JobRuns::JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache<kube::Pod>& pods,
-                 control::Store& store, control::Clock& clock, JobOptions options)
+                 control::Store& store, control::Clock& clock, JobOptions options,
+                 const LogMetricsOptions& logs)
     : client_(client),
       jobs_(jobs),
       pods_(pods),
       store_(store),
       clock_(clock),
       options_(std::move(options)),
-      logs_(client, clock, [this](const std::string& trial) { notify(trial); }) {
+      logs_(
+          client, clock, [this](const std::string& trial) { notify(trial); }, logs) {
   jobs_.index_by([](const kube::Job& job) { return group_of(job); });
   pods_.index_by([](const kube::Pod& pod) { return group_of(pod); });
   jobs_.on_change(
