@@ -69,7 +69,7 @@ inline constexpr ApiCall kApiCalls[] = {
 
     // Runs; runtime/kubernetes/job_runs.h.
     {Caller::kOperator, "create", "batch/jobs", "start of a run"},
-    {Caller::kOperator, "get", "batch/jobs", "a Job of that name exists"},
+    {Caller::kOperator, "get", "batch/jobs", "whether a Job is there"},
     {Caller::kOperator, "patch", "batch/jobs", "stop of a run", "\"suspend\":true"},
     {Caller::kOperator, "patch", "batch/jobs", "turn of a gang", "fettle.dev/gang"},
     {Caller::kOperator, "patch", "batch/jobs", "size of a run", "\"completions\""},

@@ -166,7 +166,7 @@ Status Client::remove(const Resource& resource, const ObjectKey& key,
                     {"preconditions", std::move(preconditions)},
                     {"propagationPolicy", options.foreground ? "Foreground" : "Background"}});
   const HttpRequest request = writing("DELETE", path_of(resource, key.ns, key.name), kJson, body);
-  FETTLE_TRY(send(request, describe_call("delete", resource, key, "")));
+  FETTLE_TRY(write(request, describe_call("delete", resource, key, "")));
   return success();
 }
 

@@ -153,6 +153,14 @@ TEST_F(ClientTest, ListsAllPagesWithKinds) {
   EXPECT_EQ(client_->list(kTrials, "team", {"", "metadata.name=digits-8"}).value().size(), 1U);
 }
 
+TEST_F(ClientTest, ADeletionThatAPageAnsweredIsNotKnownToBeDone) {
+  created();
+  answer(200, "<html>log in</html>");
+  const Status removed = client_->remove(kTrials, kKey, {uid(), "", false});
+  ASSERT_FALSE(removed.ok());
+  EXPECT_EQ(removed.error().code, ErrorCode::kUnavailable);
+}
+
 TEST_F(ClientTest, AListWhoseContinuationExpiredBeginsAgain) {
   for (int i = 0; i < 600; ++i) server_.set(kTrials, trial("digits-" + std::to_string(i)));
   Fault expired;

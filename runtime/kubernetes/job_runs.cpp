@@ -335,7 +335,20 @@ Status JobRuns::delete_with_pods(const kube::Job& job) {
   kube::RemoveOptions options;
   options.uid = job.metadata.uid;
   options.foreground = true;
-  return unless_gone(client_.remove(kube::kJobs, key_of(job.metadata), options));
+  return delete_job(job, options);
+}
+
+// That a Job is gone is believed only if it cannot be read: a proxy may have answered, and what is
+// believed gone is never deleted again.
+Status JobRuns::delete_job(const kube::Job& job, const kube::RemoveOptions& options) {
+  const Status removed = client_.remove(kube::kJobs, key_of(job.metadata), options);
+  if (removed.ok()) return removed;
+  const ErrorCode code = removed.error().code;
+  if (code != ErrorCode::kNotFound && code != ErrorCode::kConflict) return removed;
+  const Result<Json> there = client_.get(kube::kJobs, key_of(job.metadata));
+  if (!there.ok()) return unless_gone(there.error());
+  if (kube::text_at(*there, {"metadata", "uid"}) != job.metadata.uid) return success();
+  return Error{ErrorCode::kUnavailable, removed.error().message};
 }
 
 Status JobRuns::remove(const api::Trial& trial, std::int64_t run) {
@@ -352,7 +365,7 @@ Status JobRuns::remove(const api::Trial& trial, std::int64_t run) {
     const std::lock_guard lock(mutex_);
     removed_.insert(options.uid);
   }
-  Status done = unless_gone(client_.remove(kube::kJobs, key_of(job->metadata), options));
+  Status done = delete_job(*job, options);
   if (!done.ok()) {
     const std::lock_guard lock(mutex_);
     removed_.erase(options.uid);

@@ -76,6 +76,7 @@ class JobRuns final : public control::Runs {
   Result<bool> ensure(const kube::Resource& resource, const std::string& ns, const std::string& key,
                       const std::function<Json()>& build);
   Status delete_with_pods(const kube::Job& job);
+  Status delete_job(const kube::Job& job, const kube::RemoveOptions& options);
   // The options with the GPU profiles that are in force now. kUnavailable: there are none.
   Result<JobOptions> options_for(const api::Study& study);
   static Result<std::optional<GpuPlacement>> place_now(const api::Study& study,
