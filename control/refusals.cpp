@@ -31,13 +31,21 @@ int Refusals::add(const Item& item, const Key& study, const Error& error, std::i
   }
   row.words = error.message;
   ++row.count;
-  row.blocked = row.count >= kBlockedAfter && now_ms - row.since_ms >= kBlockedAfterMs;
-  return row.count;
+  const bool conflicts = error.code == ErrorCode::kConflict;
+  const std::int64_t after_ms = conflicts ? kBlockedByConflictsMs : kBlockedAfterMs;
+  row.blocked = row.count >= kBlockedAfter && now_ms - row.since_ms >= after_ms;
+  return conflicts && !row.blocked ? 0 : row.count;
 }
 
 int Refusals::count_failure(const Item& item) {
   const std::lock_guard lock(mutex_);
   return ++rows_[item].failures;
+}
+
+std::string Refusals::of_item(const Item& item) const {
+  const std::lock_guard lock(mutex_);
+  const auto row = rows_.find(item);
+  return row == rows_.end() || !row->second.blocked ? "" : row->second.words;
 }
 
 std::optional<Key> Refusals::remove(const Item& item) {

@@ -3,8 +3,8 @@
 //
 // A refusal is the error of a reconcile. Refusals of one object in a row count as the same while
 // they are alike: the same code and the same message apart from digits, which are counts and times.
-// A reconcile that succeeds ends the row. Conflicts are no refusals: the object has changed, and
-// the next reconcile plans with the new one. Only a cache: it fills again after a restart.
+// A reconcile that succeeds ends the row. A conflict means that the object has changed, and that the
+// next reconcile plans with the new one; only conflicts that do not end block. Only a cache: it fills again after a restart.
 // Thread-safe.
 #pragma once
 
@@ -24,13 +24,15 @@ namespace fettle::control {
 // restart of a server, for example, is not reported.
 inline constexpr int kBlockedAfter = 3;
 inline constexpr std::int64_t kBlockedAfterMs = 1'000;
+inline constexpr std::int64_t kBlockedByConflictsMs = 30'000;
 
 // Whether two messages are equal apart from digits.
 bool same_reason(const std::string& a, const std::string& b);
 
 class Refusals {
  public:
-  // One more refusal of `item`, which belongs to `study`. Returns how many this makes in a row.
+  // One more refusal of `item`, which belongs to `study`. Returns how many this makes in a row; 0
+  // for conflicts that may still end.
   int add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms);
   // The item was reconciled without an error. Returns the Study that it had blocked, if any.
   std::optional<Key> remove(const Item& item);
@@ -41,6 +43,8 @@ class Refusals {
   // Why the Study or one of its trials is blocked now, in the message of the refusal; "" when
   // nothing is. Of several the first by kind and name.
   std::string of_study(const Key& study) const;
+  // Why this object is blocked now; "" = it is not.
+  std::string of_item(const Item& item) const;
   // Objects that are blocked now.
   std::size_t blocked() const;
 

@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "control/refusals.h"
+#include "core/conditions.h"
 #include "core/names.h"
 #include "core/trial_plan.h"
 
@@ -48,6 +50,20 @@ Result<ReconcileResult> TrialController::reconcile(const Key& key) {
   // planned at once. If a further run is refused now, the write that recorded it brings a notice.
   runs.insert(runs.end(), pass.refused.begin(), pass.refused.end());
   return carry_out(pass, runs);
+}
+
+// A message that differs in its numbers alone is no news.
+Status TrialController::set_waiting(const Key& key, const std::string& why) {
+  FETTLE_ASSIGN(const api::TrialPtr trial, store_.get_trial(key));
+  if (api::is_terminal(trial->status.phase)) return success();
+  const api::StatusCondition* said = core::find_condition(trial->status.conditions, "Waiting");
+  if (said != nullptr && said->status && same_reason(said->message, why)) return success();
+  api::Trial next = *trial;
+  core::set_condition(next.status.conditions,
+                      {.type = "Waiting", .status = true, .reason = "Refused", .message = why},
+                      clock_.now_ms());
+  const Result<api::Trial> written = store_.update_trial_status(next);
+  return written.ok() ? success() : Status(written.error());
 }
 
 // The garbage collector deletes most trials of a deleted Study. Those that were left behind on

@@ -25,6 +25,8 @@ class TrialController {
   // A Trial that is gone is no error. A trial that outlived its Study is ended; one of an earlier
   // Study of the same name is left alone.
   Result<ReconcileResult> reconcile(const Key& key);
+  // Says in the condition Waiting why the trial cannot be reconciled. The next plan replaces it.
+  Status set_waiting(const Key& key, const std::string& why);
 
  private:
   // The state of one reconcile.

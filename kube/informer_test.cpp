@@ -158,6 +158,27 @@ TEST_F(InformerTest, AWatchThatIsRefusedGoesOnFromTheSameVersion) {
   EXPECT_TRUE(soon([&] { return !informer_->last_error(); }));
 }
 
+TEST_F(InformerTest, AListThatFailsOnIsTrouble) {
+  Fault refused = fault(Fault::Kind::kRefused, "");
+  refused.every = 1;
+  InformerOptions options;
+  options.resource = kPods;
+  options.namespaces = {"team", "other"};
+  options.backoff.first = 20ms;
+  refused.matches = [](const HttpRequest& request) {
+    return request.target.find("/team/") != std::string::npos;
+  };
+  server_.inject(refused);
+  informer_.emplace(server_, options, read_pod);
+  informer_->start();
+  EXPECT_TRUE(soon([&] { return informer_->trouble("team", 0ms).has_value(); }));
+  EXPECT_THAT(informer_->trouble("team", 0ms).value_or(""), HasSubstr("connection refused"));
+  EXPECT_EQ(informer_->trouble("team", 24h), std::nullopt) << "not for long yet";
+  EXPECT_EQ(informer_->trouble("other", 0ms), std::nullopt);
+  server_.clear_faults();
+  EXPECT_TRUE(soon([&] { return !informer_->trouble("team", 0ms); }));
+}
+
 TEST_F(InformerTest, ACutLineIsNoEvent) {
   server_.inject(fault(Fault::Kind::kTruncated, "watch=true"));
   start();
