@@ -160,6 +160,7 @@ void Manager::settle_done(const Item& item, const ReconcileResult& result,
       write_blocked(item.key, record);
     }
   } else if (blocked) {
+    write_refused(item.key, "", record);
     queue_->add({Kind::kStudy, *blocked});
   }
 }
@@ -168,9 +169,8 @@ void Manager::note_refusal(const Item& item, const Error& error, ReconcileRecord
   const Key study = study_of(item);
   record.refused = refusals_.add(item, study, error, clock_.now_ms());
   if (!why_blocked(study).empty()) write_blocked(study, record);
-  const std::string why = refusals_.of_item(item);
-  // Should this be refused, too, the Study says it.
-  if (item.kind == Kind::kTrial && !why.empty()) (void)trials_->set_waiting(item.key, why);
+  const bool is_told = item.kind == Kind::kTrial && refusals_.is_blocked(item);
+  if (is_told) write_refused(item.key, error.message, record);
 }
 
 // Why the Study makes no progress, in the API server's words.
@@ -184,6 +184,14 @@ void Manager::write_blocked(const Key& study, ReconcileRecord& record) {
   const Status said = studies_->set_blocked(study, why_blocked(study));
   if (said.ok() || said.error().code == ErrorCode::kConflict) return;
   record.error += (record.error.empty() ? "" : "; ") + std::string("the condition Blocked: ") +
+                  said.error().message;
+}
+
+// The same of a trial, which its own condition tells.
+void Manager::write_refused(const Key& trial, const std::string& words, ReconcileRecord& record) {
+  const Status said = trials_->set_refused(trial, words);
+  if (said.ok() || said.error().code == ErrorCode::kConflict) return;
+  record.error += (record.error.empty() ? "" : "; ") + std::string("the condition Waiting: ") +
                   said.error().message;
 }
 

@@ -87,6 +87,7 @@ class Manager {
   void note_refusal(const Item& item, const Error& error, ReconcileRecord& record);
   void write_blocked(const Key& study, ReconcileRecord& record);
   std::string why_blocked(const Key& study) const;
+  void write_refused(const Key& trial, const std::string& words, ReconcileRecord& record);
   Key study_of(const Item& item);
 
   Store& store_;

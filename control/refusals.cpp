@@ -42,12 +42,6 @@ int Refusals::count_failure(const Item& item) {
   return ++rows_[item].failures;
 }
 
-std::string Refusals::of_item(const Item& item) const {
-  const std::lock_guard lock(mutex_);
-  const auto row = rows_.find(item);
-  return row == rows_.end() || !row->second.blocked ? "" : row->second.words;
-}
-
 std::optional<Key> Refusals::remove(const Item& item) {
   const std::lock_guard lock(mutex_);
   const auto row = rows_.extract(item);
@@ -61,6 +55,12 @@ std::string Refusals::of_study(const Key& study) const {
     if (row.blocked && row.study == study) return row.words;
   }
   return "";
+}
+
+bool Refusals::is_blocked(const Item& item) const {
+  const std::lock_guard lock(mutex_);
+  const auto row = rows_.find(item);
+  return row != rows_.end() && row->second.blocked;
 }
 
 std::size_t Refusals::blocked() const {

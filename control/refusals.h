@@ -43,8 +43,7 @@ class Refusals {
   // Why the Study or one of its trials is blocked now, in the message of the refusal; "" when
   // nothing is. Of several the first by kind and name.
   std::string of_study(const Key& study) const;
-  // Why this object is blocked now; "" = it is not.
-  std::string of_item(const Item& item) const;
+  bool is_blocked(const Item& item) const;
   // Objects that are blocked now.
   std::size_t blocked() const;
 

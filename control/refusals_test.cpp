@@ -64,8 +64,8 @@ TEST(Refusals, ConflictsBlockOnlyIfTheyDoNotEnd) {
   EXPECT_EQ(refused.of_study(kStudy), "");
   EXPECT_EQ(refused.add(kTrialItem, kStudy, conflict, kBlockedByConflictsMs), 21);
   EXPECT_EQ(refused.of_study(kStudy), conflict.message);
-  EXPECT_EQ(refused.of_item(kTrialItem), conflict.message);
-  EXPECT_EQ(refused.of_item(kStudyItem), "");
+  EXPECT_TRUE(refused.is_blocked(kTrialItem));
+  EXPECT_FALSE(refused.is_blocked(kStudyItem));
 }
 
 TEST(Refusals, ATrialBlocksItsStudyUntilItIsSeenToGoOn) {

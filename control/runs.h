@@ -29,8 +29,9 @@ class Runs {
   }
 
   // Starts run `run` of `trial` with trial.spec.workers workers, up to trial.spec.until_step.
-  // kInvalid: it can never start as the template is written; kAlreadyExists: a foreign object has
-  // its name. In both cases the run counts as failed.
+  // kInvalid: it can never start as the template is written, by our own checks, and counts as
+  // failed; kAlreadyExists: a foreign object has its name, and it counts as disrupted. Other errors:
+  // it cannot start now.
   virtual Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) = 0;
   virtual Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) = 0;
   // SIGTERM to all its processes, SIGKILL after the grace period.
@@ -39,6 +40,13 @@ class Runs {
   virtual Status remove(const api::Trial& trial, std::int64_t run) = 0;
   // The runs of a trial that exist now.
   virtual Result<std::vector<core::Run>> observe(const api::Trial& trial) = 0;
+
+  // Ends what a trial that is gone has left behind.
+  virtual Status remove_orphans(const std::string& ns, const std::string& trial) {
+    (void)ns;
+    (void)trial;
+    return success();
+  }
 
   // How many trials of this Study can run here at once.
   virtual core::Capacity capacity(const api::Study& study) = 0;

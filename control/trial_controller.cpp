@@ -7,6 +7,7 @@
 #include "control/refusals.h"
 #include "core/conditions.h"
 #include "core/names.h"
+#include "core/run_records.h"
 #include "core/trial_plan.h"
 
 namespace fettle::control {
@@ -21,15 +22,34 @@ Result<std::optional<T>> if_there(Result<T> object) {
   return object.error();
 }
 
-// A run that can never start as it is written, seen as one that started and failed.
-core::Run refusal(std::int64_t run, const api::Trial& trial, const std::string& why,
+constexpr const char* kRefused = "Refused";
+
+api::StatusCondition refused_with(const std::string& message) {
+  return {.type = "Waiting", .status = true, .reason = kRefused, .message = message};
+}
+
+// The condition as its newest run has it, by its record.
+api::StatusCondition waiting_of(const api::Trial& trial) {
+  const std::vector<api::RunRecord>& runs = trial.status.runs;
+  const bool waits = trial.status.phase == api::TrialPhase::kPending && !runs.empty() &&
+                     !runs.back().outcome && !runs.back().message.empty();
+  return {.type = "Waiting",
+          .status = waits,
+          .reason = waits ? "NotStarted" : "Accepted",
+          .message = waits ? runs.back().message : "what was refused has been accepted"};
+}
+
+// A run that can never start as it is written, seen as one that started and failed. One whose name
+// is taken has another name next time.
+core::Run refusal(std::int64_t run, const api::Trial& trial, const Error& why,
                   std::int64_t now_ms) {
   core::Run refused;
   refused.id = run;
   refused.workers = trial.spec.workers;
   refused.state = core::RunState::kExited;
-  refused.outcome = api::Outcome::kFailed;
-  refused.reason = why;
+  const bool is_taken = why.code == ErrorCode::kAlreadyExists;
+  refused.outcome = is_taken ? api::Outcome::kDisrupted : api::Outcome::kFailed;
+  refused.reason = why.message;
   refused.started_ms = now_ms;
   refused.ended_ms = now_ms;
   return refused;
@@ -39,7 +59,10 @@ core::Run refusal(std::int64_t run, const api::Trial& trial, const std::string& 
 
 Result<ReconcileResult> TrialController::reconcile(const Key& key) {
   FETTLE_ASSIGN(const auto stored, if_there(store_.get_trial(key)));
-  if (!stored) return ReconcileResult{};
+  if (!stored) {
+    FETTLE_TRY(runs_.remove_orphans(key.ns, key.name));
+    return ReconcileResult{};
+  }
   FETTLE_ASSIGN(const auto study, if_there(store_.get_study({key.ns, (*stored)->spec.study})));
   if (!study || !core::belongs_to(**stored, *study)) return reconcile_other(**stored);
   FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(**stored));
@@ -50,20 +73,6 @@ Result<ReconcileResult> TrialController::reconcile(const Key& key) {
   // planned at once. If a further run is refused now, the write that recorded it brings a notice.
   runs.insert(runs.end(), pass.refused.begin(), pass.refused.end());
   return carry_out(pass, runs);
-}
-
-// A message that differs in its numbers alone is no news.
-Status TrialController::set_waiting(const Key& key, const std::string& why) {
-  FETTLE_ASSIGN(const api::TrialPtr trial, store_.get_trial(key));
-  if (api::is_terminal(trial->status.phase)) return success();
-  const api::StatusCondition* said = core::find_condition(trial->status.conditions, "Waiting");
-  if (said != nullptr && said->status && same_reason(said->message, why)) return success();
-  api::Trial next = *trial;
-  core::set_condition(next.status.conditions,
-                      {.type = "Waiting", .status = true, .reason = "Refused", .message = why},
-                      clock_.now_ms());
-  const Result<api::Trial> written = store_.update_trial_status(next);
-  return written.ok() ? success() : Status(written.error());
 }
 
 // The garbage collector deletes most trials of a deleted Study. Those that were left behind on
@@ -119,7 +128,7 @@ Result<api::Trial> TrialController::store(const api::Trial& next, const Pass& pa
                            : store_.update_trial_status(next);
 }
 
-// A run that can never start counts as one that failed.
+// A run that can never start counts as one that failed, by our own checks alone (runs.h).
 Status TrialController::start(const core::StartRun& action, Pass& pass) {
   // No status write came before that would have failed on a stale view: this does.
   if (action.confirm) FETTLE_TRY(store_.confirm(pass.trial));
@@ -131,7 +140,24 @@ Status TrialController::start(const core::StartRun& action, Pass& pass) {
   } else if (error.code != ErrorCode::kInvalid) {
     return started;
   }
-  pass.refused.push_back(refusal(action.run, pass.trial, error.message, clock_.now_ms()));
+  pass.refused.push_back(refusal(action.run, pass.trial, error, clock_.now_ms()));
+  return success();
+}
+
+Status TrialController::set_refused(const Key& key, const std::string& words) {
+  FETTLE_ASSIGN(const auto stored, if_there(store_.get_trial(key)));
+  if (!stored || api::is_terminal((*stored)->status.phase)) return success();
+  api::Trial next = **stored;
+  std::vector<api::StatusCondition>& conditions = next.status.conditions;
+  const api::StatusCondition* const said = core::find_condition(conditions, "Waiting");
+  const bool was = said != nullptr && said->status && said->reason == kRefused;
+  const std::string message = core::truncate_message(words);
+  const bool is_as_wanted = words.empty() ? !was : was && same_reason(said->message, message);
+  if (is_as_wanted) return success();
+  core::set_condition(conditions, words.empty() ? waiting_of(next) : refused_with(message),
+                      clock_.now_ms());
+  FETTLE_TRY(store_.update_trial_status(next));
+  if (!words.empty() && !was) note({core::EventType::kWarning, kRefused, message}, next);
   return success();
 }
 

@@ -22,11 +22,13 @@ class TrialController {
       : store_(store), runs_(runs), clock_(clock), observer_(observer), studies_(studies) {}
 
   // Errors are those of the first action that failed; the actions before it are done.
-  // A Trial that is gone is no error. A trial that outlived its Study is ended; one of an earlier
+  // A Trial that is gone is no error; runs that it left behind are ended. A trial that outlived its Study is ended; one of an earlier
   // Study of the same name is left alone.
   Result<ReconcileResult> reconcile(const Key& key);
-  // Says in the condition Waiting why the trial cannot be reconciled. The next plan replaces it.
-  Status set_waiting(const Key& key, const std::string& why);
+
+  // Writes that the trial's actions are refused with these words: the condition Waiting with the
+  // reason Refused. "": they are not refused any more.
+  Status set_refused(const Key& key, const std::string& words);
 
  private:
   // The state of one reconcile.

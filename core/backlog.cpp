@@ -10,14 +10,11 @@ Backlog backlog_of(const Ledger& ledger) {
   Backlog backlog;
   for (const std::size_t position : ledger.active()) {
     const api::Trial& trial = *ledger.trials()[position];
-    if (trial.status.phase == api::TrialPhase::kRunning) {
-      ++backlog.running;
-      continue;
-    }
-    ++backlog.pending;
+    const bool running = trial.status.phase == api::TrialPhase::kRunning;
+    ++(running ? backlog.running : backlog.pending);
     const api::StatusCondition* const waiting = find_condition(trial.status.conditions, "Waiting");
     if (waiting == nullptr || !waiting->status) continue;
-    ++backlog.waiting;
+    ++(running ? backlog.apart : backlog.waiting);
     if (backlog.words.empty()) backlog.words = trial.metadata.name + ": " + waiting->message;
   }
   return backlog;
@@ -29,10 +26,10 @@ std::int64_t room_beside(const Backlog& backlog, std::int64_t free) {
 }
 
 std::string why_all_wait(const Backlog& backlog) {
-  if (backlog.running > 0 || backlog.waiting == 0 || backlog.waiting < backlog.pending) return "";
-  const std::string who = backlog.waiting == 1
-                              ? "the only trial at work waits; "
-                              : "all " + std::to_string(backlog.waiting) + " trials wait; ";
+  const std::int64_t waiting = backlog.waiting + backlog.apart;
+  if (waiting == 0 || waiting < backlog.running + backlog.pending) return "";
+  const std::string who = waiting == 1 ? "the only trial at work waits; "
+                                       : "all " + std::to_string(waiting) + " trials wait; ";
   return who + backlog.words;
 }
 

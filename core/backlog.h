@@ -16,6 +16,7 @@ namespace fettle::core {
 
 struct Backlog {
   std::int64_t running = 0;
+  std::int64_t apart = 0;    // of the running ones: those whose workers have not met (meeting.h)
   std::int64_t pending = 0;  // active, and not running
   std::int64_t waiting = 0;  // of the pending ones: those with the condition Waiting
   std::string words;         // what the first of them waits for: "digits-3: ..."
@@ -26,7 +27,7 @@ Backlog backlog_of(const Ledger& ledger);
 // How many trials may be created, of the `free` ones that the budget leaves.
 std::int64_t room_beside(const Backlog& backlog, std::int64_t free);
 
-// Why nothing runs, when all trials wait; "" otherwise.
+// Why nothing trains, when all trials wait; "" otherwise.
 std::string why_all_wait(const Backlog& backlog);
 
 }  // namespace fettle::core

@@ -34,6 +34,7 @@
 #include "core/elastic.h"
 #include "core/gpu_memory.h"
 #include "core/history.h"
+#include "core/meeting.h"
 #include "core/names.h"
 #include "core/plan.h"
 #include "core/problem.h"
@@ -104,6 +105,7 @@ class TrialPlanner {
   void supervise(RunRecord& record, const Run& run);
   void report_waiting(const RunRecord& record, bool running);
   void report_trouble(const RunRecord& record, const Run& run);
+  void report_meeting(const Run& run);
   void ask_to_stop(RunRecord& record, Outcome why, const std::string& message);
   void check_deadlines(RunRecord& record, const Run& run);
   void check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms);
@@ -410,6 +412,7 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
     record.message = truncate_message(run.reason);
     report_waiting(record, running);
     if (running) report_trouble(record, run);
+    report_meeting(run);
     if (spec_.stop) {
       ask_to_stop(record, Outcome::kStopped, spec_.stop->message);
     } else if (spec_.suspend) {
@@ -456,6 +459,22 @@ void TrialPlanner::report_trouble(const RunRecord& record, const Run& run) {
        run_name(trial_.metadata.name, record.run) + " runs: " + record.message);
 }
 
+// After report_waiting(), for which a run that is Running waits for nothing.
+void TrialPlanner::report_meeting(const Run& run) {
+  const Meeting meeting = meeting_of(status_, run, now_ms_);
+  if (meeting.wake_at_ms != 0) wake_at(meeting.wake_at_ms);
+  if (meeting.words.empty()) return;
+  const api::StatusCondition* before = find_condition(trial_.status.conditions, "Waiting");
+  const bool is_known = before != nullptr && before->status && before->reason == meeting.reason &&
+                        before->message == meeting.words;
+  api::StatusCondition waiting{
+      .type = "Waiting", .status = true, .reason = meeting.reason, .message = meeting.words};
+  set_condition(status_.conditions, std::move(waiting), is_known ? before->since_ms : now_ms_);
+  if (is_known) return;
+  note(meeting.reason == kNoReport ? EventType::kNormal : EventType::kWarning, meeting.reason,
+       run_name(trial_.metadata.name, run.id) + ": " + meeting.words);
+}
+
 void TrialPlanner::ask_to_stop(RunRecord& record, Outcome why, const std::string& message) {
   record.stopping = why;
   record.message = truncate_message(message);
@@ -486,13 +505,17 @@ void TrialPlanner::check_deadlines(RunRecord& record, const Run& run) {
 void TrialPlanner::check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms) {
   const std::int64_t reported_ms = status_.report ? status_.report->at_ms : 0;
   const std::int64_t heard_ms = run.heard_ms != 0 ? run.heard_ms : reported_ms;
+  // While its workers may not reach each other the configuration is not to blame; the trainer ends a
+  // meeting that does not come about by itself.
+  const bool apart = may_lack_workers(status_, run);
+  if (apart && status_.report && !status_.report->waiting.empty()) patience_ms += kMeetingMs;
   const std::int64_t deadline = std::max(record.running_ms, heard_ms) + patience_ms;
   if (now_ms_ < deadline) return wake_at(deadline);
   if (run.read_ms.value_or(now_ms_) < deadline) return wake_at(now_ms_ + kWaitingMs);
-  ask_to_stop(record, Outcome::kHung,
-              "reported nothing for " +
-                  api::format_duration(static_cast<double>(patience_ms) / 1000) +
-                  " (spec.trial.heartbeat)");
+  ask_to_stop(
+      record, apart ? Outcome::kDisrupted : Outcome::kHung,
+      "reported nothing for " + api::format_duration(static_cast<double>(patience_ms) / 1000) +
+          " (spec.trial.heartbeat)" + (apart ? "; its workers may not reach each other" : ""));
 }
 
 // Ends the trial: Completed, Stopped or Failed. Of the conditions Complete and Failed one becomes

@@ -66,7 +66,8 @@ kubernetes::JobOptions job_options(const Options& options, Log& log, std::int64_
   kubernetes::JobOptions out{
       .trainer_image = options.trainer_image,
       .trainer_pod = options.trainer_pod,
-      .gang_timeout_ms = static_cast<std::int64_t>(options.gang_timeout * 1000)};
+      .gang_timeout_ms = static_cast<std::int64_t>(options.gang_timeout * 1000),
+      .start_timeout_ms = static_cast<std::int64_t>(options.start_timeout * 1000)};
   if (options.gpu_profiles.empty()) return out;
   out.gpu_catalogue = std::make_shared<kubernetes::GpuCatalogue>(
       options.gpu_profiles, [&log](bool is_wrong, const std::string& message) {

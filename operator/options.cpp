@@ -133,6 +133,10 @@ void add_rest(CLI::App& app, Options& options) {
                  "Seconds in which the workers of a trial must all have a node (120)")
       ->check(CLI::Range(1.0, 86'400.0))
       ->type_name("SECONDS");
+  app.add_option("--start-timeout", options.start_timeout,
+                 "Seconds in which a pod that has a node must start (1800)")
+      ->check(CLI::Range(1.0, 1e6))
+      ->type_name("SECONDS");
   app.add_option("--calls-per-second", options.calls_per_second,
                  "Maximum calls to the API server per second (1000)")
       ->check(CLI::Range(1.0, 1e6))

@@ -24,7 +24,8 @@ struct Options {
   kube::LeaseTimes lease_times;
   std::uint16_t metrics_port = 8080;
   std::uint16_t health_port = 8081;
-  double gang_timeout = 120;  // seconds in which the workers of a trial must all have a node
+  double start_timeout = 1800;  // seconds in which a pod that has a node must start
+  double gang_timeout = 120;    // seconds in which the workers of a trial must all have a node
   int workers = 4;
   double calls_per_second = 1'000;   // to the API server, watches and the Lease aside
   double reconcile_timeout_s = 300;  // a reconcile that takes longer is stuck

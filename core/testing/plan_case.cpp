@@ -72,6 +72,8 @@ api::Report to_report(const Json& from) {
       report.step = value.as_integer();
     } else if (key == "at") {
       report.at_ms = to_ms(value);
+    } else if (key == "waiting") {
+      report.waiting = value.as_string();
     } else if (key == "final") {
       report.final_result = value.as_boolean();
     } else if (key == "checkpoint") {

@@ -134,6 +134,8 @@ HttpResponse FakeObjects::write(const FakeWrite& write) {
   if (write.verb == "create") {
     const Json* there = find(write.collection, write.key);
     if (there != nullptr && !write.key.name.empty()) {
+      // Admission comes first: a full quota refuses also what exists.
+      if (auto answer = refused(write, *there, write.body)) return *answer;
       return status_response(409, "AlreadyExists",
                              write.collection + " \"" + write.key.name + "\" already exists");
     }

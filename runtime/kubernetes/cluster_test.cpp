@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
 
 #include "kube/json_path.h"
@@ -186,6 +188,45 @@ TEST(Cluster, AQuotaThatIsFullDelaysAndSaysSo) {
   full = false;
   ASSERT_TRUE(cluster.run_until_ended()) << cluster.trial(0).dump(2);
   expect_done(cluster, 2);
+}
+
+// Policies deny with 422, and webhooks that set no code with 400.
+TEST(Cluster, APolicyThatRefusesJobsInMidStudyFailsNoTrial) {
+  for (const int code : {400, 422}) {
+    FakeCluster cluster;
+    std::atomic<bool> denies = false;
+    kube::Fault denial;
+    denial.kind = kube::Fault::Kind::kAnswer;
+    denial.every = 1;
+    denial.matches = [&](const kube::HttpRequest& request) {
+      const bool is_dry_run = request.target.find("dryRun") != std::string::npos;
+      const bool of_jobs = request.target.find("/jobs?") != std::string::npos;
+      return denies && request.method == "POST" && of_jobs && !is_dry_run;
+    };
+    denial.answer = kube::status_response(code, "", "denied the request: not on Tuesdays");
+    cluster.server.inject(denial);
+    cluster.apply(trainer_study(6));
+    cluster.start_operator();
+    ASSERT_TRUE(cluster.run_until([&] { return cluster.count(kube::kTrials) >= 3; }));
+    denies = true;
+    ASSERT_TRUE(cluster.run_until([&] { return cluster.is_true("Blocked"); })) << code;
+    EXPECT_THAT(cluster.message_of("Blocked"), HasSubstr("not on Tuesdays"));
+    const auto says_it = [&](const Json& trial) {
+      return trial.dump().find("denied the request") != std::string::npos;
+    };
+    EXPECT_TRUE(cluster.run_until([&] {
+      return std::ranges::any_of(cluster.server.list(kube::kTrials), says_it);
+    })) << "the trial says it, too";
+    EXPECT_TRUE(cluster.manager->has_event("Refused", "not on Tuesdays"));
+    denies = false;
+    ASSERT_TRUE(cluster.run_until_ended()) << cluster.study().dump(2);
+    expect_done(cluster, 6);
+    EXPECT_FALSE(cluster.is_true("Blocked"));
+    for (const Json& trial : cluster.server.list(kube::kTrials)) {
+      EXPECT_EQ(text_at(trial, {"status", "phase"}), "Completed");
+      EXPECT_EQ(kube::array_at(trial, {"status", "runs"}).size(), 1u) << "no run is spent";
+    }
+  }
 }
 
 TEST(Cluster, PodsThatCannotRunAreExplainedByConditionAndEvent) {

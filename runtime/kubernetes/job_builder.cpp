@@ -13,6 +13,7 @@
 #include "runtime/kubernetes/pod_builder.h"
 #include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/queue.h"
+#include "runtime/kubernetes/service.h"
 #include "runtime/make_trial_file.h"
 
 namespace fettle::kubernetes {
@@ -105,10 +106,9 @@ std::string domain_of(const api::Study& study, const std::string& job,
       .dump();
 }
 
-void add_workers(const api::Study& study, const api::Trial& trial, const std::string& job,
-                 Json& annotations) {
+void add_workers(const api::Study& study, const api::Trial& trial, Json& annotations) {
   if (!is_distributed(study)) return;
-  annotations.set(kServiceAnnotation, service_of(job));
+  annotations.set(kServiceAnnotation, service_of(study));
   annotations.set(kWorkersAnnotation, std::to_string(trial.spec.workers));
   if (const auto least = runtime::least_workers(study)) {
     annotations.set(kMinWorkersAnnotation, std::to_string(*least));
@@ -138,8 +138,6 @@ Json job_annotations(const api::Study& study, const api::Trial& trial) {
 
 }  // namespace
 
-std::string service_of(const std::string& job) { return "w-" + job; }
-
 api::Study sized_for(api::Study study, const api::Trial& trial) {
   if (core::sizes_gpu_memory(study.spec)) {
     study.spec.trial.gpu->memory = trial.spec.gpu_memory.value_or(core::kFirstGpuMemory);
@@ -168,7 +166,7 @@ Result<Json> build_job(const api::Study& of_all_trials, const api::Trial& trial,
     annotations.set(kGpusAnnotation, Json(gpus->gpus).dump());
     annotations.set(kGpuProfileAnnotation, gpus->profile);
   }
-  add_workers(study, trial, name, annotations);
+  add_workers(study, trial, annotations);
   if (takes_turns(study, trial, gpus)) {
     annotations.set(kGangAnnotation, to_string(GangState::kWaiting));
     annotations.set(kGangDomainAnnotation, domain_of(study, name, gpus, pod_template));
@@ -209,20 +207,6 @@ Json labels_beside(const kube::Job& job) {
     if (found != job.metadata.labels.end()) labels.set(label, found->second);
   }
   return labels;
-}
-
-Json build_service(const kube::Job& job) {
-  // "true": a Job of an earlier version, whose Service has the Job's name.
-  const std::string named = job.metadata.annotations.at(kServiceAnnotation);
-  const Json port = Json::object({{"name", "rendezvous"}, {"port", kRendezvousPort}});
-  // Workers become ready by finding each other, so names must resolve before they are ready.
-  Json spec = Json::object(
-      {{"clusterIP", "None"},
-       {"publishNotReadyAddresses", true},
-       {"selector", Json::object({{"batch.kubernetes.io/job-name", job.metadata.name}})},
-       {"ports", Json::Array{port}}});
-  return kube::owned_object(kube::kServices, named == "true" ? job.metadata.name : named,
-                            labels_beside(job), kube::kJobs, job.metadata, std::move(spec));
 }
 
 }  // namespace fettle::kubernetes

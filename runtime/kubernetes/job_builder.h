@@ -1,5 +1,5 @@
-// Builds the Job of a run and its Service: pure functions from Study and Trial to Kubernetes
-// objects, following the worker contract.
+// Builds the Job of a run: pure functions from Study and Trial to Kubernetes objects, following the
+// worker contract.
 //
 // The Job is Indexed with completions = parallelism = workers, which can be changed together to
 // resize it. It replaces disrupted pods and nothing else: every other retry is a new run. A user's
@@ -28,9 +28,7 @@ inline constexpr const char* kTrialLabel = "fettle.dev/trial";
 inline constexpr const char* kRunLabel = "fettle.dev/run";
 // On a Job: the name of the trial's container; absent: api::kTrialContainer.
 inline constexpr const char* kContainerAnnotation = "fettle.dev/container";
-// On a Job whose workers find each other through a headless Service: the Service's name.
-inline constexpr const char* kServiceAnnotation = "fettle.dev/service";
-// On such a Job: the number of workers at its creation, which its pods have as WORLD_SIZE whatever
+// On a Job of several workers (service.h): the number of workers at its creation, which its pods have as WORLD_SIZE whatever
 // resizes follow; and, if it is elastic, the minimum number of workers.
 inline constexpr const char* kWorkersAnnotation = "fettle.dev/workers";
 inline constexpr const char* kMinWorkersAnnotation = "fettle.dev/least-workers";
@@ -43,21 +41,18 @@ inline constexpr const char* kTrialFileAnnotation = "fettle.dev/trial";
 
 inline constexpr const char* kTrialFile = "/fettle/trial.json";
 inline constexpr const char* kCheckpoints = "/fettle/checkpoints";
-inline constexpr int kRendezvousPort = 29500;
 
 struct JobOptions {
   std::string trainer_image;  // of the built-in trainer
   Json trainer_pod = {};      // patch of its pod (pod_patch.h); null = none
   // How long the workers of a gang may wait until all have a node (gang.h).
   std::int64_t gang_timeout_ms = 120'000;
+  // How long a pod that has a node may take to start, before its run gives the node back.
+  std::int64_t start_timeout_ms = 1'800'000;
   std::vector<api::GpuProfile> gpu_profiles = api::default_gpu_profiles();  // in order
   // Where JobRuns reads them again; null = they stay what they are.
   std::shared_ptr<GpuCatalogue> gpu_catalogue = nullptr;
 };
-
-// The name of the Service of a Job of several workers. The prefix is there because the name of a
-// Service may not start with a digit before Kubernetes 1.36, and a Study's may.
-std::string service_of(const std::string& job);
 
 // The Study as it is for the trial: with gpu: {memory: auto} the trial says how much.
 api::Study sized_for(api::Study study, const api::Trial& trial);
@@ -71,9 +66,5 @@ Json labels_beside(const kube::Job& job);
 
 // The pod that the Job controller would create from `job`, for a dry run.
 Json pod_of(const Json& job);
-
-// The headless Service through which the pods of `job` find each other.
-// Requires kServiceAnnotation.
-Json build_service(const kube::Job& job);
 
 }  // namespace fettle::kubernetes

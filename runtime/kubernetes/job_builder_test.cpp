@@ -18,6 +18,7 @@
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
 #include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/pod_patch.h"
+#include "runtime/kubernetes/service.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -135,17 +136,32 @@ TEST(JobBuilder, AClaimOfASizeIsMadeAndBelongsToItsStudy) {
   EXPECT_FALSE(makes_claim(load("checkpoints"))) << "the user's own is there";
 }
 
-TEST(JobBuilder, TheServiceBelongsToItsJob) {
+TEST(JobBuilder, AStudyHasOneServiceForAllItsWorkers) {
+  api::Study study = load("workers");
+  expect_golden("service", build_service(study));
+  const Json job = build_job(study, trial_of(study), 0, {kImage}).value();
+  EXPECT_EQ(service_of(kube::read_job(job).value()), service_of(study));
+  EXPECT_FALSE(has_own_service(kube::read_job(job).value()));
+  const std::string name = service_of(study);
+  study.metadata.uid = "0" + study.metadata.uid;
+  EXPECT_NE(service_of(study), name) << "a later Study of the name must not lose it to the other";
+  study.metadata.name = std::string(63, 's');
+  EXPECT_EQ(service_of(study).size(), 63u);
+}
+
+TEST(JobBuilder, AJobOfAnEarlierVersionHasItsOwnService) {
   kube::Job job;
   job.metadata.name = "digits-4-r2";
   job.metadata.ns = "team";
   job.metadata.uid = "job-uid";
-  job.metadata.annotations[kServiceAnnotation] = service_of("digits-4-r2");
+  job.metadata.annotations[kServiceAnnotation] = "w-digits-4-r2";
   job.metadata.labels = {
       {"fettle.dev/study", "digits"}, {"fettle.dev/trial", "digits-4"}, {"fettle.dev/run", "2"}};
-  expect_golden("service", build_service(job));
+  EXPECT_TRUE(has_own_service(job));
+  expect_golden("own_service", build_own_service(job));
   job.metadata.annotations[kServiceAnnotation] = "true";
-  EXPECT_EQ(*build_service(job).find("metadata")->find("name"), Json("digits-4-r2"))
+  EXPECT_TRUE(has_own_service(job));
+  EXPECT_EQ(*build_own_service(job).find("metadata")->find("name"), Json("digits-4-r2"))
       << "the pods of a Job that an earlier version made look for it under this name";
 }
 

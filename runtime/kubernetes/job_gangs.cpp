@@ -22,6 +22,8 @@ std::vector<Gang> JobRuns::gangs_of(const std::string& domain) {
   for (const kube::ObjectKey& key : keys) {
     JobPtr job = jobs_.get(key);
     if (job == nullptr || is_being_removed(*job)) continue;
+    // Its workers could not meet: until what they need is there it holds up no other gang.
+    if (job->suspended && gang_state(*job) == GangState::kWaiting && !is_prepared(*job)) continue;
     const std::int64_t with_node = workers_with_node(*job, pods_.group(job->metadata.uid));
     gangs.push_back({std::move(job), with_node});
   }

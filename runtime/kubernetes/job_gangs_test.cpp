@@ -2,8 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <variant>
+
+#include "api/study_json.h"
 #include "api/yaml/study_file.h"
+#include "core/trial_plan.h"
 #include "kube/json_path.h"
+#include "kube/json_write.h"
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
 #include "runtime/kubernetes/testing/hand_clock.h"
@@ -21,6 +27,7 @@ class JobGangsTest : public testing::Test {
   JobGangsTest() {
     study_ = api::load_study_text(template_study(1), "test").studies.at(0);
     study_.metadata.uid = "study-uid";
+    study_.metadata.ns = "team";
     study_.spec.trial.workers = {4, 4};
     cluster_.start_operator();
     runs_.emplace(client_, jobs_, pods_, cluster_.manager->store(), clock_,
@@ -65,6 +72,18 @@ class JobGangsTest : public testing::Test {
     pod.phase = phase;
     pod.node = node;
     pods_.put(pod);
+    // For which a Job that is deleted in the foreground waits.
+    api::Metadata owner;
+    owner.name = pod.owner->name;
+    owner.uid = pod.owner->uid;
+    cluster_.server.set(
+        kube::kPods,
+        Json::object({{"apiVersion", "v1"},
+                      {"kind", "Pod"},
+                      {"metadata", Json::object({{"name", pod.metadata.name},
+                                                 {"namespace", "team"},
+                                                 {"ownerReferences",
+                                                  kube::owner_references(kube::kJobs, owner)}})}}));
   }
   void place_pods(int index, int count) {
     for (int rank = 0; rank < count; ++rank) place_pod(index, rank, "Running", "node");
@@ -176,10 +195,77 @@ TEST_F(JobGangsTest, ACrashBetweenTheDecisionAndTheDeletionLosesNeither) {
   lost.matches = [](const kube::HttpRequest& request) { return request.method == "DELETE"; };
   lost.answer.status = 403;
   cluster_.server.inject(lost);
-  EXPECT_FALSE(runs_->observe(trial(0)).ok());
+  const core::Run seen = observe(0).at(0);
+  EXPECT_EQ(seen.state, core::RunState::kPending);
+  EXPECT_THAT(seen.reason, HasSubstr("HTTP 403")) << "what is seen is told all the same";
   EXPECT_EQ(state(0), "returned");
   EXPECT_EQ(observe(0).at(0).state, core::RunState::kPending);
   EXPECT_FALSE(text_at(job(0), {"metadata", "deletionTimestamp"}).empty());
+}
+
+// Whichever writes fail, and however: what is seen is told, and the trial can be stopped.
+TEST_F(JobGangsTest, NoWriteThatFailsHidesWhatIsSeen) {
+  study_.spec.trial.gang = "volcano";
+  study_.spec.trial.checkpoints.emplace().size = 1e9;
+  cluster_.server.set(kube::kStudies, api::write_study(study_));
+  kube::Fault fault;
+  fault.kind = kube::Fault::Kind::kAnswer;
+  fault.every = 1;
+  fault.matches = [](const kube::HttpRequest& request) { return request.method != "GET"; };
+  int index = 0;
+  const auto expect_seen = [&](const std::string& stage) {
+    clock_.pass(61'000);  // so that all that was ensured is asked for again
+    cluster_.server.inject(fault);
+    const auto seen = runs_->observe(trial(index));
+    ASSERT_TRUE(seen.ok()) << stage << " " << fault.answer.status;
+    ASSERT_EQ(seen->size(), 1u) << stage;
+    EXPECT_EQ(seen->at(0).state, core::RunState::kPending) << stage;
+    api::Trial stopped = trial(index);
+    stopped.spec.stop.emplace().reason = "EarlyStopped";
+    const core::TrialPlan plan = core::plan_trial({study_, stopped, *seen}, clock_.now_ms());
+    EXPECT_TRUE(std::ranges::any_of(plan.actions, [](const core::TrialAction& action) {
+      return std::holds_alternative<core::StopRun>(action);
+    })) << stage;
+    cluster_.server.clear_faults();
+  };
+  for (const int status : {400, 403, 404, 409, 422, 500, 503}) {
+    fault.answer.status = status;
+    start(++index);
+    expect_seen("waiting");
+    EXPECT_TRUE(is_suspended(index)) << status << ": its PodGroup is missing";
+    (void)observe(index);
+    EXPECT_FALSE(is_suspended(index)) << status << ": it is made once it can be";
+    for (int rank = 0; rank < 4; ++rank) place_pod(index, rank, "Pending", "node");
+    expect_seen("open");
+    (void)observe(index);
+    ASSERT_EQ(state(index), "gathered");
+    place_pod(index, 3, "Pending", "");
+    expect_seen("lost a worker");
+  }
+}
+
+// It could hold its GPUs and never meet.
+TEST_F(JobGangsTest, OneWithoutItsPodGroupIsNotOpenedAndHoldsUpNoOther) {
+  study_.spec.trial.gang = "volcano";
+  cluster_.refuses = [](const kube::Admission& write) { return write.resource == "podgroups"; };
+  cluster_.admit = Error{ErrorCode::kForbidden, "exceeded quota: groups"};
+  start(0);
+  EXPECT_THAT(observe(0).at(0).reason, HasSubstr("exceeded quota: groups"));
+  EXPECT_TRUE(is_suspended(0));
+  cluster_.refuses = nullptr;
+  (void)observe(0);
+  EXPECT_FALSE(is_suspended(0));
+}
+
+// Nothing is asked for again while the workers train.
+TEST_F(JobGangsTest, ARunningOneIsLeftAloneWhateverBecomesOfItsHelpers) {
+  study_.spec.trial.gang = "volcano";
+  cluster_.server.set(kube::kStudies, api::write_study(study_));
+  const api::Trial running = start_whole(0);
+  clock_.pass(3'600'000);
+  const std::size_t before = cluster_.server.requests().size();
+  ASSERT_TRUE(runs_->observe(running).ok());
+  EXPECT_EQ(cluster_.server.requests().size(), before);
 }
 
 TEST_F(JobGangsTest, OneThatIsToStopIsNeverOpened) {

@@ -53,13 +53,12 @@ Status JobRuns::ensure_gpu_claim(const api::Study& study, const GpuPlacement& pl
   return made.ok() ? success() : Status(made.error());
 }
 
-// Makes the claim of a run that waits, perhaps because a user deleted it. What cannot be made now
-// is made at a later reconcile.
-void JobRuns::restore_gpu_claim(const api::Study& study) {
+// Makes the claim of a run that waits, perhaps because a user deleted it.
+Status JobRuns::restore_gpu_claim(const api::Study& study) {
   const Result<JobOptions> options = options_for(study);
-  if (!options.ok()) return;
+  if (!options.ok()) return success();  // a run that has a Job does not need them
   const auto gpus = place_gpus(study.spec, options->gpu_profiles);
-  if (gpus.ok() && *gpus) (void)ensure_gpu_claim(study, **gpus);
+  return gpus.ok() && *gpus ? ensure_gpu_claim(study, **gpus) : success();
 }
 
 }  // namespace fettle::kubernetes

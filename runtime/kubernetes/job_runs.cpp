@@ -5,25 +5,19 @@
 
 #include "core/elastic.h"
 #include "core/names.h"
-#include "kube/json_path.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/ownership.h"
-#include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/queue.h"
 #include "runtime/kubernetes/rank_ends.h"
 #include "runtime/kubernetes/run_of_job.h"
+#include "runtime/kubernetes/service.h"
 #include "runtime/kubernetes/template_check.h"
 
 namespace fettle::kubernetes {
 namespace {
 
 using core::RunState;
-
-// Services and claims are not watched: each is created again, if missing, at this interval.
-constexpr std::int64_t kTrustMs = 60'000;
-// Entries of owners that were not reconciled for this long are dropped.
-constexpr std::int64_t kForgetMs = 3'600'000;
 
 const api::RunRecord* find_record(const api::Trial& trial, std::int64_t run) {
   const auto& records = trial.status.runs;
@@ -51,11 +45,6 @@ int count_refusals(const api::Trial& trial, std::int64_t run) {
 bool is_reported(const api::Trial& trial, const api::Report& words) {
   const auto& known = trial.status.report;
   return known && known->step >= words.step && known->final_result >= words.final_result;
-}
-
-// By which ensure() knows what `owner` has one of.
-std::string key_of_owned(const api::Metadata& owner, const kube::Resource& resource) {
-  return owner.uid + "/" + std::string(resource.plural);
 }
 
 }  // namespace
@@ -109,7 +98,7 @@ void JobRuns::warn_of_volume(const api::Study& study) {
 // ---- Starting ----------------------------------------------------------------------------------
 
 Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
-  if (const JobPtr job = find_job(trial, run)) return ensure_company(*job);
+  if (find_job(trial, run) != nullptr) return success();
   FETTLE_ASSIGN(const JobOptions options, options_for(study));
   FETTLE_ASSIGN(const std::optional<GpuPlacement> gpus,
                 place_now(sized_for(study, trial), options));
@@ -120,10 +109,15 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
     held_.insert(name_of(trial, run));
     return success();
   }
-  Status created = ensure_claim(study);
-  if (created.ok() && gpus) created = ensure_gpu_claim(study, *gpus);
+  Status created = prepare(study, gpus);
   if (created.ok()) created = create(job, trial, run);
-  if (created.ok() || created.error().code != ErrorCode::kForbidden) return created;
+  if (created.ok()) return created;
+  // The server has taken such a Job and such pods in check(): a policy that came since refuses it,
+  // and no configuration of a trial is to blame.
+  if (created.error().code == ErrorCode::kInvalid) {
+    return Error{ErrorCode::kUnavailable, created.error().message};
+  }
+  if (created.error().code != ErrorCode::kForbidden) return created;
   {
     const std::lock_guard lock(mutex_);
     refusals_.add(name_of(trial, run), trial.spec.workers,
@@ -144,7 +138,8 @@ std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
                               kube::text_in(metadata.labels, kRunLabel) != std::to_string(run);
     // Of the pod as a whole: the Job that names the container of its trial may be gone.
     if (of_other_run && may_write(*pod, /*container=*/"", clock_.now_ms())) {
-      return "pod " + metadata.name + " of an earlier run has not ended yet";
+      return "pod " + metadata.name + " of an earlier run has not ended yet" +
+             (pod->owner ? "" : "; its Job was deleted without it: delete the pod as well");
     }
   }
   return "";
@@ -212,70 +207,8 @@ Status JobRuns::adopt(const api::Trial& trial, const std::string& name) {
 
 Status JobRuns::cache_job(const Json& object) {
   FETTLE_ASSIGN(kube::Job job, kube::read_job(object));
-  const kube::Job kept = job;
   jobs_.put(std::move(job));
-  return ensure_company(kept);
-}
-
-// Not before the Job, which owns them. A crash in between is made up for by observe().
-Status JobRuns::ensure_company(const kube::Job& job) {
-  FETTLE_TRY(ensure_service(job));
-  return ensure_pod_group(job);
-}
-
-// The Service comes after the Job, which owns it. observe() repeats this after a crash in between.
-Status JobRuns::ensure_service(const kube::Job& job) {
-  if (job.metadata.annotations.count(kServiceAnnotation) == 0) return success();
-  FETTLE_TRY(ensure(kube::kServices, job.metadata.ns, key_of_owned(job.metadata, kube::kServices),
-                    [&] { return build_service(job); }));
   return success();
-}
-
-// In the newest version that the cluster has.
-Status JobRuns::ensure_pod_group(const kube::Job& job) {
-  Status made = success();
-  for (const kube::Resource& resource : pod_group_resources(pod_group_of(job))) {
-    const auto done = ensure(resource, job.metadata.ns, key_of_owned(job.metadata, resource),
-                             [&] { return build_pod_group(job, resource); });
-    made = done.ok() ? success() : Status(done.error());
-    if (made.ok() || made.error().code != ErrorCode::kNotFound) break;
-  }
-  return made;
-}
-
-// The claim's name contains the Study's uid, so an existing one belongs to this Study.
-Status JobRuns::ensure_claim(const api::Study& study) {
-  if (!makes_claim(study)) return success();
-  FETTLE_ASSIGN(const bool is_again, ensure(kube::kClaims, study.metadata.ns,
-                                            key_of_owned(study.metadata, kube::kClaims),
-                                            [&] { return build_claim(study); }));
-  if (!is_again) return success();
-  store_.record_event({control::Kind::kStudy, {study.metadata.ns, study.metadata.name}, ""},
-                      /*warning=*/true, "ClaimMadeAgain",
-                      "its claim " + claim_of(study) +
-                          " was gone and is made again; checkpoints that were on it are lost",
-                      clock_.now_ms());
-  return success();
-}
-
-// Creates an object that a Job needs, known here as `key`, unless it was ensured recently. True if
-// this process has ensured it before and had to create it again.
-Result<bool> JobRuns::ensure(const kube::Resource& resource, const std::string& ns,
-                             const std::string& key, const std::function<Json()>& build) {
-  const std::int64_t now_ms = clock_.now_ms();
-  bool known = false;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto served = ensured_until_.find(key);
-    known = served != ensured_until_.end();
-    if (known && now_ms < served->second) return false;
-  }
-  const auto written = client_.create(resource, ns, build());
-  if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
-  const std::lock_guard lock(mutex_);
-  std::erase_if(ensured_until_, [&](const auto& one) { return one.second + kForgetMs < now_ms; });
-  ensured_until_[key] = now_ms + kTrustMs;
-  return known && written.ok();
 }
 
 // ---- Changing ----------------------------------------------------------------------------------
@@ -395,6 +328,25 @@ Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
   return runs;
 }
 
+// Jobs of a trial that was deleted without them (kubectl delete --cascade=orphan): nobody would stop
+// them. What has our labels and another owner, or another name, is left alone.
+Status JobRuns::remove_orphans(const std::string& ns, const std::string& trial) {
+  for (const JobPtr& job : jobs_.group(trial_group(ns, trial))) {
+    const api::Metadata& metadata = job->metadata;
+    const bool is_ours = metadata.annotations.contains(kUntilStepAnnotation) &&
+                         metadata.name == core::run_name(trial, run_of(*job).run);
+    if (job->owner || metadata.deleted_ms != 0 || !is_ours) continue;
+    FETTLE_TRY(delete_with_pods(*job));
+    store_.record_event(
+        {control::Kind::kStudy, {ns, kube::text_in(metadata.labels, core::kStudyLabel)}, ""},
+        /*warning=*/true, "OrphanedJob",
+        "Job " + metadata.name + " was left behind by trial " + trial +
+            ", which was deleted without it; it is deleted, with its pods",
+        clock_.now_ms());
+  }
+  return success();
+}
+
 bool JobRuns::is_being_removed(const kube::Job& job) {
   const std::lock_guard lock(mutex_);
   return removed_.count(job.metadata.uid) > 0;
@@ -431,44 +383,46 @@ Result<std::vector<PodPtr>> JobRuns::pods_of(const kube::Job& job) {
   return pods;
 }
 
+// Fails only where pods cannot be read. What cannot be written is told as the run's reason: the run
+// can still be stopped and its end recorded.
 Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& trial) {
-  // Missing only after a crash between the two creations. An error is ignored: the next reconcile
-  // retries.
-  (void)ensure_service(job);
-  FETTLE_TRY(ensure_pod_group(job));  // before its pods
-  FETTLE_TRY(reconcile_gangs(job));
   FETTLE_ASSIGN(const std::vector<PodPtr> pods, pods_of(job));
+  const JobView view = view_of(job, trial, pods);
+  core::Run run = read_run(view, trial);
+  const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
+  const std::string trouble = help_to_start(view, trial, study.ok() ? &*study : nullptr, run);
+  if (run.state == RunState::kPending && !trouble.empty()) {
+    run.reason += (run.reason.empty() ? "" : "; ") + trouble;
+  }
+  if (study.ok() && !study->spec.trial.trainer) read_log(job, *study, trial, pods, run);
+  return run;
+}
+
+JobView JobRuns::view_of(const kube::Job& job, const api::Trial& trial,
+                         const std::vector<PodPtr>& pods) {
   const std::int64_t number = run_of(job).run;
-  const std::string container = trial_container_of(job);
-  const bool ending =
-      std::ranges::any_of(pods, [&](const PodPtr& pod) { return is_ending(*pod, container); });
-  const std::int64_t now_ms = clock_.now_ms();
-  JobView view{job, pods, is_stop_asked(trial, number), now_ms};
+  JobView view{job, pods, is_stop_asked(trial, number), clock_.now_ms()};
   view.refused_before = count_refusals(trial, number);
   view.gang_timeout_ms = options_.gang_timeout_ms;
+  view.start_timeout_ms = options_.start_timeout_ms;
   const api::RunRecord* record = find_record(trial, number);
   if (record != nullptr && record->running_ms != 0) view.first_uid = record->pod_uid;
+  return view;
+}
+
+core::Run JobRuns::read_run(JobView view, const api::Trial& trial) {
+  const std::string container = trial_container_of(view.job);
+  const bool ending =
+      std::ranges::any_of(view.pods, [&](const PodPtr& pod) { return is_ending(*pod, container); });
   core::Run run;
   {
     const std::lock_guard lock(mutex_);
-    RunClock& run_clock = run_clocks_[job.metadata.uid];
-    view.ending_ms = run_clock.see_ending(ending, now_ms);
+    RunClock& run_clock = run_clocks_[view.job.metadata.uid];
+    view.ending_ms = run_clock.see_ending(ending, view.now_ms);
     run = run_of_job(view);
-    run_clock.correct(run, trial.status.report ? trial.status.report->at_ms : 0, now_ms);
-  }
-  if (run.state == core::RunState::kPending && has_fallen_apart(view)) {
-    FETTLE_TRY(unless_gone(return_gang(job, options_.gang_timeout_ms)));
+    run_clock.correct(run, trial.status.report ? trial.status.report->at_ms : 0, view.now_ms);
   }
   if (run.report && is_reported(trial, *run.report)) run.report.reset();
-  const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
-  if (!study.ok()) return run;
-  // A pending run may wait for a claim that a user deleted. An error is ignored: the next reconcile
-  // retries.
-  if (run.state == RunState::kPending) {
-    (void)ensure_claim(*study);
-    restore_gpu_claim(sized_for(*study, trial));
-  }
-  if (!study->spec.trial.trainer) read_log(job, *study, trial, pods, run);
   return run;
 }
 
@@ -577,6 +531,7 @@ void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
     ensured_until_.erase(ensured_until_.lower_bound(metadata.uid + "/"),
                          ensured_until_.lower_bound(metadata.uid + "0"));
     run_clocks_.erase(metadata.uid);
+    helpless_since_.erase(metadata.uid);
     // The Job's end makes room, in a quota say: the run that was refused first is tried again.
     next = refusals_.release_one(metadata.ns);
   }

@@ -46,15 +46,18 @@ class JobRuns final : public control::Runs {
   // Dry-runs the Job and its pod (template_check.h). Warns, by an event, of a volume that only one
   // node can mount at a time.
   Status check(const api::Study& study) override;
-  // kAlreadyExists: another object has the Job's name. A Job that the server does not admit now is
-  // not an error: the run is Pending and is retried. It is Pending, too, while pods of the trial's
-  // earlier runs are alive, because two runs must not write checkpoints to one directory.
+  // kInvalid: the Study can never run as it is written, by our own checks. What the server refuses
+  // is no reason for that, whatever its answer, since it took the template in check(): kUnavailable,
+  // or, where it is forbidden now, success with a run that is Pending and is retried. It is Pending,
+  // too, while pods of the trial's earlier runs are alive, because two runs must not write
+  // checkpoints to one directory. kAlreadyExists: another object has the Job's name.
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
   // Suspends the Job, which ends its pods; deletes one that a queue would resume.
   Status stop(const api::Trial& trial, std::int64_t run) override;
   Status remove(const api::Trial& trial, std::int64_t run) override;
   Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
+  Status remove_orphans(const std::string& ns, const std::string& trial) override;
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
   // Joins the threads that read logs: afterwards only callers of this object use the client.
@@ -69,12 +72,17 @@ class JobRuns final : public control::Runs {
   Status adopt(const api::Trial& trial, const std::string& name);
   Status cache_job(const Json& job);
   Status patch_spec(const kube::Job& job, Json spec);
-  Status ensure_company(const kube::Job& job);
-  Status ensure_service(const kube::Job& job);
+  Status prepare(const api::Study& study, const std::optional<GpuPlacement>& gpus);
+  Status ensure_service(const api::Study& study);
+  Status ensure_own_service(const kube::Job& job);
+  Status ensure_service_of(const kube::Job& job, const api::Study& study);
   Status ensure_pod_group(const kube::Job& job);
+  // Whether the objects that its workers need beside the Job are known to exist.
+  bool is_prepared(const kube::Job& job);
   Status ensure_claim(const api::Study& study);
   Result<bool> ensure(const kube::Resource& resource, const std::string& ns, const std::string& key,
                       const std::function<Json()>& build);
+  bool exists(const kube::Resource& resource, const std::string& ns, const Json& object);
   Status delete_with_pods(const kube::Job& job);
   Status delete_job(const kube::Job& job, const kube::RemoveOptions& options);
   // The options with the GPU profiles that are in force now. kUnavailable: there are none.
@@ -82,7 +90,7 @@ class JobRuns final : public control::Runs {
   static Result<std::optional<GpuPlacement>> place_now(const api::Study& study,
                                                        const JobOptions& options);
   Status ensure_gpu_claim(const api::Study& study, const GpuPlacement& placement);
-  void restore_gpu_claim(const api::Study& study);
+  Status restore_gpu_claim(const api::Study& study);
   // What its workers get now; null: nothing, or the profiles offer nothing that fits.
   std::shared_ptr<const api::GpuChoice> gpu_choice(const api::Study& study);
   std::optional<double> most_gpu_memory(const api::Study& study);
@@ -92,14 +100,21 @@ class JobRuns final : public control::Runs {
   void warn_of_volume(const api::Study& study);
   Result<std::vector<std::shared_ptr<const kube::Pod>>> pods_of(const kube::Job& job);
   Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial);
+  JobView view_of(const kube::Job& job, const api::Trial& trial,
+                  const std::vector<std::shared_ptr<const kube::Pod>>& pods);
+  core::Run read_run(JobView view, const api::Trial& trial);
   void read_log(const kube::Job& job, const api::Study& study, const api::Trial& trial,
                 const std::vector<std::shared_ptr<const kube::Pod>>& pods, core::Run& run);
   // Advances the gangs that compete with `job`; returns only errors about `job` itself.
   Status reconcile_gangs(const kube::Job& job);
+  bool is_worth_telling(const kube::Job& job, const std::optional<Error>& error);
+  std::string help_to_start(const JobView& view, const api::Trial& trial, const api::Study* study,
+                            const core::Run& run);
   std::vector<Gang> gangs_of(const std::string& domain);
   Status apply_gang_step(const GangStep& step);
   std::string why_returned(const kube::Job& job);
   Status return_gang(const kube::Job& job, std::int64_t hold_ms);
+  Status give_back(const kube::Job& job, const std::string& why);
   bool is_being_removed(const kube::Job& job);
   bool is_removed(const kube::Job& job);
   bool has_surplus_workers(const kube::Job& job);
@@ -120,10 +135,12 @@ class JobRuns final : public control::Runs {
   Refusals refusals_;
   std::set<RunName> held_;         // runs that wait for the end of an earlier run's pods
   std::set<std::string> removed_;  // uids of deleted Jobs that are still in the cache
-  // By the owner's uid and the name or resource of what a Job or a Study owns: until when the
-  // object is assumed to exist.
+  // What a Job or a Study owns, by the owner's uid and a name or resource, or a Service by its
+  // namespace and name: until when the object is assumed to exist.
   std::map<std::string, std::int64_t> ensured_until_;
   std::map<std::string, RunClock> run_clocks_;  // by the Job's uid
+  // By the Job's uid: since when what it needs beside it cannot be written.
+  std::map<std::string, std::int64_t> helpless_since_;
   // By domain: the Jobs in the queue for nodes.
   std::map<std::string, std::set<kube::ObjectKey>> gangs_;
   std::mutex gang_mutex_;  // serialises reconcile_gangs(); locked before mutex_

@@ -16,6 +16,7 @@
 #include "kube/json_write.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
+#include "runtime/kubernetes/testing/hand_clock.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -61,6 +62,7 @@ class JobRunsTest : public testing::Test {
   JobRunsTest() {
     study_ = api::load_study_text(template_study(1), "test").studies.at(0);
     study_.metadata.uid = "study-uid";
+    study_.metadata.ns = "team";
     trial_.metadata.name = "digits-0";
     trial_.metadata.ns = "team";
     trial_.metadata.uid = "trial-uid";
@@ -70,6 +72,18 @@ class JobRunsTest : public testing::Test {
   }
 
   JobRuns& runs() { return cluster_.manager->runs(); }
+  void use_workers(std::int64_t workers) {
+    study_.spec.trial.workers = {workers, workers};
+    trial_.spec.workers = workers;
+  }
+  // As the operator sees it.
+  void store_study() {
+    cluster_.server.set(kube::kStudies, api::write_study(study_));
+    ASSERT_TRUE(eventually([&] {
+      return cluster_.manager->store().get_study({"team", "digits"}).ok();
+    }));
+    study_ = cluster_.manager->store().get_study({"team", "digits"}).value();
+  }
   Status start() { return runs().start(study_, trial_, 0); }
   Json job() { return cluster_.server.get(kube::kJobs, {"team", kJob}); }
   core::Run observe() { return runs().observe(trial_).value().at(0); }
@@ -210,22 +224,57 @@ TEST_F(JobRunsTest, AnEndedJobIsReadWithPodsThatNoWatchHasShownYet) {
   EXPECT_EQ(run.report->metrics.at("loss"), 0.5);
 }
 
-TEST_F(JobRunsTest, WorkersFindEachOtherThroughAServiceThatACrashCannotLose) {
-  study_.spec.trial.workers = {2, 2};
-  trial_.spec.workers = 2;
-  refuse("services", ErrorCode::kUnavailable, "not now");
-  EXPECT_FALSE(start().ok());
-  EXPECT_EQ(cluster_.count(kube::kJobs), 1u);
-  cluster_.refuses = nullptr;
-  cluster_.start_operator();
-  (void)runs().observe(trial_);
-  const Json service = cluster_.server.get(kube::kServices, {"team", "w-digits-0-r0"});
-  EXPECT_EQ(text_at(kube::array_at(service, {"metadata", "ownerReferences"}).at(0), {"uid"}),
-            text_at(job(), {"metadata", "uid"}));
+TEST_F(JobRunsTest, WorkersOfAllTrialsFindEachOtherThroughOneServiceOfTheStudy) {
+  use_workers(2);
+  ASSERT_TRUE(start().ok());
+  api::Trial second = trial_;
+  second.metadata.name = "digits-1";
+  second.metadata.uid = "second-uid";
+  ASSERT_TRUE(runs().start(study_, second, 0).ok());
+  ASSERT_EQ(cluster_.count(kube::kServices), 1u);
+  const Json service = cluster_.server.get(kube::kServices, {"team", "w-digits-study-ui"});
+  EXPECT_EQ(text_at(kube::array_at(service, {"metadata", "ownerReferences"}).at(0), {"kind"}),
+            "Study");
+  EXPECT_EQ(text_at(job(), {"spec", "template", "spec", "subdomain"}), "w-digits-study-ui");
+}
+
+TEST_F(JobRunsTest, NoGangComesBeforeItsServiceWhateverRefusesIt) {
+  use_workers(2);
+  const struct {
+    ErrorCode answered;
+    bool waits;  // as a run with a reason; otherwise start() is tried again
+  } cases[] = {{ErrorCode::kForbidden, true},
+               {ErrorCode::kInvalid, false},
+               {ErrorCode::kUnavailable, false}};
+  for (const auto& c : cases) {
+    cluster_.start_operator();
+    refuse("services", c.answered, "not this one");
+    const Status started = start();
+    EXPECT_EQ(cluster_.count(kube::kJobs), 0u);
+    EXPECT_EQ(started.ok(), c.waits);
+    if (c.waits) {
+      EXPECT_THAT(observe().reason, HasSubstr("not this one"));
+    } else {
+      EXPECT_EQ(started.error().code, ErrorCode::kUnavailable);
+    }
+  }
+}
+
+// A quota that is full refuses a Service, or a claim, that is there already.
+TEST_F(JobRunsTest, WhatExistsIsNotMissedBecauseItsQuotaIsFull) {
+  use_workers(2);
+  study_.spec.trial.checkpoints.emplace().size = 1e9;
+  ASSERT_TRUE(start().ok());
+  cluster_.start_operator();  // another one, which does not know of them
+  cluster_.refuses = [](const kube::Admission& write) { return write.resource != "jobs"; };
+  cluster_.admit = Error{ErrorCode::kForbidden, "exceeded quota: full"};
+  trial_.metadata.name = "digits-1";
+  trial_.metadata.uid = "second-uid";
+  ASSERT_TRUE(start().ok());
+  EXPECT_EQ(cluster_.count(kube::kJobs), 2u);
 }
 
 TEST_F(JobRunsTest, AClaimIsMadeOnceForAStudyThatAsksForOne) {
-  study_.metadata.ns = "team";
   study_.spec.trial.checkpoints.emplace().size = 1e9;
   ASSERT_TRUE(start().ok());
   api::Trial second = trial_;
@@ -240,13 +289,8 @@ TEST_F(JobRunsTest, AClaimIsMadeOnceForAStudyThatAsksForOne) {
 
 // A claim that a user deletes under a running Study is there again for the pods that wait for it.
 TEST_F(JobRunsTest, AClaimThatIsDeletedIsMadeAgainAndSaid) {
-  study_.metadata.ns = "team";
   study_.spec.trial.checkpoints.emplace().size = 1e9;
-  cluster_.server.set(kube::kStudies, api::write_study(study_));
-  ASSERT_TRUE(eventually([&] {
-    return cluster_.manager->store().get_study({"team", "digits"}).ok();
-  }));
-  study_ = cluster_.manager->store().get_study({"team", "digits"}).value();
+  store_study();
   ASSERT_TRUE(start().ok());
   const Json claim = cluster_.server.list(kube::kClaims).at(0);
   cluster_.server.remove(kube::kClaims, {"team", text_at(claim, {"metadata", "name"})});
@@ -259,12 +303,12 @@ TEST_F(JobRunsTest, AClaimThatIsDeletedIsMadeAgainAndSaid) {
       cluster_.manager->has_event("ClaimMadeAgain", "checkpoints that were on it are lost"));
 }
 
-TEST_F(JobRunsTest, AServiceThatIsDeletedIsMadeAgain) {
-  study_.spec.trial.workers = {2, 2};
-  trial_.spec.workers = 2;
+TEST_F(JobRunsTest, AServiceThatIsDeletedIsMadeAgainForARunThatWaits) {
+  use_workers(2);
+  store_study();
   ASSERT_TRUE(start().ok());
   ASSERT_EQ(cluster_.count(kube::kServices), 1u);
-  cluster_.server.remove(kube::kServices, {"team", kJob});
+  cluster_.server.remove(kube::kServices, {"team", "w-digits-study-ui"});
   const auto is_back = [&] {
     (void)observe();
     return cluster_.count(kube::kServices) == 1u;
@@ -366,6 +410,71 @@ TEST_F(JobRunsTest, APodOnALostNodeHoldsNoRunForEver) {
   EXPECT_EQ(cluster_.count(kube::kJobs), 1u);
 }
 
+// A pod with a node that cannot start: its image is not there.
+Json stuck_pod(const Json& job, std::int64_t scheduled_ms) {
+  Json pod = pod_of(job, "");
+  const Json waiting = Json::object({{"reason", "ImagePullBackOff"}, {"message", "no such image"}});
+  const Json container = Json::object(
+      {{"name", api::kTrialContainer}, {"state", Json::object({{"waiting", waiting}})}});
+  const std::string since = api::format_timestamp(scheduled_ms);
+  const Json scheduled =
+      Json::object({{"type", "PodScheduled"}, {"status", "True"}, {"lastTransitionTime", since}});
+  pod.set("spec", Json::object({{"nodeName", "node"}}));
+  pod.find("metadata")->set("creationTimestamp", since);
+  pod.set("status", Json::object({{"phase", "Pending"},
+                                  {"conditions", Json(Json::Array{scheduled})},
+                                  {"containerStatuses", Json(Json::Array{container})}}));
+  return pod;
+}
+
+TEST_F(JobRunsTest, APodThatDoesNotStartGivesItsNodeBackForAWhile) {
+  HandClock clock(control::SystemClock().now_ms());
+  kube::Client client(cluster_.server, {});
+  kube::Cache<kube::Job> jobs;
+  kube::Cache<kube::Pod> pods;
+  JobOptions options{"image"};
+  options.start_timeout_ms = 60'000;
+  JobRuns slow(client, jobs, pods, cluster_.manager->store(), clock, options);
+  ASSERT_TRUE(slow.start(study_, trial_, 0).ok());
+  const Json pod = stuck_pod(job(), clock.now_ms());
+  cluster_.server.set(kube::kPods, pod);
+  pods.put(kube::read_pod(pod).value());
+  clock.pass(59'000);
+  EXPECT_THAT(slow.observe(trial_).value().at(0).reason, HasSubstr("cannot be pulled"));
+  EXPECT_EQ(text_at(job(), {"metadata", "deletionTimestamp"}), "");
+  clock.pass(1'000);
+  EXPECT_EQ(slow.observe(trial_).value().at(0).state, core::RunState::kPending);
+  EXPECT_NE(text_at(job(), {"metadata", "deletionTimestamp"}), "") << "its GPUs are for others";
+  pods.erase({"team", "digits-0-r0-0-x"}, text_at(pod, {"metadata", "uid"}), "");
+  jobs.erase({"team", kJob}, jobs.get({"team", kJob})->metadata.uid, "");
+  cluster_.server.collect_garbage();
+  const core::Run run = slow.observe(trial_).value().at(0);
+  EXPECT_EQ(run.state, core::RunState::kPending) << "no run is spent";
+  EXPECT_THAT(run.reason, HasSubstr("its image cannot be pulled"));
+  EXPECT_THAT(run.reason, HasSubstr("is tried again after 10m"));
+  clock.pass(600'000);
+  EXPECT_TRUE(slow.observe(trial_).value().empty()) << "so it is started again";
+}
+
+// kubectl delete trial --cascade=orphan takes the owner away.
+TEST_F(JobRunsTest, AJobThatItsTrialLeftBehindIsDeletedAndSaid) {
+  ASSERT_TRUE(start().ok());
+  ASSERT_TRUE(runs().remove_orphans("team", "digits-0").ok());
+  EXPECT_EQ(cluster_.count(kube::kJobs), 1u) << "the garbage collector deletes what has an owner";
+  Json orphan = job();
+  orphan.find("metadata")->erase("ownerReferences");
+  Json mine = orphan;  // somebody else's, with our labels
+  mine.find("metadata")->set("name", "mine");
+  mine.find("metadata")->set("uid", "another-uid");
+  cluster_.server.set(kube::kJobs, mine);
+  cluster_.server.set(kube::kJobs, orphan);
+  EXPECT_TRUE(eventually([&] {
+    return runs().remove_orphans("team", "digits-0").ok() && cluster_.count(kube::kJobs) == 1;
+  }));
+  EXPECT_FALSE(cluster_.server.get(kube::kJobs, {"team", "mine"}).is_null());
+  EXPECT_TRUE(cluster_.manager->has_event("OrphanedJob", "left behind by trial digits-0"));
+}
+
 TEST_F(JobRunsTest, ADeletionThatFailedLeavesTheRunInSight) {
   ASSERT_TRUE(start().ok());
   kube::Fault fault;
@@ -378,7 +487,6 @@ TEST_F(JobRunsTest, ADeletionThatFailedLeavesTheRunInSight) {
 
 TEST_F(JobRunsTest, AClaimThatIsForbiddenDelaysAndSaysSo) {
   refuse("persistentvolumeclaims", ErrorCode::kForbidden, "exceeded quota: disks");
-  study_.metadata.ns = "team";
   study_.spec.trial.checkpoints.emplace().size = 1e9;
   ASSERT_TRUE(start().ok());
   EXPECT_EQ(observe().state, core::RunState::kPending);
@@ -395,12 +503,28 @@ TEST_F(JobRunsTest, WhatTheQuotaForbidsWaitsInTheServersWordsAndIsAskedForAgain)
   EXPECT_TRUE(runs().observe(trial_).value().empty());
 }
 
-TEST_F(JobRunsTest, AJobThatTheServerFindsWrongCanNeverStart) {
-  refuse("jobs", ErrorCode::kInvalid, "spec.template: not like this");
+// The server took such a Job when the Study began.
+TEST_F(JobRunsTest, APolicyThatComesLaterDelaysARunAndFailsNone) {
+  for (const char* const resource : {"persistentvolumeclaims", "services", "jobs"}) {
+    use_workers(2);
+    study_.spec.trial.checkpoints.emplace().size = 1e9;
+    cluster_.start_operator();
+    refuse(resource, ErrorCode::kInvalid, "denied by policy");
+    const Status started = start();
+    ASSERT_FALSE(started.ok());
+    EXPECT_EQ(started.error().code, ErrorCode::kUnavailable) << resource;
+    EXPECT_THAT(started.error().message, HasSubstr("denied by policy"));
+  }
+  cluster_.refuses = nullptr;
+  EXPECT_TRUE(start().ok());
+}
+
+TEST_F(JobRunsTest, ATemplateThatNoJobCanBeMadeFromCanNeverStart) {
+  trial_.metadata.name = std::string(62, 'x');
   const Status started = start();
   ASSERT_FALSE(started.ok());
   EXPECT_EQ(started.error().code, ErrorCode::kInvalid);
-  EXPECT_THAT(started.error().message, HasSubstr("not like this"));
+  EXPECT_THAT(started.error().message, HasSubstr("give the Study a shorter name"));
 }
 
 TEST_F(JobRunsTest, ACheckLeavesNothingBehind) {
@@ -420,6 +544,8 @@ TEST_F(JobRunsTest, ChecksTellTheTemplatesFaultFromOthers) {
       {"pods", ErrorCode::kForbidden, "maximum memory usage per Container is 1Gi",
        ErrorCode::kInvalid},
       {"pods", ErrorCode::kForbidden, "exceeded quota: few", std::nullopt},
+      {"services", ErrorCode::kForbidden, "exceeded quota: few", std::nullopt},
+      {"services", ErrorCode::kInvalid, "no Services here", ErrorCode::kInvalid},
       {"jobs", ErrorCode::kForbidden, "exceeded quota: few", std::nullopt},
       {"jobs", ErrorCode::kForbidden, "status unknown for quota: few, resources: count/jobs.batch",
        std::nullopt},
@@ -433,12 +559,17 @@ TEST_F(JobRunsTest, ChecksTellTheTemplatesFaultFromOthers) {
       {"pods", ErrorCode::kForbidden, "terminationGracePeriodSeconds must be at most 30",
        ErrorCode::kInvalid},
   };
+  use_workers(2);
   for (const auto& c : cases) {
     refuse(c.resource, c.answered, c.words);
     const Status checked = runs().check(study_);
     ASSERT_EQ(checked.ok(), !c.check) << c.words;
     if (checked.ok()) continue;
     EXPECT_EQ(checked.error().code, *c.check) << c.words;
+    const bool says_the_way_out =
+        checked.error().message.find("delete the Study and apply it again") != std::string::npos;
+    EXPECT_EQ(says_the_way_out,
+              c.answered == ErrorCode::kForbidden && *c.check == ErrorCode::kInvalid);
     EXPECT_THAT(checked.error().message, HasSubstr(c.words));
   }
 }

@@ -7,12 +7,14 @@
 #include "api/parameter_env.h"
 #include "api/pod_template.h"
 #include "api/resolve.h"
+#include "core/meeting.h"
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "kube/json_write.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
+#include "runtime/kubernetes/service.h"
 #include "runtime/kubernetes/trainer_pod.h"
 #include "runtime/make_trial_file.h"
 
@@ -47,9 +49,10 @@ Json field_variable(const std::string& name, const char* field) {
        {"valueFrom", Json::object({{"fieldRef", Json::object({{"fieldPath", field}})}})}});
 }
 
-void add_rendezvous(const api::Trial& trial, const std::string& job, Json& env) {
+void add_rendezvous(const api::Study& study, const api::Trial& trial, const std::string& job,
+                    Json& env) {
   const std::string workers = std::to_string(trial.spec.workers);
-  const std::string master = job + "-0." + service_of(job);
+  const std::string master = job + "-0." + service_of(study);
   const std::string port = std::to_string(kRendezvousPort);
   env.push_back(variable("MASTER_ADDR", master));
   env.push_back(variable("MASTER_PORT", port));
@@ -63,8 +66,7 @@ void add_rendezvous(const api::Trial& trial, const std::string& job, Json& env) 
   env.push_back(variable("PET_NNODES", workers));
   // The Job's uid: random, the same for all its pods and for no others.
   env.push_back(field_variable("FETTLE_RENDEZVOUS_TOKEN", kJobUidField));
-  // No limit: the operator deletes gangs that are not complete in time (gang.h).
-  env.push_back(variable("FETTLE_RENDEZVOUS_SECONDS", "0"));
+  env.push_back(variable("FETTLE_RENDEZVOUS_SECONDS", std::to_string(core::kMeetingMs / 1000)));
 }
 
 Result<Json> trial_environment(const api::Study& study, const api::Trial& trial,
@@ -86,7 +88,7 @@ Result<Json> trial_environment(const api::Study& study, const api::Trial& trial,
   }
   // Python buffers 8 KiB of output to a pipe: a trial would seem silent.
   if (!study.spec.trial.trainer) env.push_back(variable("PYTHONUNBUFFERED", "1"));
-  if (is_distributed(study)) add_rendezvous(trial, job, env);
+  if (is_distributed(study)) add_rendezvous(study, trial, job, env);
   // torchrun starts one process per GPU, as fettle-trainer does.
   const std::int64_t gpus = api::whole_gpus(study.spec.trial);
   if (is_distributed(study) || gpus > 1) {
@@ -156,13 +158,13 @@ void add_metadata(const api::Study& study, const api::Trial& trial, std::int64_t
   map_of(metadata, "annotations").set(kTrialFileAnnotation, api::write_trial_file(file).dump());
 }
 
-void add_lifecycle(const api::Study& study, const std::string& job, Json& spec, Json& container) {
+void add_lifecycle(const api::Study& study, Json& spec, Json& container) {
   spec.set("restartPolicy", "Never");
   if (spec.find("terminationGracePeriodSeconds") == nullptr) {
     spec.set("terminationGracePeriodSeconds",
              static_cast<std::int64_t>(std::ceil(study.spec.trial.grace_period)));
   }
-  if (is_distributed(study)) spec.set("subdomain", service_of(job));
+  if (is_distributed(study)) spec.set("subdomain", service_of(study));
   // A container that fails without a message is then explained by its last lines of output.
   if (container.find("terminationMessagePolicy") == nullptr) {
     container.set("terminationMessagePolicy", "FallbackToLogsOnError");
@@ -190,7 +192,7 @@ Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial
   add_metadata(study, trial, run, file, pod_template);
   Json& spec = *pod_template.find("spec");
   Json& container = *api::trial_container(pod_template);
-  add_lifecycle(study, job, spec, container);
+  add_lifecycle(study, spec, container);
   add_environment(std::move(env), container);
   add_volumes(study, spec, container);
   if (gpus) FETTLE_TRY(apply(*gpus, study, pod_template, container));

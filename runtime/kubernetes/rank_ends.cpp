@@ -7,6 +7,7 @@
 #include "api/trainer_config.h"
 #include "core/endings.h"
 #include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/service.h"
 
 namespace fettle::kubernetes {
 namespace {

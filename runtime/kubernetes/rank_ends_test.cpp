@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/service.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -123,6 +124,7 @@ core::Run read(const kube::Job& about, const std::vector<kube::Pod>& pods, const
   JobView view{about, shared, asked.stop, asked.now_ms};
   view.first_uid = asked.first_uid;
   view.gang_timeout_ms = 120 * kSecond;
+  view.start_timeout_ms = 1800 * kSecond;
   return run_of_job(view);
 }
 core::Run read(const kube::Job& about, const std::vector<kube::Pod>& pods) {
@@ -373,6 +375,20 @@ TEST(RankEnds, ARankZeroThatIsMadeAgainDoesNotWaitForWorkersThatWereTakenAway) {
   EXPECT_EQ(run.outcome, Outcome::kDisrupted);
   EXPECT_THAT(run.reason, HasSubstr("after the run had shrunk"));
   EXPECT_EQ(read(elastic_job(1, 1, 1), pods, {.first_uid = "pod-0"}).state, RunState::kRunning);
+}
+
+TEST(RankEnds, WorkersDoNotHoldTheirGpusForEverForOneThatDoesNotStartAgain) {
+  kube::Pod stuck = made_at(unschedulable(1), 1200);
+  stuck.unschedulable.clear();
+  stuck.node = "node";
+  const std::int64_t made_ms = kBegan + 1200 * kSecond;
+  const std::vector<kube::Pod> pods = {running(0), stuck};
+  const auto after = [&](std::int64_t seconds) {
+    return read(job(2), pods, {.first_uid = "pod-0", .now_ms = made_ms + seconds * kSecond});
+  };
+  EXPECT_EQ(after(1799).state, RunState::kPending);
+  EXPECT_EQ(after(1800).outcome, Outcome::kDisrupted);
+  EXPECT_THAT(after(1800).reason, HasSubstr("worker 1 was disrupted and does not start again"));
 }
 
 TEST(RankEnds, WorkersDoNotHoldTheirGpusForEverForOneThatFindsNoNode) {

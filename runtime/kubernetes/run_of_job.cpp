@@ -72,6 +72,15 @@ bool finds_no_node(const kube::Pod& pod, const JobView& view) {
   return pod.node.empty() && pod.phase == "Pending" && late;
 }
 
+// Has had a node for the start timeout.
+bool cannot_start(const kube::Pod& pod, const JobView& view) {
+  const auto* const scheduled = kube::find_condition(pod.conditions, "PodScheduled");
+  const std::int64_t since_ms =
+      std::max(pod.metadata.created_ms, scheduled == nullptr ? 0 : scheduled->since_ms);
+  const bool waits = !pod.node.empty() && pod.phase == "Pending" && pod.metadata.deleted_ms == 0;
+  return waits && view.start_timeout_ms != 0 && view.now_ms - since_ms >= view.start_timeout_ms;
+}
+
 class RunReader {
  public:
   explicit RunReader(const JobView& view)
@@ -300,16 +309,19 @@ bool RunReader::was_rank_zero_replaced() {
   return true;
 }
 
-// A gang that was running waits for a replaced worker that finds no node. One that has not run yet
-// (first_uid is empty) is given back: by next_gang_steps(), or if it has_fallen_apart().
+// A run that has begun waits for a replaced worker that finds no node or cannot start. One that has
+// not run yet (first_uid is empty) is given back: by next_gang_steps(), or if it has_fallen_apart()
+// or cannot start.
 bool RunReader::has_gang_timed_out() {
-  if (view_.gang_timeout_ms == 0 || view_.first_uid.empty()) return false;
-  if (is_elastic(job_) || job_.completions == 1) return false;
+  if (view_.first_uid.empty() || is_elastic(job_)) return false;
+  const bool is_gang = view_.gang_timeout_ms != 0 && job_.completions > 1;
   for (const auto& [rank, pod] : pods_) {
-    if (!finds_no_node(*pod, view_)) continue;
+    const bool no_node = is_gang && finds_no_node(*pod, view_);
+    if (!no_node && !cannot_start(*pod, view_)) continue;
     exit(Outcome::kDisrupted,
-         "worker " + std::to_string(rank) +
-             " was disrupted and finds no node: " + why_waiting(*pod, container_, view_.now_ms),
+         "worker " + std::to_string(rank) + " was disrupted and " +
+             (no_node ? "finds no node: " : "does not start again: ") +
+             why_waiting(*pod, container_, view_.now_ms),
          view_.now_ms);
     return true;
   }
@@ -432,6 +444,16 @@ bool has_fallen_apart(const JobView& view) {
   return std::ranges::any_of(pods, [](const auto& one) { return !one.second->node.empty(); }) &&
          std::ranges::any_of(pods,
                              [&](const auto& one) { return finds_no_node(*one.second, view); });
+}
+
+std::string why_not_started(const JobView& view) {
+  if (!view.first_uid.empty() || view.stop_asked || !queue_of(view.job).empty()) return "";
+  for (const auto& [rank, pod] : newest_pods(view.job, view.pods)) {
+    if (!cannot_start(*pod, view)) continue;
+    return "pod " + pod->metadata.name + " has a node and does not start: " +
+           why_waiting(*pod, trial_container_of(view.job), view.now_ms);
+  }
+  return "";
 }
 
 PodPtr rank_zero_pod(const std::vector<PodPtr>& pods) {

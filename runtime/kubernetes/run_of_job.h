@@ -45,6 +45,8 @@ struct JobView {
   // How long a replaced worker may wait for a node before the run ends, since the other workers
   // wait for it and hold their GPUs. 0 = no limit.
   std::int64_t gang_timeout_ms = 0;
+  // How long a pod that has a node may take to start. 0 = no limit.
+  std::int64_t start_timeout_ms = 0;
 };
 
 // A Job without pods for longer than this cannot create them: quota, limits, Pod Security.
@@ -61,6 +63,11 @@ core::Run run_of_job(const JobView& view);
 // Whether a gang that was complete, and has not run yet, lost a worker for which there is no node
 // in time, so that the others hold theirs for nothing.
 bool has_fallen_apart(const JobView& view);
+
+// Why a run that has not begun holds nodes for nothing: one of its pods has had a node for the start
+// timeout and has not started (an image that is not there, a Secret, a volume). "" = it does not. A
+// queue has its own limit.
+std::string why_not_started(const JobView& view);
 
 // The number of workers at the Job's creation.
 std::int64_t workers_at_start(const kube::Job& job);

@@ -7,7 +7,9 @@
 #include "core/names.h"
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
+#include "runtime/kubernetes/pod_builder.h"
 #include "runtime/kubernetes/pod_group.h"
+#include "runtime/kubernetes/service.h"
 #include "runtime/kubernetes/trainer_pod.h"
 #include "runtime/metric_lines.h"
 
@@ -63,8 +65,12 @@ Status judge(const Error& error, const std::string& what) {
   if (is_quota_error(error)) return success();
   const ErrorCode code = needs_administrator(error) ? ErrorCode::kUnavailable : ErrorCode::kInvalid;
   const bool unprepared = mentions(error, kTrainerAccount) && mentions(error, "not found");
+  const std::string reopened = code == ErrorCode::kUnavailable
+                                   ? ""
+                                   : "; change spec.trial, or, once the namespace allows it, "
+                                     "delete the Study and apply it again";
   const std::string way_out =
-      unprepared ? "; is this namespace in the chart's studyNamespaces?" : "";
+      unprepared ? "; is this namespace in the chart's studyNamespaces?" : reopened;
   return Error{code, error.message + way_out}.in(where);
 }
 
@@ -127,6 +133,10 @@ Status check_template(kube::Client& client, const api::Study& study, const JobOp
                               std::string(resource.kind)));
   }
   FETTLE_TRY(dry_run_create(client, kube::kJobs, job, study.metadata.ns, "Job"));
+  if (is_distributed(study)) {
+    FETTLE_TRY(dry_run_create(client, kube::kServices, build_service(study), study.metadata.ns,
+                              "Service"));
+  }
   const bool grouped = study.spec.trial.workers.max > 1;
   if (grouped && !pod_group_resources(study.spec.trial.gang).empty()) {
     FETTLE_TRY(try_pod_group(client, study, job));

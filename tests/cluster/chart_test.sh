@@ -114,8 +114,8 @@ jobs.batch get list watch create patch delete
 jobs.batch/finalizers update
 pods get list watch create
 pods/log get
-services create
-persistentvolumeclaims create
+services get create
+persistentvolumeclaims get create
 events.events.k8s.io create patch
 ALLOWED
   while read -r resource verbs; do
@@ -131,8 +131,8 @@ serviceaccounts get create
 serviceaccounts/token create
 pods/exec create get
 pods delete patch update
-services get list update delete
-persistentvolumeclaims get list update delete
+services list update delete
+persistentvolumeclaims list update delete
 deployments.apps create
 roles.rbac.authorization.k8s.io create bind escalate
 nodes get list

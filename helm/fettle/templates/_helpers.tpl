@@ -116,18 +116,19 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 - apiGroups: [""]
   resources: [pods]
   verbs: [create]
-# Multi-worker trials meet through a headless Service.
+# The workers of a Study's trials meet through a headless Service. `get`, here and below: a full quota
+# refuses also what exists.
 - apiGroups: [""]
   resources: [services]
-  verbs: [create]
+  verbs: [get, create]
 # Workers that a scheduler places as a group (trial.gang), where the cluster has one that does.
 - apiGroups: [scheduling.k8s.io, scheduling.x-k8s.io, scheduling.volcano.sh, scheduling.run.ai]
   resources: [podgroups]
-  verbs: [create]
+  verbs: [get, create]
 # Checkpoints of a Study that asks for a volume of its own.
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
-  verbs: [create]
+  verbs: [get, create]
 {{- $claims := list }}
 {{- range .Values.gpuProfiles }}
 {{- if .put.claim }}
@@ -138,7 +139,7 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 # GPUs that are claimed (gpuProfiles with put.claim).
 - apiGroups: [resource.k8s.io]
   resources: {{ . | toJson }}
-  verbs: [create]
+  verbs: [get, create]
 {{- end }}
 - apiGroups: [events.k8s.io]
   resources: [events]
@@ -189,6 +190,7 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 - --workers={{ .Values.operator.workers }}
 - --calls-per-second={{ .Values.operator.callsPerSecond }}
 - --gang-timeout={{ .Values.operator.gangTimeoutSeconds }}
+- --start-timeout={{ .Values.operator.startTimeoutSeconds }}
 - --reconcile-timeout={{ .Values.operator.reconcileTimeoutSeconds }}
 - --log-level={{ .Values.operator.logLevel }}
 - --log-format={{ .Values.operator.logFormat }}

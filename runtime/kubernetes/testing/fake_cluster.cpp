@@ -135,7 +135,8 @@ FakeCluster::FakeCluster() {
   server.on_admission([this](const kube::Admission& write) {
     if (write.verb != "create") return success();
     if (refuses && refuses(write)) return admit;
-    if (!is_dry_run(write)) ++created[write.resource + "/" + write.key.name];
+    const bool exists = !write.old_object.is_null();
+    if (!exists && !is_dry_run(write)) ++created[write.resource + "/" + write.key.name];
     return success();
   });
 }

@@ -39,6 +39,7 @@ PATHS = {
     "resourceclaims": "apis/resource.k8s.io/v1",
     "resourceclaimtemplates": "apis/resource.k8s.io/v1",
     "serviceaccounts": "api/v1",
+    "services": "api/v1",
     "studies": "apis/fettle.dev/v1alpha1",
     "trials": "apis/fettle.dev/v1alpha1",
 }

@@ -111,6 +111,36 @@ class GangsThatGather(GangScenario):
         self.assert_one_run_each()
 
 
+class GangsThatCannotMeet(GangScenario):
+    def quota(self, services):
+        cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": self.ns},
+                       "spec": {"hard": {"services": str(services)}}})  # fmt: skip
+        wait_for("the quota to count", lambda: f'"services": "{services}"' in kubectl(
+            "get", "quota", "q", "-n", self.ns, "-o", "jsonpath={.status.hard}").replace(":", ": "))  # fmt: skip
+
+    def test_one_service_serves_all_trials_and_none_holds_gpus_without_it(self):
+        self.quota(0)
+        self.apply_gangs(workers=2, trials=3)
+        wait_for("the trials to say it", lambda: "exceeded quota: q" in self.waits())
+        wait_for("the Study to say it", lambda: "exceeded quota: q" in (
+            condition(self.study(), "Running") or {}).get("message", ""))  # fmt: skip
+        self.assertEqual(items("jobs", self.ns), [])
+        self.quota(1)
+        self.assert_succeeded(trials=3)
+        self.assert_one_run_each()
+        self.assertEqual(len(items("services", self.ns)), 1)
+
+    def test_a_full_quota_does_not_hide_the_service_that_is_there(self):
+        self.quota(1)
+        self.apply_gangs(workers=2, trials=2, annotations={FOREVER: "yes"})
+        wait_for("the first gang", lambda: len(self.held()) >= 2)
+        self.operator.kill()
+        self.operator.start().wait_until_leader()
+        self.let_all_end()
+        self.assert_succeeded(trials=2)
+        self.assert_one_run_each()
+
+
 class GangsThatDoNotGather(GangScenario):
     # How far a gang is shows from 5 s on, for as long as this allows.
     arguments = ("--gang-timeout=30",)

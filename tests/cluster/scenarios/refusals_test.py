@@ -9,7 +9,7 @@ import threading
 
 import cluster
 from cluster import kubectl, wait_for
-from scenario import Scenario
+from scenario import FOREVER, Scenario
 
 REFUSING = "it breaks down on purpose"
 
@@ -93,6 +93,39 @@ class RefusalsTest(Scenario):
         self.assertIsNone(cluster.condition(self.study(), "Failed"))
         kubectl("delete", "validatingwebhookconfiguration", name)
         self.assert_goes_on()
+
+    def test_policy_that_comes_in_mid_study(self):
+        """Denied with 422, as what is wrong with an object is."""
+        name = f"{self.ns}-no-jobs"
+        policy = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+                  "metadata": {"name": name},
+                  "spec": {"matchConstraints": {
+                               "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.ns}},
+                               "resourceRules": [{"apiGroups": ["batch"], "apiVersions": ["v1"], "resources": ["jobs"],
+                                                  "operations": ["CREATE"]}]},
+                           "validations": [{"expression": "false", "message": REFUSING}]}}  # fmt: skip
+        binding = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+                   "metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}}  # fmt: skip
+        kinds = ("validatingadmissionpolicybinding", "validatingadmissionpolicy")
+        for kind in kinds:
+            self.addCleanup(kubectl, "delete", kind, name, "--ignore-not-found", check=False)
+        self.apply(annotations={FOREVER: "yes"}, budget={"trials": 6, "parallelism": 2, "failures": 0})
+        self.complete(3)
+        for document in (policy, binding):
+            cluster.apply(document)
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "probe"},
+               "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "fake"}]}}}}  # fmt: skip
+        wait_for("the policy to be in force", lambda: REFUSING in self.refusal_of(job))
+        self.let_end(self.held())
+        self.assertIn(REFUSING, self.blocked())
+        waits = wait_for("a trial to say it", lambda: next(filter(None, (
+            cluster.condition(trial, "Waiting") for trial in self.trials())), None))  # fmt: skip
+        self.assertIn(REFUSING, waits["message"])
+        for kind in kinds:
+            kubectl("delete", kind, name)
+        self.let_all_end()
+        self.assert_goes_on(trials=6)
+        self.assert_one_run_each()
 
     def test_priority_class_that_is_missing(self):
         name = f"{self.ns}-class"

@@ -1,0 +1,39 @@
+// Whether the workers of a run have met, as far as its reports tell.
+//
+// Workers that cannot reach each other (a policy of the network, a DNS that does not answer) look
+// like a run that trains: all containers run. The built-in trainer reports which ranks it waits for,
+// and ends by itself after kMeetingMs. Other programs report nothing before they train. Neither is
+// the fault of a configuration. Pure functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "api/trial.h"
+#include "core/plan.h"
+
+namespace fettle::core {
+
+// How long rank 0 waits for the other workers once its own container runs. All have a node by then,
+// so this is time for pulling images; longer means that they cannot reach each other.
+inline constexpr std::int64_t kMeetingMs = 900'000;
+// A run of several workers that has not reported for this long since it runs says so.
+inline constexpr std::int64_t kFirstReportMs = 60'000;
+
+// Reasons of the condition Waiting of a trial whose run is Running.
+inline constexpr const char* kWorkersMissing = "WorkersMissing";
+inline constexpr const char* kNoReport = "NoReport";
+
+// Whether the newest run of `status`, which is Running, may be one of several workers that have not
+// met yet: it has not reported training.
+bool may_lack_workers(const api::TrialStatus& status, const Run& run);
+
+// What such a run waits for; both texts are empty while it may still take time, or if it trains.
+struct Meeting {
+  std::string reason;
+  std::string words;
+  std::int64_t wake_at_ms = 0;  // when there may be words; 0 = not by the passing of time
+};
+Meeting meeting_of(const api::TrialStatus& status, const Run& run, std::int64_t now_ms);
+
+}  // namespace fettle::core
