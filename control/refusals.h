@@ -2,10 +2,10 @@
 // (the condition Blocked).
 //
 // A refusal is the error of a reconcile. Refusals of one object in a row count as the same while
-// they are alike: the same code and the same message apart from digits, which are counts and times.
-// A reconcile that succeeds ends the row. A conflict means that the object has changed, and that the
-// next reconcile plans with the new one; only conflicts that do not end block. Only a cache: it fills again after a restart.
-// Thread-safe.
+// they are alike: the same code and the same message apart from digits, which are counts and
+// times. A reconcile that succeeds ends the row. A conflict means that the object has changed,
+// and that the next reconcile plans with the new one; only conflicts that do not end block. Only
+// a cache: it fills again after a restart. Thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -62,7 +62,8 @@ class JobRuns final : public control::Runs {
   void watch(std::function<void(const std::string& trial)> listener) override;
   // Joins the threads that read logs: afterwards only callers of this object use the client.
   void stop_reading();
-  // Reads the next piece of the next log, for a caller without reader threads; false if none is due.
+  // Reads the next piece of the next log, for a caller without reader threads; false if none is
+  // due.
   bool read_next_log() { return logs_.step(); }
 
  private:

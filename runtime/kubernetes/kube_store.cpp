@@ -266,8 +266,8 @@ Result<api::Study> KubeStore::update_study_status(const api::Study& study) {
 }
 
 // CRDs that are older than this operator lack some fields, also nested ones, and the API server
-// refuses an apply with such a field as a whole. So the field is omitted, and tried again every kTrustUndeclaredMs: an
-// upgrade may install the CRDs after the operator.
+// refuses an apply with such a field as a whole. So the field is omitted, and tried again every
+// kTrustUndeclaredMs: an upgrade may install the CRDs after the operator.
 Result<kube::Written> KubeStore::apply_status(const kube::Resource& resource,
                                               const api::Metadata& metadata, Json& object) {
   Json& status = *object.find("status");

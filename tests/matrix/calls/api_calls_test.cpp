@@ -1,6 +1,6 @@
-// The fault matrix of calls to the API server: every row of kube/calls.h that a Study makes, crossed
-// with every fault and with the phases of the Study in which it is called. FETTLE_MATRIX=shape:row
-// text selects rows, for debugging.
+// The fault matrix of calls to the API server: every row of kube/calls.h that a Study makes,
+// crossed with every fault and with the phases of the Study in which it is called.
+// FETTLE_MATRIX=shape:row text selects rows, for debugging.
 #include <gtest/gtest.h>
 
 #include <chrono>

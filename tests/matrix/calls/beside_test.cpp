@@ -1,6 +1,6 @@
 // The rows of kube/calls.h that no Study's reconcile makes: events, the Lease, the chart's
-// policies, the trainer's reporter and the CLI. Each is driven by the code that makes the call, with
-// a fault that passes.
+// policies, the trainer's reporter and the CLI. Each is driven by the code that makes the call,
+// with a fault that passes.
 #include <gtest/gtest.h>
 
 #include <atomic>
