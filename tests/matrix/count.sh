@@ -3,7 +3,7 @@
 # violations". Usage: count.sh BUILD
 set -eu
 log=$1/Testing/Temporary/LastTest.log
-lines=$(grep -hE '^(API calls|calls beside Studies|ends of a run): [0-9]+ rows, [0-9]+ violations' "$log")
+lines=$(grep -hE '^(API calls|calls beside Studies): [0-9]+ rows, [0-9]+ violations' "$log")
 echo "$lines"
 echo "$lines" | grep -q '^API calls: '
 ! echo "$lines" | grep -qv ' 0 violations'
