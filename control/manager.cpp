@@ -99,6 +99,10 @@ Result<bool> Manager::step() {
   const std::optional<Item> item = queue_->take();
   if (!item) return false;
   if (options_.ready && !options_.ready(item->key.ns)) {
+    ReconcileRecord unseen;
+    if (item->kind == Kind::kStudy && !why_blocked(item->key).empty()) {
+      write_blocked(item->key, unseen);
+    }
     queue_->add_at(*item, clock_.now_ms() + kUnreadyMs);
     queue_->done(*item);
     return true;
@@ -135,8 +139,7 @@ Status Manager::settle(const Item& item, const Result<ReconcileResult>& outcome,
   record.requeued = true;
   record.error = outcome.error().message;
   queue_->retry(item);
-  // After a conflict the next plan is another one; it says nothing of what is refused.
-  if (outcome.error().code != ErrorCode::kConflict) note_refusal(item, outcome.error(), record);
+  note_refusal(item, outcome.error(), record);
   if (is_transient(outcome.error().code)) return success();
   const int failures = refusals_.count_failure(item);
   if (options_.max_failures == 0 || failures < options_.max_failures) return success();
@@ -153,7 +156,9 @@ void Manager::settle_done(const Item& item, const ReconcileResult& result,
   if (result.wake_at_ms) queue_->add_at(item, *result.wake_at_ms);
   const std::optional<Key> blocked = refusals_.remove(item);
   if (item.kind == Kind::kStudy) {
-    if (result.has_blocked_condition) write_blocked(item.key, record);
+    if (result.has_blocked_condition || !why_blocked(item.key).empty()) {
+      write_blocked(item.key, record);
+    }
   } else if (blocked) {
     write_refused(item.key, "", record);
     queue_->add({Kind::kStudy, *blocked});
@@ -163,14 +168,20 @@ void Manager::settle_done(const Item& item, const ReconcileResult& result,
 void Manager::note_refusal(const Item& item, const Error& error, ReconcileRecord& record) {
   const Key study = study_of(item);
   record.refused = refusals_.add(item, study, error, clock_.now_ms());
-  if (!refusals_.of_study(study).empty()) write_blocked(study, record);
+  if (!why_blocked(study).empty()) write_blocked(study, record);
   const bool is_told = item.kind == Kind::kTrial && refusals_.is_blocked(item);
   if (is_told) write_refused(item.key, error.message, record);
 }
 
+// Why the Study makes no progress, in the API server's words.
+std::string Manager::why_blocked(const Key& study) const {
+  std::string words = refusals_.of_study(study);
+  return words.empty() && options_.trouble ? options_.trouble(study.ns) : words;
+}
+
 // Writes or clears the condition. If that fails, at least the observer gets the error.
 void Manager::write_blocked(const Key& study, ReconcileRecord& record) {
-  const Status said = studies_->set_blocked(study, refusals_.of_study(study));
+  const Status said = studies_->set_blocked(study, why_blocked(study));
   if (said.ok() || said.error().code == ErrorCode::kConflict) return;
   record.error += (record.error.empty() ? "" : "; ") + std::string("the condition Blocked: ") +
                   said.error().message;

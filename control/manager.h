@@ -7,7 +7,8 @@
 //
 // When an object is refused repeatedly for the same reason (refusals.h), its Study gets the
 // condition Blocked with the message of the refusal, and one warning event. The object is retried
-// with a back-off, and the condition is taken away when it is accepted.
+// with a back-off, and the condition is taken away when it is accepted. A Trial that is refused
+// says so, too, in its condition Waiting.
 //
 // run() or step() are called from one thread, the first worker; run() adds workers of its own.
 // Items are independent, and the queue never hands one to two workers, so workers share nothing but
@@ -40,6 +41,9 @@ struct ManagerOptions {
   int workers = 1;                  // threads that reconcile, the caller of run() included
   // Whether a namespace was listed completely; until then its objects wait. Empty: always.
   std::function<bool(const std::string& ns)> ready = {};
+  // Why the objects of a namespace are not seen as they are now: a list or watch that has failed
+  // for a while; "" = they are. Its Studies say so. Empty: always seen.
+  std::function<std::string(const std::string& ns)> trouble = {};
 };
 
 struct ReconcileResult;
@@ -82,6 +86,7 @@ class Manager {
   void settle_done(const Item& item, const ReconcileResult& result, ReconcileRecord& record);
   void note_refusal(const Item& item, const Error& error, ReconcileRecord& record);
   void write_blocked(const Key& study, ReconcileRecord& record);
+  std::string why_blocked(const Key& study) const;
   void write_refused(const Key& trial, const std::string& words, ReconcileRecord& record);
   Key study_of(const Item& item);
 

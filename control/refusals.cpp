@@ -18,8 +18,10 @@ int Refusals::add(const Item& item, const Key& study, const Error& error, std::i
   }
   row.words = error.message;
   ++row.count;
-  row.blocked = row.count >= kBlockedAfter && now_ms - row.since_ms >= kBlockedAfterMs;
-  return row.count;
+  const bool conflicts = error.code == ErrorCode::kConflict;
+  const std::int64_t after_ms = conflicts ? kBlockedByConflictsMs : kBlockedAfterMs;
+  row.blocked = row.count >= kBlockedAfter && now_ms - row.since_ms >= after_ms;
+  return conflicts && !row.blocked ? 0 : row.count;
 }
 
 int Refusals::count_failure(const Item& item) {

@@ -2,10 +2,10 @@
 // (the condition Blocked).
 //
 // A refusal is the error of a reconcile. Refusals of one object in a row count as the same while
-// they are alike: the same code and the same message apart from digits, which are counts and times.
-// A reconcile that succeeds ends the row. Conflicts are no refusals: the object has changed, and
-// the next reconcile plans with the new one. Only a cache: it fills again after a restart.
-// Thread-safe.
+// they are alike: the same code and the same message apart from digits, which are counts and
+// times. A reconcile that succeeds ends the row. A conflict means that the object has changed,
+// and that the next reconcile plans with the new one; only conflicts that do not end block. Only
+// a cache: it fills again after a restart. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,14 @@ namespace fettle::control {
 // restart of a server, for example, is not reported.
 inline constexpr int kBlockedAfter = 3;
 inline constexpr std::int64_t kBlockedAfterMs = 1'000;
+inline constexpr std::int64_t kBlockedByConflictsMs = 30'000;
 
 using core::same_reason;
 
 class Refusals {
  public:
-  // One more refusal of `item`, which belongs to `study`. Returns how many this makes in a row.
+  // One more refusal of `item`, which belongs to `study`. Returns how many this makes in a row; 0
+  // for conflicts that may still end.
   int add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms);
   // The item was reconciled without an error. Returns the Study that it had blocked, if any.
   std::optional<Key> remove(const Item& item);

@@ -55,6 +55,19 @@ TEST(Refusals, AnotherReasonOrCodeBeginsAnew) {
   EXPECT_EQ(refused.add(kStudyItem, kStudy, {ErrorCode::kUnavailable, other.message}, 3), 1);
 }
 
+TEST(Refusals, ConflictsBlockOnlyIfTheyDoNotEnd) {
+  Refusals refused;
+  const Error conflict{ErrorCode::kConflict, "the object has been modified"};
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(refused.add(kTrialItem, kStudy, conflict, i * 1'000), 0) << "the next may succeed";
+  }
+  EXPECT_EQ(refused.of_study(kStudy), "");
+  EXPECT_EQ(refused.add(kTrialItem, kStudy, conflict, kBlockedByConflictsMs), 21);
+  EXPECT_EQ(refused.of_study(kStudy), conflict.message);
+  EXPECT_TRUE(refused.is_blocked(kTrialItem));
+  EXPECT_FALSE(refused.is_blocked(kStudyItem));
+}
+
 TEST(Refusals, ATrialBlocksItsStudyUntilItIsSeenToGoOn) {
   Refusals refused;
   for (int i = 0; i < kBlockedAfter; ++i) {

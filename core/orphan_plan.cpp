@@ -26,6 +26,20 @@ RunRecord* open_record(api::TrialStatus& status) {
   return open ? &status.runs.back() : nullptr;
 }
 
+// Records a run that was started and not recorded before its Study went; without a record its stop
+// would not count as one, and the trial would never end.
+void record_unknown(const std::vector<Run>& runs, api::TrialStatus& status, std::int64_t now_ms) {
+  for (const Run& run : runs) {
+    const bool is_newer = status.runs.empty() || status.runs.back().run < run.id;
+    if (run.state == RunState::kExited || !is_newer) continue;
+    RunRecord record;
+    record.run = run.id;
+    record.workers = run.workers;
+    record.started_ms = now_ms;
+    status.runs.push_back(std::move(record));
+  }
+}
+
 // Records that the trial and its last run, if that is open, are Stopped.
 void end(api::TrialStatus& status, std::int64_t now_ms) {
   if (RunRecord* record = open_record(status)) {
@@ -51,6 +65,7 @@ TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std
       std::ranges::any_of(runs, [](const Run& run) { return run.state != RunState::kExited; });
   api::TrialStatus status = trial.status;
   if (any_lives) {
+    record_unknown(runs, status, now_ms);
     RunRecord* record = open_record(status);
     if (record != nullptr && !record->stopping) record->stopping = Outcome::kStopped;
     plan.wake_at_ms = now_ms + kPollMs;

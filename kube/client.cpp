@@ -19,6 +19,8 @@ constexpr milliseconds kReadRetryFirst{100};  // doubles
 constexpr int kPageSize = 500;
 // Of one list; a server that gives more of them repeats itself.
 constexpr int kMaxPages = 10'000;
+// How often a list begins again because its continue token expired.
+constexpr int kMaxListRestarts = 3;
 // A quiet container may print nothing for hours. That a connection is dead shows when the pod ends.
 constexpr milliseconds kLogIdle{std::chrono::hours(24)};
 // A node that has not answered by then is asked again later.
@@ -83,13 +85,23 @@ Result<std::vector<Json>> Client::list(const Resource& resource, const std::stri
                                        const ListOptions& options) {
   std::vector<Json> out;
   std::string next;
+  int restarts = 0;
   for (int page = 0; page < kMaxPages; ++page) {
     HttpRequest request;
     request.target = path_of(resource, ns) + query_of({{"labelSelector", options.label_selector},
                                                        {"fieldSelector", options.field_selector},
                                                        {"limit", std::to_string(kPageSize)},
                                                        {"continue", next}});
-    FETTLE_ASSIGN(Json list, read(request, describe_call("list", resource, {ns, "*"}, "")));
+    Result<Json> answer = read(request, describe_call("list", resource, {ns, "*"}, ""));
+    // 410: the pages so far are of a version that the server no longer has.
+    const bool expired =
+        !answer.ok() && answer.error().code == ErrorCode::kNotFound && !next.empty();
+    if (expired && ++restarts <= kMaxListRestarts) {
+      out.clear();
+      next.clear();
+      continue;
+    }
+    FETTLE_ASSIGN(Json list, std::move(answer));
     next = text_at(list, {"metadata", "continue"});
     Json* items = list.find("items");
     if (items != nullptr && items->is_array()) {
@@ -154,7 +166,7 @@ Status Client::remove(const Resource& resource, const ObjectKey& key,
                     {"preconditions", std::move(preconditions)},
                     {"propagationPolicy", options.foreground ? "Foreground" : "Background"}});
   const HttpRequest request = writing("DELETE", path_of(resource, key.ns, key.name), kJson, body);
-  FETTLE_TRY(send(request, describe_call("delete", resource, key, "")));
+  FETTLE_TRY(write(request, describe_call("delete", resource, key, "")));
   return success();
 }
 
@@ -169,7 +181,7 @@ Status Client::read_log(const ObjectKey& pod, const LogOptions& options,
                 {"follow", options.follow ? "true" : ""},
                 {"tailLines", options.tail ? std::to_string(*options.tail) : ""},
                 {"limitBytes", options.limit_bytes ? std::to_string(*options.limit_bytes) : ""}});
-  pause(limiter_.take(steady_clock::now()));
+  pause(limiter_.take(now()));
   const milliseconds idle = options.follow ? kLogIdle : options_.deadline;
   FETTLE_TRY(answer_of(
       timed(call, [&] { return transport_.stream(request, on_line, idle, std::move(stop)); }),
@@ -187,7 +199,7 @@ Result<std::string> Client::read_log_window(const ObjectKey& pod, const LogWindo
                 {"sinceTime", window.since_ms ? api::format_timestamp(*window.since_ms) : ""},
                 {"tailLines", window.tail ? std::to_string(*window.tail) : ""},
                 {"limitBytes", std::to_string(window.limit_bytes)}});
-  pause(limiter_.take(steady_clock::now()));
+  pause(limiter_.take(now()));
   const milliseconds deadline = std::min(options_.deadline, kLogWindowDeadline);
   FETTLE_ASSIGN(
       HttpResponse response,
@@ -221,10 +233,10 @@ Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) 
   milliseconds left = options_.deadline;
   milliseconds wait = kReadRetryFirst;
   for (int retry = 0;; ++retry) {
-    pause(limiter_.take(steady_clock::now()));
-    const auto began = steady_clock::now();
+    pause(limiter_.take(now()));
+    const auto began = now();
     HttpResult result = timed(call, [&] { return transport_.call(request, left); });
-    left -= std::chrono::ceil<milliseconds>(steady_clock::now() - began);
+    left -= std::chrono::ceil<milliseconds>(now() - began);
     Error error;
     if (auto* response = std::get_if<HttpResponse>(&result)) {
       if (is_success(response->status)) return std::move(*response);
@@ -247,14 +259,18 @@ Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) 
 
 // Makes the call, and tells on_call of it.
 HttpResult Client::timed(const Call& call, const std::function<HttpResult()>& make) const {
-  const auto began = steady_clock::now();
+  const auto began = now();
   HttpResult result = make();
   if (options_.on_call) {
     const auto* response = std::get_if<HttpResponse>(&result);
-    const auto took = std::chrono::ceil<std::chrono::microseconds>(steady_clock::now() - began);
+    const auto took = std::chrono::ceil<std::chrono::microseconds>(now() - began);
     options_.on_call({call.verb, call.resource, response == nullptr ? 0 : response->status, took});
   }
   return result;
+}
+
+steady_clock::time_point Client::now() const {
+  return options_.now ? options_.now() : steady_clock::now();
 }
 
 void Client::pause(std::chrono::microseconds time) const {

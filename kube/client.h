@@ -59,6 +59,8 @@ struct ClientOptions {
   int burst = 400;
   std::function<void(const CallMade&)> on_call;          // from any thread; may be empty
   std::function<void(std::chrono::milliseconds)> pause;  // empty = this thread sleeps
+  // Monotonic time, for tests under a virtual clock; empty = the machine's.
+  std::function<std::chrono::steady_clock::time_point()> now = {};
 };
 
 class Client {
@@ -126,6 +128,7 @@ class Client {
   Result<HttpResponse> send(const HttpRequest& request, const Call& call);
   HttpResult timed(const Call& call, const std::function<HttpResult()>& make) const;
   void pause(std::chrono::microseconds time) const;
+  std::chrono::steady_clock::time_point now() const;
 
   HttpTransport& transport_;
   const ClientOptions options_;

@@ -28,6 +28,7 @@ Json trial(const std::string& name = "digits-0", const std::string& study = "dig
 class ClientTest : public testing::Test {
  protected:
   ClientTest() {
+    server_.allow_any_call();
     options_.pause = [this](milliseconds time) { paused_.push_back(time); };
     options_.on_call = [this](const CallMade& call) {
       calls_.push_back(std::string(call.verb) + ' ' + call.resource + ' ' +
@@ -150,6 +151,27 @@ TEST_F(ClientTest, ListsAllPagesWithKinds) {
   EXPECT_EQ(text_at(some.front(), {"kind"}), "Trial");
   EXPECT_EQ(text_at(some.front(), {"apiVersion"}), "fettle.dev/v1alpha1");
   EXPECT_EQ(client_->list(kTrials, "team", {"", "metadata.name=digits-8"}).value().size(), 1U);
+}
+
+TEST_F(ClientTest, ADeletionThatAPageAnsweredIsNotKnownToBeDone) {
+  created();
+  answer(200, "<html>log in</html>");
+  const Status removed = client_->remove(kTrials, kKey, {uid(), "", false});
+  ASSERT_FALSE(removed.ok());
+  EXPECT_EQ(removed.error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(ClientTest, AListWhoseContinuationExpiredBeginsAgain) {
+  for (int i = 0; i < 600; ++i) server_.set(kTrials, trial("digits-" + std::to_string(i)));
+  Fault expired;
+  expired.kind = Fault::Kind::kAnswer;
+  expired.matches = [](const HttpRequest& request) {
+    return request.target.find("continue=") != std::string::npos;
+  };
+  expired.answer = {410, R"({"kind": "Status", "code": 410, "reason": "Expired"})", {}, {}};
+  server_.inject(expired);
+  EXPECT_EQ(client_->list(kTrials, "").value().size(), 600U);
+  EXPECT_EQ(calls_.size(), 4U);
 }
 
 TEST_F(ClientTest, SaysWhatTheApiServerSaid) {

@@ -60,6 +60,9 @@ class Informer {
   const Cache<T>& cache() const { return cache_; }
   // What is wrong with a list or watch now; nothing when all go well.
   std::optional<std::string> last_error() const;
+  // Why the objects of this namespace are not seen as they are: its list or watch has failed for at
+  // least this long.
+  std::optional<std::string> trouble(const std::string& ns, std::chrono::milliseconds least) const;
 
   // A namespace ("" = all) whose list has not come yet.
   struct Missing {

@@ -50,6 +50,17 @@ std::optional<std::string> Informer<T>::last_error() const {
 }
 
 template <class T>
+std::optional<std::string> Informer<T>::trouble(const std::string& ns,
+                                                std::chrono::milliseconds least) const {
+  for (std::size_t i = 0; i < loops_.size(); ++i) {
+    const bool covers = feeds_[i]->ns().empty() || feeds_[i]->ns() == ns;
+    if (!covers) continue;
+    if (auto error = loops_[i]->trouble(least)) return error;
+  }
+  return std::nullopt;
+}
+
+template <class T>
 std::vector<typename Informer<T>::Missing> Informer<T>::missing() const {
   std::vector<Missing> out;
   for (std::size_t i = 0; i < loops_.size(); ++i) {

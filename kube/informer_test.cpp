@@ -31,6 +31,8 @@ Json pod(const std::string& name, const std::string& phase = "Pending",
 
 class InformerTest : public testing::Test {
  protected:
+  InformerTest() { server_.allow_any_call(); }
+
   void start(std::vector<std::string> namespaces = {}, Informer<Pod>::Read read = read_pod) {
     InformerOptions options;
     options.resource = kPods;
@@ -154,6 +156,27 @@ TEST_F(InformerTest, AWatchThatIsRefusedGoesOnFromTheSameVersion) {
   EXPECT_TRUE(soon([&] { return phase("new") == "Pending"; }));
   EXPECT_EQ(server_.requests().size(), 2U) << "one list, and the watch that was not refused";
   EXPECT_TRUE(soon([&] { return !informer_->last_error(); }));
+}
+
+TEST_F(InformerTest, AListThatFailsOnIsTrouble) {
+  Fault refused = fault(Fault::Kind::kRefused, "");
+  refused.every = 1;
+  InformerOptions options;
+  options.resource = kPods;
+  options.namespaces = {"team", "other"};
+  options.backoff.first = 20ms;
+  refused.matches = [](const HttpRequest& request) {
+    return request.target.find("/team/") != std::string::npos;
+  };
+  server_.inject(refused);
+  informer_.emplace(server_, options, read_pod);
+  informer_->start();
+  EXPECT_TRUE(soon([&] { return informer_->trouble("team", 0ms).has_value(); }));
+  EXPECT_THAT(informer_->trouble("team", 0ms).value_or(""), HasSubstr("connection refused"));
+  EXPECT_EQ(informer_->trouble("team", 24h), std::nullopt) << "not for long yet";
+  EXPECT_EQ(informer_->trouble("other", 0ms), std::nullopt);
+  server_.clear_faults();
+  EXPECT_TRUE(soon([&] { return !informer_->trouble("team", 0ms); }));
 }
 
 TEST_F(InformerTest, ACutLineIsNoEvent) {

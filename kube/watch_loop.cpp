@@ -52,6 +52,14 @@ std::optional<std::string> WatchLoop::last_error() const {
   return error_;
 }
 
+std::optional<std::string> WatchLoop::trouble(std::chrono::milliseconds least) const {
+  const std::lock_guard lock(mutex_);
+  const SteadyTime now = steady_now();
+  const bool good = watching_since_ && now - *watching_since_ >= kGoodWatch;
+  if (good || !failing_since_ || now - *failing_since_ < least) return std::nullopt;
+  return error_;
+}
+
 bool WatchLoop::is_refused() const {
   const std::lock_guard lock(mutex_);
   return refused_;
@@ -90,6 +98,10 @@ void WatchLoop::watch(const SendWatch& send, const std::stop_token& stop) {
   const SteadyTime began = steady_now();
   HttpRequest request;
   request.target = send.target;
+  {
+    const std::lock_guard lock(mutex_);
+    watching_since_ = began;
+  }
   HttpResult result = transport_.stream(
       request,
       [&](std::string_view line) {
@@ -98,6 +110,11 @@ void WatchLoop::watch(const SendWatch& send, const std::stop_token& stop) {
       },
       kWatchIdle, stop);
   count("watch", result, began);
+  {
+    const std::lock_guard lock(mutex_);
+    watching_since_.reset();
+    if (steady_now() - began >= kGoodWatch) failing_since_.reset();
+  }
   feed(WatchEnded{std::move(result)}, stop);
 }
 
@@ -148,6 +165,8 @@ void WatchLoop::log(const std::string& message) const { sink_.error(name() + ": 
 void WatchLoop::set_error(const std::optional<std::string>& message) {
   const std::lock_guard lock(mutex_);
   error_ = message;
+  if (!error_) failing_since_.reset();
+  if (error_ && !failing_since_) failing_since_ = steady_now();
   if (error_) *error_ = name() + ": " + *message;
 }
 

@@ -24,6 +24,8 @@ namespace fettle::kube {
 inline constexpr std::chrono::milliseconds kListDeadline{30'000};
 // Bookmarks come about every minute, so a watch that is silent for longer is dead.
 inline constexpr std::chrono::milliseconds kWatchIdle{150'000};
+// A watch that has been open for this long is a good one, though nothing may have come yet.
+inline constexpr std::chrono::milliseconds kGoodWatch{5'000};
 
 // Receives the objects.
 class WatchSink {
@@ -54,6 +56,8 @@ class WatchLoop {
   // False if `most` passed or the loop was stopped.
   bool wait_listed(std::chrono::milliseconds most);
   std::optional<std::string> last_error() const;
+  // The same if lists and watches have failed for at least this long.
+  std::optional<std::string> trouble(std::chrono::milliseconds least) const;
   // Whether the latest list was refused: no rights, or no such resource. It is retried all the
   // same.
   bool is_refused() const;
@@ -85,6 +89,8 @@ class WatchLoop {
   bool listed_ = false;
   bool refused_ = false;
   std::optional<std::string> error_;
+  std::optional<SteadyTime> failing_since_;
+  std::optional<SteadyTime> watching_since_;  // absent = no watch is open
   std::jthread thread_;
 };
 

@@ -30,15 +30,19 @@ class Stepper {
   void operator()(const ListAnswered& answer) {
     state_.phase = WatcherState::Phase::kIdle;
     if (const auto* failure = std::get_if<HttpFailure>(&answer.result)) {
-      return fail_list("cannot list: " + failure->message);
+      return retry_page("cannot list: " + failure->message, milliseconds(0));
     }
     const auto& response = std::get<HttpResponse>(answer.result);
     if (response.status != 200) return list_refused(response);
     Result<Json> list = parse_json(response.body);
-    if (!list.ok()) return fail_list("cannot list: expected JSON, got " + describe_body(response));
+    if (!list.ok()) {
+      return retry_page("cannot list: expected JSON, got " + describe_body(response),
+                        milliseconds(0));
+    }
     const std::string version = text_at(*list, {"metadata", "resourceVersion"});
-    if (version.empty()) return fail_list("cannot list: the answer has no resourceVersion");
+    if (version.empty()) return wait(start_over("cannot list: the answer has no resourceVersion"));
     emit_page(*list);
+    state_.page_tries = 0;
     state_.continue_token = text_at(*list, {"metadata", "continue"});
     if (!state_.continue_token.empty()) return send_list();
     state_.version = version;
@@ -174,12 +178,17 @@ class Stepper {
 
   void list_refused(const HttpResponse& response) {
     const std::optional<ApiStatus> status = read_status(response);
-    state_.continue_token.clear();
     if (response.status == 410 || (status && status->list_again)) return wait(list_again());
-    wait(std::max(start_over(read_error(response, "cannot list").message), retry_after(response)));
+    const std::string message = read_error(response, "cannot list").message;
+    if (is_transient(response.status)) return retry_page(message, retry_after(response));
+    wait(std::max(start_over(message), retry_after(response)));
   }
 
-  void fail_list(const std::string& message) { wait(start_over(message)); }
+  // Asks for the same page again; the first page is the whole list so far.
+  void retry_page(const std::string& message, milliseconds at_least) {
+    const bool keeps = !state_.continue_token.empty() && ++state_.page_tries <= kMaxPageTries;
+    wait(std::max(keeps ? fail(message) : start_over(message), at_least));
+  }
 
   // The reactions to a failure; each returns the delay before it.
 
@@ -190,8 +199,7 @@ class Stepper {
   }
 
   milliseconds start_over(const std::string& message) {
-    state_.version.clear();
-    state_.continue_token.clear();
+    forget_list();
     state_.resumes = 0;
     return fail(message);
   }
@@ -202,9 +210,14 @@ class Stepper {
     if (std::exchange(state_.listed_at_once, true)) {
       return start_over("the history ended again before anything new was seen");
     }
+    forget_list();
+    return milliseconds(0);
+  }
+
+  void forget_list() {
     state_.version.clear();
     state_.continue_token.clear();
-    return milliseconds(0);
+    state_.page_tries = 0;
   }
 
   milliseconds fail(const std::string& message) {

@@ -15,6 +15,9 @@
 //   a line that is no JSON   the same; after kMaxResumes in a row list again
 //   410, "too large version" list again, at once the first time
 //   anything else            list again after a back-off
+// A later page of a list that fails because of the network, 429 or 5xx is asked for again, after
+// its Retry-After, and the pages before it are kept: under throttling a long list would never end
+// otherwise. Only 410, or kMaxPageTries in a row, begin the list again.
 // A list that finds an object missing is how a missed deletion is noticed. Rules and numbers are
 // those of client-go's reflector; the shape is kube-rs's.
 #pragma once
@@ -38,6 +41,8 @@ inline constexpr BackoffRules kWatchBackoff{std::chrono::milliseconds(800),
                                             std::chrono::milliseconds(120'000)};
 inline constexpr std::chrono::milliseconds kVeryShortWatch{1'000};
 inline constexpr int kMaxResumes = 5;
+// Tries in a row of one later page of a list; then the list begins again.
+inline constexpr int kMaxPageTries = 10;
 inline constexpr int kPageSize = 500;
 
 // What to list and watch.
@@ -68,6 +73,7 @@ struct WatcherState {
   Backoff backoff;
   bool failing = false;                // Failed was the last word, no Recovered yet
   int resumes = 0;                     // watches in a row that failed from one version
+  int page_tries = 0;                  // of the page being asked for
   bool listed_at_once = false;         // without a back-off; not twice in a row
   std::chrono::milliseconds pause{0};  // before what follows a watch told to end
 };

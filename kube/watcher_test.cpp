@@ -18,6 +18,7 @@ using testing::Ge;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Le;
+using testing::Not;
 using testing::StartsWith;
 
 using Phase = WatcherState::Phase;
@@ -280,6 +281,46 @@ TEST_F(WatcherTest, AContinuationThatExpiredBeginsTheListAgain) {
   give(ListAnswered{ok(list_of("10", "ab", "more"))});
   const auto outputs = give(ListAnswered{refusal(410, "Expired")});
   EXPECT_THAT(outputs, ElementsAre(testing::Not(HasSubstr("continue"))));
+}
+
+TEST_F(WatcherTest, APageThatIsThrottledIsAskedForAgain) {
+  HttpResponse busy = refusal(429, "TooManyRequests");
+  busy.retry_after = seconds(9);
+  for (const HttpResult& passing :
+       std::vector<HttpResult>{busy, refusal(503, "ServiceUnavailable"),
+                               HttpFailure{true, "timeout"}, ok("<html>log in</html>")}) {
+    state_ = {};
+    give(Begin{});
+    give(ListAnswered{ok(list_of("10", "ab", "more"))});
+    for (int i = 0; i < kMaxPageTries; ++i) {
+      EXPECT_EQ(give(ListAnswered{passing}).back(), "wait");
+      if (std::holds_alternative<HttpResponse>(passing) &&
+          std::get<HttpResponse>(passing).retry_after) {
+        EXPECT_GE(waited_, seconds(9));
+      }
+      EXPECT_THAT(give(Begin{}), ElementsAre(HasSubstr("&continue=more")));
+    }
+    EXPECT_EQ(give(ListAnswered{ok(list_of("10", "c"))}).front(), "listed c");
+  }
+}
+
+TEST_F(WatcherTest, AListBeginsAgainAfterTooManyTriesOfAPage) {
+  give(Begin{});
+  give(ListAnswered{ok(list_of("10", "ab", "more"))});
+  for (int i = 0; i <= kMaxPageTries; ++i) {
+    give(ListAnswered{HttpFailure{true, "timeout"}});
+    const auto outputs = give(Begin{});
+    if (i == kMaxPageTries) {
+      EXPECT_THAT(outputs, ElementsAre(Not(HasSubstr("continue"))));
+    }
+  }
+}
+
+TEST_F(WatcherTest, AListThatIsForbiddenOnALaterPageBeginsAgain) {
+  give(Begin{});
+  give(ListAnswered{ok(list_of("10", "ab", "more"))});
+  give(ListAnswered{refusal(403, "Forbidden")});
+  EXPECT_THAT(give(Begin{}), ElementsAre(Not(HasSubstr("continue"))));
 }
 
 TEST_F(WatcherTest, AListThatIsNoneIsAFailure) {

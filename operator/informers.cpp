@@ -11,6 +11,8 @@ namespace {
 // A page of Trials is parsed as a whole; with 50 points of a learning curve each is some 10 KB, and
 // etcd would take 1.5 MB.
 constexpr int kTrialsAPage = 100;
+// How long a list or watch may fail before Studies say so.
+constexpr std::chrono::milliseconds kTroubleAfter{30'000};
 
 kube::InformerOptions watching(const kube::Resource& resource, const InformersOptions& options,
                                std::string selector, std::uint64_t stream) {
@@ -63,6 +65,15 @@ void Informers::stop() {
 bool Informers::complete(const std::string& ns) const {
   return studies.cache().synced(ns) && trials.cache().synced(ns) && jobs.cache().synced(ns) &&
          pods.cache().synced(ns);
+}
+
+std::string Informers::trouble(const std::string& ns) const {
+  const auto first = [&](const auto& informer) { return informer.trouble(ns, kTroubleAfter); };
+  auto error = first(studies);
+  if (!error) error = first(trials);
+  if (!error) error = first(jobs);
+  if (!error) error = first(pods);
+  return error ? "the operator does not see its objects as they are now: " + *error : "";
 }
 
 std::vector<Informers::Missing> Informers::missing() const {

@@ -32,6 +32,8 @@ class Informers {
   void stop();
   // Whether all four resources of a namespace were listed once.
   bool complete(const std::string& ns) const;
+  // Why the objects of a namespace are not seen as they are now; "" = they are.
+  std::string trouble(const std::string& ns) const;
   // The namespaces that are not complete ("" = the whole cluster), one entry each.
   struct Missing {
     std::string ns;

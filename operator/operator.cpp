@@ -56,6 +56,7 @@ kube::ClientOptions lease_client_options(const kube::LeaseTimes& times) {
 control::ManagerOptions manager_options(const Options& options, const Informers& informers) {
   control::ManagerOptions manager;
   manager.ready = [&informers](const std::string& ns) { return informers.complete(ns); };
+  manager.trouble = [&informers](const std::string& ns) { return informers.trouble(ns); };
   manager.max_failures = 0;  // one bad object must not stop the others
   manager.workers = options.workers;
   return manager;

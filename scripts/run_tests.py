@@ -54,6 +54,7 @@ def lanes(build):
             Part("style", "make style", r"clang-format over (\d+) files", "files"),
             Part("programs", f"make cluster-programs BUILD={build}"),
             Part("unit tests", f"make unit-unsanitized BUILD={build}", r"tests failed out of (\d+)", "tests"),
+            Part("fault matrix", f"tests/matrix/count.sh {build}", r"(\d+) rows, 0 violations", "rows", after=("unit tests",)),
             Part("sanitized tests", f"make sanitize BUILD={build}", r"tests failed out of (\d+)", "tests"),
             Part("clang-tidy", f"make tidy BUILD={build}", r"clang-tidy: (\d+) files", "files"),
         ]),

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/merge_patch.h"
 #include "kube/json_path.h"
+#include "kube/testing/fake_calls.h"
 #include "kube/testing/fake_target.h"
 
 namespace fettle::kube {
@@ -36,6 +37,17 @@ FakeApiServer::~FakeApiServer() {
   closed_ = true;
   changed_.notify_all();
   changed_.wait(lock, [&] { return open_streams_ == 0; });
+  CHECK(any_call_ || calls_without_row_.empty(),
+        "a call without a row in kube/calls.h: " + *calls_without_row_.begin());
+}
+
+void FakeApiServer::record(const HttpRequest& request) {
+  requests_.push_back(request.method + ' ' + request.target.substr(0, request.target.find('?')));
+  if (request.method != "GET") ++writes_;
+  const std::optional<CallSeen> seen = call_of(request);
+  if (seen && find_row(request) == nullptr) {
+    calls_without_row_.insert(seen->verb + ' ' + seen->resource);
+  }
 }
 
 HttpResult FakeApiServer::call(const HttpRequest& request, milliseconds) {
@@ -45,8 +57,7 @@ HttpResult FakeApiServer::call(const HttpRequest& request, milliseconds) {
   if (fault && fault->kind == Fault::Kind::kRefused) {
     return failure(false, "connection refused");
   }
-  requests_.push_back(request.method + ' ' + request.target.substr(0, request.target.find('?')));
-  if (request.method != "GET") ++writes_;
+  record(request);
   if (fault && fault->kind == Fault::Kind::kResetBefore) {
     return failure(true, "connection reset by peer");
   }
@@ -165,7 +176,7 @@ HttpResult FakeApiServer::stream(const HttpRequest& request,
   std::unique_lock lock(mutex_);
   const std::optional<Fault> fault = next_fault(request);
   if (fault && fault->kind == Fault::Kind::kRefused) return failure(false, "connection refused");
-  requests_.push_back(request.method + ' ' + request.target.substr(0, request.target.find('?')));
+  record(request);
   if (fault && fault->kind == Fault::Kind::kAnswer) return fault->answer;
   const bool cut_lines = fault && fault->kind == Fault::Kind::kTruncated;
   if (fault && !cut_lines) return failure(true, "connection reset by peer");
@@ -344,6 +355,17 @@ int FakeApiServer::collect_garbage() {
   return collected;
 }
 
+void FakeApiServer::use_clock(std::function<std::int64_t()> now_ms) {
+  const std::lock_guard lock(mutex_);
+  objects_.use_clock(now_ms);
+  now_ms_ = std::move(now_ms);
+}
+
+std::int64_t FakeApiServer::version() const {
+  const std::lock_guard lock(mutex_);
+  return objects_.version();
+}
+
 void FakeApiServer::on_validation(Validate validate) {
   const std::lock_guard lock(mutex_);
   objects_.on_validation(std::move(validate));
@@ -397,6 +419,7 @@ bool FakeApiServer::wait_for_watches(int count, milliseconds most) {
 void FakeApiServer::append_log(const ObjectKey& pod, const std::string& container,
                                const std::string& line, std::int64_t at_ns) {
   const std::lock_guard lock(mutex_);
+  if (at_ns == 0 && now_ms_) at_ns = now_ms_() * 1'000'000;
   logs_[pod.ns + '/' + pod.name + '/' + container].append(line, at_ns);
   changed_.notify_all();
 }

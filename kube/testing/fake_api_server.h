@@ -13,6 +13,7 @@
 // is destroyed or disconnect_watches() is called.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -20,6 +21,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,6 +77,15 @@ class FakeApiServer : public HttpTransport {
   // Deletes what has an owner that is gone, and what waits for its dependents; returns how many.
   int collect_garbage();
 
+  // Unix milliseconds for the times that the server writes; the machine's clock otherwise. Set
+  // before use.
+  void use_clock(std::function<std::int64_t()> now_ms);
+  // A test of the server or of the client itself may make calls without a row in kube/calls.h;
+  // otherwise the destructor aborts on them.
+  void allow_any_call() { any_call_ = true; }
+  // The resourceVersion of the newest change.
+  std::int64_t version() const;
+
   // Asked before every write (with the state to be); an error refuses it: kForbidden 403, others
   // 422. One hook; set before use.
   void on_admission(std::function<Status(const Admission&)> admit);
@@ -112,6 +123,7 @@ class FakeApiServer : public HttpTransport {
 
   // These require mutex_.
   std::optional<Fault> next_fault(const HttpRequest& request);
+  void record(const HttpRequest& request);
   HttpResponse answer(const HttpRequest& request, const FakeTarget& target);
   HttpResponse answer_list(const FakeTarget& target) const;
   HttpResponse answer_log(const FakeTarget& target);
@@ -131,6 +143,8 @@ class FakeApiServer : public HttpTransport {
   FakeObjects objects_;
   std::vector<Fault> faults_;
   std::vector<std::string> requests_;
+  std::set<std::string> calls_without_row_;
+  std::atomic<bool> any_call_ = false;
   int writes_ = 0;
   std::map<std::string, FakeLog> logs_;  // "namespace/pod/container"
   int open_streams_ = 0;
@@ -139,6 +153,7 @@ class FakeApiServer : public HttpTransport {
   int disconnections_ = 0;  // so far
   Json farewell_;           // the Status of the newest disconnection
   bool cut_ = false;
+  std::function<std::int64_t()> now_ms_;  // empty = the machine's
   bool closed_ = false;
 };
 

@@ -27,9 +27,21 @@ std::string uid_of(const Json& object) { return text_at(object, {"metadata", "ui
 
 class FakeApiServerTest : public testing::Test {
  protected:
+  FakeApiServerTest() { server_.allow_any_call(); }
+
   FakeApiServer server_;
   Client client_{server_, {}};
 };
+
+TEST(FakeApiServerDeathTest, ACallWithoutARowInTheTableOfCallsFailsTheTest) {
+  EXPECT_DEATH(
+      {
+        FakeApiServer server;
+        Client client(server, {});
+        (void)client.get(kPods, {"team", "x"});
+      },
+      "a call without a row in kube/calls.h: get pods");
+}
 
 TEST_F(FakeApiServerTest, GarbageIsWhatHasNoOwnerLeft) {
   const Json study = server_.set(kStudies, object("digits"));

@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
 
-std::string now_text() {
-  using namespace std::chrono;
-  const auto now = floor<seconds>(system_clock::now());
-  return api::format_timestamp(duration_cast<milliseconds>(now.time_since_epoch()).count());
-}
-
 std::string uid_text(std::int64_t number) {
   const std::string digits = std::to_string(number);
   return "00000000-0000-4000-8000-" +
@@ -261,6 +255,14 @@ std::optional<HttpResponse> FakeObjects::refused(const FakeWrite& write, const J
     return status_response(503, "ServiceUnavailable", error.message);
   }
   return status_response(422, "Invalid", error.message);
+}
+
+// Whole seconds, as Kubernetes writes them.
+std::string FakeObjects::now_text() const {
+  using namespace std::chrono;
+  const auto now = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+  const std::int64_t now_ms = now_ms_ ? now_ms_() : now;
+  return api::format_timestamp(now_ms / 1000 * 1000);
 }
 
 void FakeObjects::put(const Collection& collection, Stored stored) {

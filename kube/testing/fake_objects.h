@@ -70,6 +70,8 @@ class FakeObjects {
   bool erase(const Collection& collection, const ObjectKey& key);
   int collect_garbage();
   void on_admission(std::function<Status(const Admission&)> admit) { admit_ = std::move(admit); }
+  // Unix milliseconds; the machine's clock otherwise.
+  void use_clock(std::function<std::int64_t()> now_ms) { now_ms_ = std::move(now_ms); }
   void on_validation(Validate validate) { validate_ = std::move(validate); }
 
   const std::vector<FakeChange>& changes() const { return changes_; }
@@ -90,6 +92,7 @@ class FakeObjects {
                                       const Json& after) const;
   // Fills in defaults; the answer where the object is wrong.
   std::optional<HttpResponse> invalid(const Json& before, Json& after) const;
+  std::string now_text() const;
   void put(const Collection& collection, Stored stored);
   bool is_garbage(const Json& object) const;
   bool collect(const Collection& collection, const ObjectKey& key);
@@ -100,6 +103,7 @@ class FakeObjects {
   std::vector<FakeChange> changes_;
   std::function<Status(const Admission&)> admit_;
   Validate validate_;
+  std::function<std::int64_t()> now_ms_;
   std::int64_t version_ = 100;
   std::int64_t compacted_ = 0;
   std::int64_t made_ = 0;

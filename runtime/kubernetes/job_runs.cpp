@@ -55,14 +55,16 @@ bool is_fenced(const api::Study& study) { return study.spec.trial.trainer.has_va
 }  // namespace
 
 JobRuns::JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache<kube::Pod>& pods,
-                 control::Store& store, control::Clock& clock, JobOptions options)
+                 control::Store& store, control::Clock& clock, JobOptions options,
+                 const LogMetricsOptions& logs)
     : client_(client),
       jobs_(jobs),
       pods_(pods),
       store_(store),
       clock_(clock),
       options_(std::move(options)),
-      logs_(client, clock, [this](const std::string& trial) { notify(trial); }) {
+      logs_(
+          client, clock, [this](const std::string& trial) { notify(trial); }, logs) {
   jobs_.index_by([](const kube::Job& job) { return group_of(job); });
   pods_.index_by([](const kube::Pod& pod) { return group_of(pod); });
   jobs_.on_change(
@@ -273,7 +275,20 @@ Status JobRuns::delete_with_pods(const kube::Job& job) {
   kube::RemoveOptions options;
   options.uid = job.metadata.uid;
   options.foreground = true;
-  return unless_gone(client_.remove(kube::kJobs, key_of(job.metadata), options));
+  return delete_job(job, options);
+}
+
+// That a Job is gone is believed only if it cannot be read: a proxy may have answered, and what is
+// believed gone is never deleted again.
+Status JobRuns::delete_job(const kube::Job& job, const kube::RemoveOptions& options) {
+  const Status removed = client_.remove(kube::kJobs, key_of(job.metadata), options);
+  if (removed.ok()) return removed;
+  const ErrorCode code = removed.error().code;
+  if (code != ErrorCode::kNotFound && code != ErrorCode::kConflict) return removed;
+  const Result<Json> there = client_.get(kube::kJobs, key_of(job.metadata));
+  if (!there.ok()) return unless_gone(there.error());
+  if (kube::text_at(*there, {"metadata", "uid"}) != job.metadata.uid) return success();
+  return Error{ErrorCode::kUnavailable, removed.error().message};
 }
 
 Status JobRuns::remove(const api::Trial& trial, std::int64_t run) {
@@ -290,7 +305,7 @@ Status JobRuns::remove(const api::Trial& trial, std::int64_t run) {
     const std::lock_guard lock(mutex_);
     removed_.insert(options.uid);
   }
-  Status done = unless_gone(client_.remove(kube::kJobs, key_of(job->metadata), options));
+  Status done = delete_job(*job, options);
   if (!done.ok()) {
     const std::lock_guard lock(mutex_);
     removed_.erase(options.uid);

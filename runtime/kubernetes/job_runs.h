@@ -39,7 +39,8 @@ namespace fettle::kubernetes {
 class JobRuns final : public control::Runs {
  public:
   JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache<kube::Pod>& pods,
-          control::Store& store, control::Clock& clock, JobOptions options);
+          control::Store& store, control::Clock& clock, JobOptions options,
+          const LogMetricsOptions& logs = {});
   ~JobRuns() override;
 
   // Dry-runs the Job and its pod (template_check.h). Warns, by an event, of a volume that only one
@@ -61,6 +62,9 @@ class JobRuns final : public control::Runs {
   void watch(std::function<void(const std::string& trial)> listener) override;
   // Joins the threads that read logs: afterwards only callers of this object use the client.
   void stop_reading();
+  // Reads the next piece of the next log, for a caller without reader threads; false if none is
+  // due.
+  bool read_next_log() { return logs_.step(); }
 
  private:
   JobPtr find_job(const api::Trial& trial, std::int64_t run) const;
@@ -81,6 +85,7 @@ class JobRuns final : public control::Runs {
                       const std::function<Json()>& build);
   bool exists(const kube::Resource& resource, const std::string& ns, const Json& object);
   Status delete_with_pods(const kube::Job& job);
+  Status delete_job(const kube::Job& job, const kube::RemoveOptions& options);
   // The options with the GPU profiles that are in force now. kUnavailable: there are none.
   Result<JobOptions> options_for(const api::Study& study);
   static Result<std::optional<GpuPlacement>> place_now(const api::Study& study,

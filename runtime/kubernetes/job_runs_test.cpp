@@ -180,6 +180,24 @@ TEST_F(JobRunsTest, ResizingChangesBothNumbersTogether) {
   EXPECT_EQ(requests("PATCH"), 1u);
 }
 
+// A proxy may say so, or an API server that a network partition left behind.
+TEST_F(JobRunsTest, AJobThatIsSaidToBeGoneIsLookedFor) {
+  ASSERT_TRUE(start().ok());
+  for (const int code : {404, 409}) {
+    kube::Fault denied;
+    denied.kind = kube::Fault::Kind::kAnswer;
+    denied.matches = [](const kube::HttpRequest& request) { return request.method == "DELETE"; };
+    denied.answer = kube::status_response(code, code == 404 ? "NotFound" : "Conflict", "no");
+    cluster_.server.inject(denied);
+    const Status removed = runs().remove(trial_, 0);
+    ASSERT_FALSE(removed.ok()) << code;
+    EXPECT_EQ(removed.error().code, ErrorCode::kUnavailable) << code;
+    EXPECT_EQ(runs().observe(trial_)->size(), 1u) << "it is deleted by the next plan";
+  }
+  EXPECT_TRUE(runs().remove(trial_, 0).ok());
+  EXPECT_TRUE(job().is_null());
+}
+
 TEST_F(JobRunsTest, ARemovedRunIsNotSeenAgain) {
   ASSERT_TRUE(start().ok());
   ASSERT_TRUE(runs().remove(trial_, 0).ok());

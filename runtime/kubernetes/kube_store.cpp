@@ -46,15 +46,40 @@ Json labels_of(const api::Metadata& metadata) {
   return labels;
 }
 
-// Parses the refusal of an apply, ".status.search: field not declared in schema", to the field.
-// "" for any other error.
+// Parses the refusal of an apply, ".status.runs[run=0].resizes: field not declared in schema", to
+// the path of the field below status without its selectors, "runs.resizes". "" for any other error.
 std::string undeclared_field(const std::string& refusal) {
   const std::size_t end = refusal.find(": field not declared in schema");
   if (end == std::string::npos) return "";
   constexpr std::string_view kStatus = ".status.";
   const std::size_t begin = refusal.rfind(kStatus, end);
   if (begin == std::string::npos) return "";
-  return refusal.substr(begin + kStatus.size(), end - begin - kStatus.size());
+  std::string path;
+  int depth = 0;
+  for (std::size_t at = begin + kStatus.size(); at < end; ++at) {
+    const char c = refusal[at];
+    if (c == '[') ++depth;
+    if (depth == 0) path += c;
+    if (c == ']') --depth;
+  }
+  return path;
+}
+
+// Erases the field at `path`, of which a segment that is a list stands for each of its items.
+// Returns whether there was one.
+bool erase_path(Json& value, std::string_view path) {
+  if (value.is_array()) {
+    bool erased = false;
+    for (Json& item : value.as_array()) erased = erase_path(item, path) || erased;
+    return erased;
+  }
+  if (!value.is_object()) return false;
+  const std::size_t dot = path.find('.');
+  Json* member = value.find(path.substr(0, dot));
+  if (member == nullptr) return false;
+  if (dot != std::string_view::npos) return erase_path(*member, path.substr(dot + 1));
+  value.erase(path);
+  return true;
 }
 
 // The Study as it appears in the trial's owner references.
@@ -240,9 +265,9 @@ Result<api::Study> KubeStore::update_study_status(const api::Study& study) {
   return cache_study(written.object);
 }
 
-// CRDs that are older than this operator lack some fields, and the API server refuses an apply with
-// such a field as a whole. So the field is omitted, and tried again every kTrustUndeclaredMs: an
-// upgrade may install the CRDs after the operator.
+// CRDs that are older than this operator lack some fields, also nested ones, and the API server
+// refuses an apply with such a field as a whole. So the field is omitted, and tried again every
+// kTrustUndeclaredMs: an upgrade may install the CRDs after the operator.
 Result<kube::Written> KubeStore::apply_status(const kube::Resource& resource,
                                               const api::Metadata& metadata, Json& object) {
   Json& status = *object.find("status");
@@ -250,7 +275,7 @@ Result<kube::Written> KubeStore::apply_status(const kube::Resource& resource,
     const std::lock_guard lock(mutex_);
     for (const auto& [field, asked_ms] : undeclared_) {
       const bool believed = clock_.now_ms() < asked_ms + kTrustUndeclaredMs;
-      if (believed && field.first == resource.plural) status.erase(field.second);
+      if (believed && field.first == resource.plural) (void)erase_path(status, field.second);
     }
   }
   while (true) {  // each round leaves out one field more
@@ -258,8 +283,7 @@ Result<kube::Written> KubeStore::apply_status(const kube::Resource& resource,
         client_.apply(resource, key_of(metadata), "status", object, kManager);
     if (written.ok()) return written;
     const std::string field = undeclared_field(written.error().message);
-    if (field.empty() || status.find(field) == nullptr) return written;
-    status.erase(field);
+    if (field.empty() || !erase_path(status, field)) return written;
     const std::lock_guard lock(mutex_);
     undeclared_[{std::string(resource.plural), field}] = clock_.now_ms();
   }
@@ -322,6 +346,7 @@ Result<api::Trial> KubeStore::update_trial_spec(const api::Trial& trial) {
 
 Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
   api::Trial wanted = trial;
+  if (!knows_reporter(trial)) return patch_trial_status(std::move(wanted));
   const bool trainers = is_reported_by_trainer(trial);
   FETTLE_TRY(trainers ? report_for_trainer(wanted) : restore_curve(wanted));
   Json object = envelope(kube::kTrials, wanted.metadata);
@@ -332,7 +357,29 @@ Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
   return cache_trial(written.object);
 }
 
-// True, too, if the Study is gone: then it is unknown whose the report is, and it stays as it is.
+// Whose the report is, the trainer's or the operator's, is unknown if the Study is gone. An apply
+// without it would delete a report of the operator's, and an apply with it would take over one of
+// the trainer's. A merge patch leaves it as it is.
+Result<api::Trial> KubeStore::patch_trial_status(api::Trial wanted) {
+  FETTLE_ASSIGN(const api::TrialPtr before, get_trial({wanted.metadata.ns, wanted.metadata.name}));
+  FETTLE_TRY(report_for_trainer(wanted));
+  Json from = api::write_trial_status(before->status);
+  Json to = api::write_trial_status(wanted.status);
+  for (Json* status : {&from, &to}) status->erase("report");
+  const Json patch = Json::object(
+      {{"metadata", Json::object({{"resourceVersion", wanted.metadata.resource_version}})},
+       {"status", make_merge_patch(from, to)}});
+  FETTLE_ASSIGN(const kube::Written written,
+                client_.patch(kube::kTrials, key_of(wanted.metadata), "status", patch));
+  return cache_trial(written.object);
+}
+
+bool KubeStore::knows_reporter(const api::Trial& trial) const {
+  const auto entry = studies_.get({trial.metadata.ns, trial.spec.study});
+  return entry != nullptr && entry->study != nullptr;
+}
+
+// Requires knows_reporter(trial).
 bool KubeStore::is_reported_by_trainer(const api::Trial& trial) const {
   const auto entry = studies_.get({trial.metadata.ns, trial.spec.study});
   return entry == nullptr || entry->study == nullptr ||

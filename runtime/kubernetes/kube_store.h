@@ -6,7 +6,7 @@
 // built-in trainer belongs to the trainer, with one exception: if the pod has ended and its
 // termination message has more than the trainer reported, the store applies the report as the
 // trainer's field manager. Learning curves that the caches omit (entries.h) are read again before a
-// report with a curve is written.
+// report with a curve is written. If the Study of a trial is gone, the report is left as it is.
 //
 // An object that cannot be read says so in a condition (entries.h). Such a Study does not exist for
 // the controllers, and its trials keep running. The trials of a Study are not listed while one of
@@ -79,7 +79,9 @@ class KubeStore final : public control::Store {
   Result<api::Trial> adopt(const api::Trial& wanted, const Error& taken);
   Result<kube::Written> apply_status(const kube::Resource& resource, const api::Metadata& metadata,
                                      Json& object);
+  bool knows_reporter(const api::Trial& trial) const;
   bool is_reported_by_trainer(const api::Trial& trial) const;
+  Result<api::Trial> patch_trial_status(api::Trial wanted);
   Status report_for_trainer(api::Trial& trial);
   Status restore_curve(api::Trial& trial);
   template <class Entry>
@@ -96,7 +98,8 @@ class KubeStore final : public control::Store {
   std::mutex mutex_;
   std::function<void(const control::Change&)> listener_;
   std::map<Version, std::int64_t> created_;
-  // Fields of status that the installed CRDs lack, by resource, and when the server said so.
+  // Fields of status that the installed CRDs lack, by resource and path, and when the server said
+  // so.
   std::map<std::pair<std::string, std::string>, std::int64_t> undeclared_;
 };
 

@@ -71,8 +71,9 @@ TEST_F(KubeStoreTest, AnotherVersionIsReadAndIsAConflict) {
   EXPECT_EQ(reads(), 1);
 }
 
-// As an API server answers whose definitions lack `field`.
-kube::Fault lacks(const std::string& field) {
+// As an API server answers whose definitions lack `field`, at `path` below status.
+kube::Fault lacks(const std::string& field, std::string path = "") {
+  if (path.empty()) path = field;
   kube::Fault fault;
   fault.kind = kube::Fault::Kind::kAnswer;
   fault.every = 1;
@@ -82,7 +83,7 @@ kube::Fault lacks(const std::string& field) {
   fault.answer = kube::status_response(500, "InternalError",
                                        "failed to create typed patch object (team/digits; "
                                        "fettle.dev/v1alpha1, Kind=Study): .status." +
-                                           field + ": field not declared in schema");
+                                           path + ": field not declared in schema");
   return fault;
 }
 
@@ -103,14 +104,47 @@ TEST_F(KubeStoreTest, AFieldThatOlderDefinitionsLackIsLeftOutForAMinute) {
   EXPECT_EQ(store_.update_study_status(study)->status.hypervolume, 0.5);
 }
 
-TEST_F(KubeStoreTest, AnotherRefusalIsARefusal) {
-  server_.inject(lacks("runs[0].resizes"));
+TEST_F(KubeStoreTest, ANestedFieldThatOlderDefinitionsLackIsLeftOutOfEachItem) {
+  server_.inject(lacks("message", "runs[run=0].message"));
+  api::Trial trial = create_trial();
+  for (const std::int64_t run : {0, 1}) {
+    trial.status.runs.push_back({});
+    trial.status.runs.back().run = run;
+    trial.status.runs.back().message = "evicted";
+  }
+  const Result<api::Trial> written = store_.update_trial_status(trial);
+  ASSERT_TRUE(written.ok()) << written.error().message;
+  ASSERT_EQ(written->status.runs.size(), 2u);
+  EXPECT_EQ(written->status.runs[1].run, 1);
+  EXPECT_EQ(written->status.runs[0].message + written->status.runs[1].message, "");
+}
+
+TEST_F(KubeStoreTest, ARefusalOfAFieldThatWasNotSentIsARefusal) {
+  server_.inject(lacks("conditions", "runs[0].resizes"));
   api::Study study = store_.get_study({"team", "digits"}).value();
   study.status.conditions.emplace_back();
-  study.status.conditions.back().type = "runs[0].resizes";
+  study.status.conditions.back().type = "Running";
   const auto written = store_.update_study_status(study);
   ASSERT_FALSE(written.ok());
   EXPECT_NE(written.error().message.find("not declared"), std::string::npos);
+}
+
+// The operator applied the report of this image, so an apply without it would delete it.
+TEST_F(KubeStoreTest, TheReportOfATrialOutlivesItsStudy) {
+  api::Trial trial = create_trial();
+  trial.status.report.emplace();
+  trial.status.report->step = 3;
+  trial.status.report->metrics["loss"] = 0.25;
+  trial = store_.update_trial_status(trial).value();
+  const auto study = studies_.get({"team", "digits"});
+  studies_.erase({"team", "digits"}, study->metadata.uid, "90000");
+  trial.status.phase = api::TrialPhase::kStopped;
+  const Result<api::Trial> ended = store_.update_trial_status(trial);
+  ASSERT_TRUE(ended.ok()) << ended.error().message;
+  const Json stored = server_.get(kube::kTrials, {"team", "digits-0"});
+  EXPECT_EQ(stored.find("status")->find("phase")->as_string(), "Stopped");
+  ASSERT_NE(stored.find("status")->find("report"), nullptr);
+  EXPECT_EQ(stored.find("status")->find("report")->find("step")->as_integer(), 3);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENDS = "matrix_ends_test"
+CALLS = "tests_api_calls_test"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +49,25 @@ MUTATIONS = [
     Mutation("peer-is-forgotten", "A worker that fails because another one was evicted fails its trial.",
              "runtime/kubernetes/rank_ends.cpp", "if (const std::optional<RankEnd> loss = first_loss(failure)) return loss;",
              "(void)first_loss(failure);", ENDS),
+    Mutation("page-is-an-answer", "A page of HTML counts as a deleted Job.",
+             "kube/client.cpp", "FETTLE_TRY(write(request, describe_call(\"delete\", resource, key, \"\")));",
+             "FETTLE_TRY(send(request, describe_call(\"delete\", resource, key, \"\")));", CALLS),
+    Mutation("gone-is-believed", "A Job that is said to be gone is not looked for.",
+             "runtime/kubernetes/job_runs.cpp", "if (!there.ok()) return unless_gone(there.error());", "return success();", CALLS),
+    Mutation("conflicts-are-silent", "A write that conflicts for ever blocks nothing.",
+             "control/refusals.cpp", "row.blocked = row.count >= kBlockedAfter &&",
+             "row.blocked = !conflicts && row.count >= kBlockedAfter &&", CALLS),
+    Mutation("trial-is-silent", "A Trial that is refused does not say so.",
+             "control/manager.cpp", "if (is_told) write_refused(", "if (is_told && item.key.name.empty()) write_refused(", CALLS),
+    Mutation("watch-is-silent", "A watch that fails shows nowhere.",
+             "control/manager.cpp", "return words.empty() && options_.trouble ? options_.trouble(study.ns) : words;",
+             "return words;", CALLS),
+    Mutation("report-goes-with-study", "The report of a trial goes with its Study.",
+             "runtime/kubernetes/kube_store.cpp", "if (!knows_reporter(trial)) return patch_trial_status(std::move(wanted));",
+             "", CALLS),
+    Mutation("outage-is-a-mistake", "An API server that is down counts as a Study that is wrong.",
+             "kube/api_status.cpp", "    default:\n      return ErrorCode::kUnavailable;",
+             "    default:\n      return ErrorCode::kInvalid;", CALLS),
 ]  # fmt: skip
 
 

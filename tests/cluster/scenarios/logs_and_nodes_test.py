@@ -53,6 +53,28 @@ class LogsTest(Scenario):
         calls = self.operator.metric("fettle_api_calls_total", verb="log")
         self.assertLess(calls, 100 * (time.monotonic() - started + 1), "calls are bounded")
 
+    def test_report_read_from_a_log_outlives_its_study(self):
+        """The operator owns this report, so an apply without it would delete it."""
+        self.apply(
+            budget={"trials": 1, "parallelism": 1},
+            trial={
+                "template": template_of({FOREVER: "yes"}),
+                "metrics": {"regex": r"outlives (?P<step>\d+) (?P<name>\w+)=(?P<value>\S+)"},
+            },
+        )
+        wait_for("a running pod", self.running_pods)
+
+        def report():
+            if "outlives" not in FAKE_LOG.read_text():  # another scenario may empty the log
+                with open(FAKE_LOG, "a") as log:
+                    log.write(f"{utc(now())} stdout F outlives 3 value=0.25\n")
+            return self.trials()[0]["status"].get("report")
+
+        wait_for("a report", report)
+        kubectl("delete", "study", "s", "-n", self.ns, "--cascade=orphan")
+        wait_for("the trial to end", lambda: [phase(t) for t in self.trials()] == ["Stopped"])
+        self.assertEqual(self.trials()[0]["status"]["report"]["metrics"], {"value": 0.25})
+
     def print_step(self):
         """The number of the step that all trials print now."""
         step = len(FAKE_LOG.read_text().splitlines()) + 1

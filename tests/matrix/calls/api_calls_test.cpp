@@ -1,0 +1,149 @@
+// The fault matrix of calls to the API server: every row of kube/calls.h that a Study makes,
+// crossed with every fault and with the phases of the Study in which it is called.
+// FETTLE_MATRIX=shape:row text selects rows, for debugging.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kube/testing/fake_calls.h"
+#include "tests/matrix/calls/study_life.h"
+
+namespace fettle::matrix {
+namespace {
+
+bool is_selected(const std::string& name) {
+  const char* wanted = std::getenv("FETTLE_MATRIX");
+  return wanted == nullptr || name.find(wanted) != std::string::npos;
+}
+
+struct Tally {
+  int rows = 0;
+  int violations = 0;
+  std::set<const kube::ApiCall*> exercised;
+};
+
+// Rows that no Study's reconcile calls: beside_test.cpp drives them.
+bool is_beside(const kube::ApiCall& row) {
+  return row.caller == kube::Caller::kCli || row.resource.starts_with("events.k8s.io/") ||
+         row.resource.starts_with("coordination.k8s.io/") ||
+         row.resource.starts_with("admissionregistration.k8s.io/");
+}
+
+// A row that nothing calls is stale.
+void expect_all_exercised(const Tally& tally) {
+  if (std::getenv("FETTLE_MATRIX") != nullptr) return;
+  for (const kube::ApiCall& row : kube::kApiCalls) {
+    // Trials that grow out of their GPU need programs that do: tests/sim/gpu_memory_test.cpp.
+    const bool elsewhere = is_beside(row) || row.purpose == "memory of a trial";
+    EXPECT_TRUE(elsewhere || tally.exercised.contains(&row)) << "nothing calls " << describe(row);
+  }
+}
+
+// Before its first trial a Study whose template the API server refuses is Failed, in the server's
+// words: that is what the check is for. Which refusals mean the template, and not the cluster, is
+// template_check.h's to say.
+bool refuses_template(const FaultPlan& plan) {
+  const bool means_template = plan.kind == FaultKind::kBadRequest ||
+                              plan.kind == FaultKind::kInvalid ||
+                              plan.kind == FaultKind::kForbiddenByPolicy;
+  return means_template && plan.row->purpose.starts_with("check of");
+}
+
+void expect_refused(const StudyLife& life, const std::string& name, Tally& tally) {
+  if (life.result().study == "Failed" && life.result().trials.empty()) return;
+  ++tally.violations;
+  ADD_FAILURE() << name
+                << "\n  a refused template does not fail the Study: " << to_string(life.result());
+}
+
+void expect_without_violation(const StudyLife& life, const std::string& name, Tally& tally) {
+  if (life.violations().empty()) return;
+  ++tally.violations;
+  for (const std::string& what : life.violations()) {
+    ADD_FAILURE() << name << "\n  " << what.substr(0, 900);
+  }
+}
+
+// A Study without a fault: what it calls in which phase, and how it ends.
+struct Usual {
+  const StudyShape& shape;
+  std::unique_ptr<StudyLife> life;
+
+  bool calls(const kube::ApiCall& row, Phase phase) const {
+    if (row.resource.find(shape.only) == std::string_view::npos) return false;
+    const auto found = life->fault().seen.find(&row);
+    return found != life->fault().seen.end() && found->second.contains(phase);
+  }
+};
+
+std::vector<Usual> live_without_faults(Tally& tally) {
+  std::vector<Usual> out;
+  for (const StudyShape& shape : study_shapes()) {
+    out.push_back({shape, std::make_unique<StudyLife>(shape, FaultPlan{})});
+    StudyLife& life = *out.back().life;
+    life.run();
+    expect_without_violation(life, shape.name + ", no fault", tally);
+    for (const auto& [row, phases] : life.fault().seen) tally.exercised.insert(row);
+    if (std::getenv("FETTLE_MATRIX_SHOW") == nullptr) continue;
+    std::cout << shape.name << ": " << life.virtual_ms() / 1000 << " s, "
+              << to_string(life.result()) << "\n";
+  }
+  return out;
+}
+
+void live_with(const FaultPlan& plan, const Usual& usual, Tally& tally) {
+  const std::string name = usual.shape.name + ", " + describe(*plan.row) + ", " +
+                           to_string(plan.kind) + ", " + to_string(plan.phase);
+  if (!is_selected(name)) return;
+  StudyLife life(usual.shape, plan);
+  life.run();
+  for (const auto& [seen, when] : life.fault().seen) tally.exercised.insert(seen);
+  if (!life.fault().was_hit()) return;
+  ++tally.rows;
+  if (refuses_template(plan)) return expect_refused(life, name, tally);
+  expect_without_violation(life, name, tally);
+  const LifeResult& expected = usual.life->result();
+  if (is_like(life.result(), expected) || !life.violations().empty()) return;
+  ++tally.violations;
+  ADD_FAILURE() << name
+                << "\n  (e) it ended otherwise than without the fault: " << to_string(life.result())
+                << "\n  instead of: " << to_string(expected);
+}
+
+// Each row and phase in at most this many shapes, which differ from row to row: all of them make
+// the common calls. FETTLE_MATRIX_ALL=1: in every shape.
+constexpr std::size_t kShapesPerRow = 3;
+
+void cross(const kube::ApiCall& row, std::size_t number, const std::vector<Usual>& all,
+           Tally& tally) {
+  const std::size_t most = std::getenv("FETTLE_MATRIX_ALL") != nullptr ? all.size() : kShapesPerRow;
+  for (const Phase phase : {Phase::kBefore, Phase::kMiddle, Phase::kEnd}) {
+    std::size_t shapes = 0;
+    for (std::size_t i = 0; i < all.size() && shapes < most; ++i) {
+      const Usual& usual = all[(number + i) % all.size()];
+      if (!usual.calls(row, phase)) continue;
+      ++shapes;
+      for (int kind = 0; kind < kFaultKinds; ++kind) {
+        live_with({&row, static_cast<FaultKind>(kind), phase}, usual, tally);
+      }
+    }
+  }
+}
+
+TEST(ApiCalls, EveryCallSurvivesEveryFaultInEveryPhase) {
+  Tally tally;
+  const std::vector<Usual> all = live_without_faults(tally);
+  std::size_t number = 0;
+  for (const kube::ApiCall& row : kube::kApiCalls) cross(row, number++, all, tally);
+  expect_all_exercised(tally);
+  std::cout << "API calls: " << tally.rows << " rows, " << tally.violations << " violations"
+            << std::endl;
+}
+
+}  // namespace
+}  // namespace fettle::matrix

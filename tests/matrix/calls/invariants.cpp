@@ -1,0 +1,185 @@
+#include "tests/matrix/calls/invariants.h"
+
+#include <utility>
+
+#include "kube/json_path.h"
+#include "kube/watch_loop.h"
+#include "runtime/kubernetes/job_builder.h"
+
+namespace fettle::matrix {
+namespace {
+
+using kube::array_at;
+using kube::boolean_at;
+using kube::integer_at;
+using kube::text_at;
+
+bool has_condition(const Json& object, const std::string& type, const std::string& reason = "") {
+  for (const Json& condition : array_at(object, {"status", "conditions"})) {
+    if (text_at(condition, {"type"}) != type || text_at(condition, {"status"}) != "True") continue;
+    if (text_at(condition, {"message"}).empty()) continue;
+    if (reason.empty() || text_at(condition, {"reason"}) == reason) return true;
+  }
+  return false;
+}
+
+bool says_what_it_waits_for(const Json& object) {
+  return has_condition(object, "Waiting") || has_condition(object, "Blocked") ||
+         has_condition(object, "Stalled") || has_condition(object, "Suspended") ||
+         has_condition(object, "Running", "Waiting");
+}
+
+std::string status_of(const Json& object) {
+  const Json* status = object.find("status");
+  return status == nullptr ? "no status" : status->dump();
+}
+
+bool is_over(const std::string& phase) {
+  return phase == "Completed" || phase == "Stopped" || phase == "Failed";
+}
+
+// Without what changes while nothing happens.
+std::string progress_of(const Json& trial) {
+  std::string out = text_at(trial, {"status", "phase"});
+  for (const Json& run : array_at(trial, {"status", "runs"})) {
+    out += '|' + std::to_string(integer_at(run, {"run"})) + text_at(run, {"podUID"}) +
+           text_at(run, {"outcome"}) + text_at(run, {"startTime"});
+  }
+  return out + '|' + std::to_string(integer_at(trial, {"status", "report", "step"})) + '|' +
+         std::to_string(boolean_at(trial, {"status", "report", "final"}) ? 1 : 0);
+}
+
+}  // namespace
+
+Invariants::Invariants(kube::FakeApiServer& server, VirtualTime& time, const FaultState& fault,
+                       const PlayedCluster& cluster, std::string study)
+    : server_(server), time_(time), fault_(fault), cluster_(cluster), study_(std::move(study)) {}
+
+void Invariants::add(const std::string& what) {
+  if (!said_.insert(what.substr(0, what.find(" [at "))).second) return;
+  violations_.push_back(what + " [at " + std::to_string(time_.since_begin_ms() / 1'000) + " s]");
+}
+
+void Invariants::created(const std::string& resource, const std::string& name) {
+  const bool counts = resource == "trials" || resource == "jobs";
+  if (counts && ++created_[resource + ' ' + name] > 1 && resource == "trials") {
+    add("(e) " + resource + ' ' + name + " was created twice");
+  }
+}
+
+// Once a second is enough.
+void Invariants::check() {
+  if (time_.now_ms() < checked_ms_ + 1'000) return;
+  checked_ms_ = time_.now_ms();
+  for (const Json& trial : server_.list(kube::kTrials)) check_trial(trial);
+  check_study();
+}
+
+void Invariants::check_trial(const Json& trial) {
+  const std::string name = text_at(trial, {"metadata", "name"});
+  if (text_at(trial, {"spec", "study"}) == "broken") return;
+  TrialSeen& seen = trials_[name];
+  if (text_at(trial, {"status", "phase"}) == "Failed") {
+    add("(a) trial " + name + " is Failed: " + status_of(trial));
+  }
+  for (const Json& run : array_at(trial, {"status", "runs"})) {
+    const std::string outcome = text_at(run, {"outcome"});
+    const bool bad = outcome == "Failed" || outcome == "TimedOut" || outcome == "Hung" ||
+                     outcome == "OutOfMemory";
+    if (bad) add("(a) a run of " + name + " counts as its fault: " + run.dump());
+  }
+  for (const Json& fact : array_at(trial, {"status", "facts"})) {
+    if (boolean_at(fact, {"infeasible"})) add("(a) a fact of " + name + " is infeasible");
+  }
+  check_kept(trial, seen);
+  check_progress(trial, seen);
+}
+
+void Invariants::check_kept(const Json& trial, TrialSeen& seen) {
+  const std::string name = text_at(trial, {"metadata", "name"});
+  const std::int64_t step = integer_at(trial, {"status", "report", "step"});
+  const bool final_report = boolean_at(trial, {"status", "report", "final"});
+  const std::size_t facts = array_at(trial, {"status", "facts"}).size();
+  if (step < seen.step)
+    add("(c) the report of " + name + " went back from step " + std::to_string(seen.step) + " to " +
+        std::to_string(step));
+  if (facts < seen.facts) add("(c) a fact of " + name + " is lost");
+  // A promotion goes on from a final report.
+  if (seen.final_report && !final_report && step <= seen.step) {
+    add("(c) the final report of " + name + " is lost");
+  }
+  seen.step = step;
+  seen.facts = facts;
+  seen.final_report = final_report;
+}
+
+// Whether the status of this resource can be written now.
+bool Invariants::can_speak_of(const char* resource) const {
+  const kube::ApiCall* row = fault_.plan().row;
+  if (row == nullptr || !fault_.is_active()) return true;
+  // A Trial that is seen as it was cannot be written: the Study says it.
+  const std::string_view written = resource;
+  const bool sees = row->verb == "list" || row->verb == "watch";
+  if (sees && written.starts_with("fettle.dev/trials") && row->resource == "fettle.dev/trials") {
+    return false;
+  }
+  return row->resource != written;
+}
+
+// That a watch brings nothing shows when its bookmarks do not come (kube::kWatchIdle); an operator
+// that never listed Studies knows none.
+std::int64_t Invariants::most_silent_ms() const {
+  const kube::ApiCall* row = fault_.plan().row;
+  if (row == nullptr) return kSilentMs;
+  const bool silent_watch = row->verb == "watch" && fault_.plan().kind == FaultKind::kSilence;
+  // Two watches in a row meet a fault of kFaultMs.
+  if (silent_watch) return kSilentMs + 2 * kube::kWatchIdle.count();
+  const bool unknown = row->verb == "list" && row->resource == "fettle.dev/studies";
+  return unknown && fault_.plan().phase == Phase::kBefore ? kSilentMs + kFaultMs : kSilentMs;
+}
+
+void Invariants::check_progress(const Json& trial, TrialSeen& seen) {
+  const std::string name = text_at(trial, {"metadata", "name"});
+  const std::string phase = text_at(trial, {"status", "phase"});
+  const std::int64_t now_ms = time_.now_ms();
+  std::string progress = progress_of(trial) + '|' + std::to_string(cluster_.steps_of(name));
+  const bool is_paused = phase == "Paused" || boolean_at(trial, {"spec", "suspend"});
+  const bool may_be_silent = is_paused || !can_speak_of("fettle.dev/trials/status");
+  if (progress != seen.progress || may_be_silent || says_what_it_waits_for(trial)) {
+    seen.progress = std::move(progress);
+    seen.since_ms = now_ms;
+  }
+  if (is_over(phase)) {
+    if (seen.over_ms == 0) seen.over_ms = now_ms;
+    if (fault_.is_active()) seen.over_ms = now_ms;
+    if (cluster_.pods_of(name) > 0 && now_ms - seen.over_ms > kHoldMs) {
+      add("(b) pods of " + name + " run though it is " + phase);
+    }
+    return;
+  }
+  seen.over_ms = 0;
+  if (now_ms - seen.since_ms <= most_silent_ms()) return;
+  add("(b) " + name + " makes no progress and does not say why: " + status_of(trial));
+}
+
+void Invariants::check_study() {
+  const Json study = server_.get(kube::kStudies, {"team", study_});
+  if (study.is_null()) return;
+  const std::int64_t now_ms = time_.now_ms();
+  if (has_condition(study, "Failed")) {
+    add("(a) the Study failed: " + status_of(study));
+  }
+  std::string progress;
+  for (const auto& [name, seen] : trials_) progress += name + seen.progress + ';';
+  const bool may_be_silent =
+      has_condition(study, "Succeeded") || !can_speak_of("fettle.dev/studies/status");
+  if (progress != study_progress_ || may_be_silent || says_what_it_waits_for(study)) {
+    study_progress_ = std::move(progress);
+    study_since_ms_ = now_ms;
+  }
+  if (study_since_ms_ == 0) study_since_ms_ = now_ms;
+  if (now_ms - study_since_ms_ <= most_silent_ms()) return;
+  add("(b) the Study makes no progress and does not say why: " + status_of(study));
+}
+
+}  // namespace fettle::matrix
