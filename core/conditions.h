@@ -13,6 +13,9 @@ namespace fettle::core {
 // The reason of a Complete trial whose last report is of an earlier step than it was asked for.
 inline constexpr const char* kShortOfUntilStep = "ShortOfUntilStep";
 
+// The reason of the warning that a Study needs checkpoints, and nothing keeps them.
+inline constexpr const char* kNoDurableCheckpoints = "NoDurableCheckpoints";
+
 using Conditions = std::vector<api::StatusCondition>;
 
 const api::StatusCondition* find_condition(const Conditions& conditions, const std::string& type);
@@ -22,8 +25,11 @@ bool is_true(const Conditions& conditions, const std::string& type);
 // Whether the Study is over: nothing will ever happen again unless its spec changes.
 bool is_finished(const api::StudyStatus& status);
 
-// Sets condition `wanted.type`; `wanted.since_ms` is ignored. A condition that is false and was
-// never true gets no entry.
-void set_condition(Conditions& conditions, api::StatusCondition wanted, std::int64_t now_ms);
+// What becomes of a condition that is false and was never true.
+enum class WhenFalse { kLeaveOut, kSayIt };
+
+// Sets condition `wanted.type`; `wanted.since_ms` is ignored.
+void set_condition(Conditions& conditions, api::StatusCondition wanted, std::int64_t now_ms,
+                   WhenFalse when_false = WhenFalse::kLeaveOut);
 
 }  // namespace fettle::core

@@ -30,15 +30,23 @@ std::int64_t failures_of(const api::TrialStatus& status) {
   return newest.failures + (newest.outcome && counts_against_retries(*newest.outcome) ? 1 : 0);
 }
 
-std::int64_t disruptions_without_progress(const api::TrialStatus& status) {
+std::int64_t disruptions_without_progress(const api::TrialStatus& status, bool resumes) {
   std::int64_t count = 0;
   for (std::size_t i = status.runs.size(); i-- > 0;) {
     const RunRecord& record = status.runs[i];
-    const std::int64_t before = i == 0 ? 0 : status.runs[i - 1].last_step;
+    const std::int64_t before = i == 0 || !resumes ? 0 : status.runs[i - 1].last_step;
     if (record.outcome != Outcome::kDisrupted || record.last_step > before) break;
     if (record.reason != api::kPreempted) ++count;
   }
   return count;
+}
+
+// While the run is open, last_step is that of the trial when it was recorded (append_run).
+std::int64_t last_step_of(const api::TrialStatus& status, const RunRecord& record, bool resumes) {
+  if (!status.report) return 0;
+  const api::Report& report = *status.report;
+  const bool is_of_run = report.step != record.last_step || report.at_ms > record.started_ms;
+  return resumes || is_of_run ? report.step : 0;
 }
 
 std::int64_t backoff_ms(std::int64_t n) {
