@@ -17,7 +17,9 @@ Backlog backlog_of(const Ledger& ledger) {
     ++backlog.pending;
     const api::StatusCondition* const waiting = find_condition(trial.status.conditions, "Waiting");
     if (waiting == nullptr || !waiting->status) continue;
-    ++backlog.waiting;
+    ++backlog.told;
+    const bool for_room = waiting->reason != kBackOff && waiting->reason != kStarting;
+    if (for_room) ++backlog.waiting;
     if (backlog.words.empty()) backlog.words = trial.metadata.name + ": " + waiting->message;
   }
   return backlog;
@@ -29,10 +31,10 @@ std::int64_t room_beside(const Backlog& backlog, std::int64_t free) {
 }
 
 std::string why_all_wait(const Backlog& backlog) {
-  if (backlog.running > 0 || backlog.waiting == 0 || backlog.waiting < backlog.pending) return "";
-  const std::string who = backlog.waiting == 1
+  if (backlog.running > 0 || backlog.told == 0 || backlog.told < backlog.pending) return "";
+  const std::string who = backlog.told == 1
                               ? "the only trial at work waits; "
-                              : "all " + std::to_string(backlog.waiting) + " trials wait; ";
+                              : "all " + std::to_string(backlog.told) + " trials wait; ";
   return who + backlog.words;
 }
 

@@ -30,6 +30,7 @@
 #include "api/names.h"
 #include "api/quantity.h"
 #include "api/report.h"
+#include "core/backlog.h"
 #include "core/conditions.h"
 #include "core/elastic.h"
 #include "core/gpu_memory.h"
@@ -39,6 +40,7 @@
 #include "core/problem.h"
 #include "core/run_outcome.h"
 #include "core/run_records.h"
+#include "core/trial_waiting.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {
@@ -54,13 +56,10 @@ namespace {
 constexpr std::int64_t kStartAgainMs = 1'000;
 // A run that exists but is not recorded means that this view is stale: reconcile again.
 constexpr std::int64_t kStaleViewMs = 1'000;
-
 // The interval at which a pending run is observed: some reasons to wait show only after a time.
 constexpr std::int64_t kWaitingMs = 5'000;
-
 // A first run is recorded as running after this time. A shorter one costs one write instead of two.
 constexpr std::int64_t kBriefRunMs = 200;
-
 // The least time between two writes of reports that no decision waits for.
 constexpr std::int64_t kReportIntervalMs = 1'000;
 
@@ -73,6 +72,7 @@ class TrialPlanner {
         spec_(view.trial.spec),
         runs_(view.runs),
         now_ms_(now_ms),
+        resumes_(search::keeps_checkpoints(view.study.status)),
         status_(view.trial.status) {}
 
   TrialPlan plan() {
@@ -102,6 +102,9 @@ class TrialPlanner {
   void decide_ended(const RunRecord& record);
   void complete(const RunRecord& record);
   void supervise(RunRecord& record, const Run& run);
+  void set_waiting(const char* reason, const std::string& message) {
+    set_trial_waiting(status_.conditions, reason, message, now_ms_);
+  }
   void report_waiting(const RunRecord& record, bool running);
   void report_trouble(const RunRecord& record, const Run& run);
   void ask_to_stop(RunRecord& record, Outcome why, const std::string& message);
@@ -127,6 +130,7 @@ class TrialPlanner {
   const api::TrialSpec& spec_;
   const std::vector<Run>& runs_;
   const std::int64_t now_ms_;
+  const bool resumes_;       // checkpoints outlive a run
   api::TrialStatus status_;  // as it is once the plan is carried out
   std::vector<TrialAction> cleanups_;
   std::vector<TrialAction> commands_;
@@ -246,7 +250,7 @@ void TrialPlanner::close_record(RunRecord& record, const Run& run) {
   record.message = truncate_message(judged.message);
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
   record.ended_ms = std::max(ended_ms, record.running_ms);
-  record.last_step = status_.report ? status_.report->step : 0;
+  record.last_step = last_step_of(status_, record, resumes_);
 }
 
 // A run that was seen running has disappeared: its node or its object was deleted.
@@ -254,7 +258,7 @@ void TrialPlanner::close_lost_record(RunRecord& record) {
   record.outcome = record.stopping.value_or(Outcome::kDisrupted);
   if (!record.stopping) record.message = "the run disappeared before it ended";
   record.ended_ms = now_ms_;
-  record.last_step = status_.report ? status_.report->step : 0;
+  record.last_step = last_step_of(status_, record, resumes_);
 }
 
 // ---- Deciding ----------------------------------------------------------------------------------
@@ -313,6 +317,10 @@ void TrialPlanner::decide_short(const RunRecord& record) {
   }
   if (spec_.gpu_memory.value_or(0) > record.gpu_memory.value_or(0)) return retry(now_ms_);
   status_.phase = spec_.suspend ? TrialPhase::kPaused : TrialPhase::kPending;
+  if (spec_.suspend) return;
+  // The Study decides within a moment, unless the GPU profiles have just changed.
+  if (now_ms_ < record.ended_ms + kSayWaitMs) return wake_at(record.ended_ms + kSayWaitMs);
+  set_waiting(kNoSuchGpuMemory.data(), kNoLargerGpuNow);
 }
 
 // The newest run has ended: the trial ends as well, or gets another run.
@@ -324,7 +332,7 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   if (record.gpu_memory_short) return decide_short(record);
   if (spec_.stop) return enter_phase(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
   if (outcome == Outcome::kDisrupted) {
-    const std::int64_t row = disruptions_without_progress(status_);
+    const std::int64_t row = disruptions_without_progress(status_, resumes_);
     if (row < kMaxDisruptionsWithoutProgress) {
       // The first one in a row costs no back-off. `row` is 0 if the run got further, or if a queue
       // preempted it.
@@ -375,6 +383,9 @@ void TrialPlanner::retry(std::int64_t earliest_ms) {
   if (earliest_ms <= now_ms_) return start_next();
   wake_at(earliest_ms);
   const RunRecord& record = status_.runs.back();
+  if (earliest_ms - record.ended_ms >= kSayWaitMs) {
+    set_waiting(kBackOff, why_backing_off(trial_.metadata.name, record, earliest_ms));
+  }
   const std::vector<RunRecord>& before = trial_.status.runs;
   if (!before.empty() && before.back().outcome) return;  // the event was recorded already
   note(EventType::kWarning, "Retrying",
@@ -391,15 +402,18 @@ void TrialPlanner::start_next() {
   // period.
   const bool one_lives = std::ranges::any_of(
       runs_, [](const Run& run) { return run.state != RunState::kExited || run.terminating; });
-  if (one_lives) return wake_at(now_ms_ + kStaleViewMs);
+  if (one_lives) {
+    const std::int64_t ended_ms = status_.runs.empty() ? now_ms_ : status_.runs.back().ended_ms;
+    if (now_ms_ >= ended_ms + kSayWaitMs)
+      set_waiting("EarlierRun", "a worker of an earlier run has not ended yet");
+    return wake_at(now_ms_ + kStaleViewMs);
+  }
+  end_trial_waiting(status_.conditions, now_ms_);
   const bool first = status_.runs.empty();  // and stays so until the run is seen
   const std::int64_t run = first ? 0 : append_run(status_, spec_, now_ms_).run;
   commands_.emplace_back(StartRun{run, /*confirm=*/first});
-  const bool resumed = status_.report && !status_.report->checkpoint.empty();
   note(EventType::kNormal, "Started",
-       run_name(trial_.metadata.name, run) +
-           (resumed ? " continues from step " + std::to_string(status_.report->checkpoint_step)
-                    : " starts"));
+       run_name(trial_.metadata.name, run) + how_it_starts(whole_study_, status_));
 }
 
 // The newest run exists and has not exited: reports what it waits for, stops or resizes it.
@@ -408,6 +422,8 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   status_.phase = running ? TrialPhase::kRunning : TrialPhase::kPending;
   if (!record.stopping) {
     record.message = truncate_message(run.reason);
+    const bool is_slow = !running && starts_slowly(trial_, record, now_ms_);
+    if (is_slow && record.message.empty()) record.message = kStartsSlowly;
     report_waiting(record, running);
     if (running) report_trouble(record, run);
     if (spec_.stop) {
@@ -435,13 +451,8 @@ void TrialPlanner::report_waiting(const RunRecord& record, bool running) {
   const bool is_recorded =
       !before.empty() && before.back().run == record.run && before.back().message == record.message;
   if (waits && is_recorded) return;
-  set_condition(status_.conditions,
-                {.type = "Waiting",
-                 .status = waits,
-                 .reason = waits ? "NotStarted" : "Started",
-                 .message = waits ? record.message : "it waits for nothing"},
-                now_ms_);
-  if (!waits) return;
+  if (!waits) return end_trial_waiting(status_.conditions, now_ms_);
+  set_waiting(record.message == kStartsSlowly ? kStarting : "NotStarted", record.message);
   note(EventType::kWarning, "Waiting",
        run_name(trial_.metadata.name, record.run) + " waits: " + record.message);
 }
