@@ -50,6 +50,8 @@ struct JobOptions {
   Json trainer_pod = {};      // patch of its pod (pod_patch.h); null = none
   // How long the workers of a gang may wait until all have a node (gang.h).
   std::int64_t gang_timeout_ms = 120'000;
+  // Runs of all Studies when the Job is built: all of them report to one API server.
+  std::size_t runs_beside = 0;
   std::vector<api::GpuProfile> gpu_profiles = api::default_gpu_profiles();  // in order
   // Where JobRuns reads them again; null = they stay what they are.
   std::shared_ptr<GpuCatalogue> gpu_catalogue = nullptr;
