@@ -328,6 +328,9 @@ struct SearchPeriod {
   std::string reason;       // why auto chose the algorithm; completes "because ..."
   std::string steps;        // what auto decided about steps, and why: a clause
   std::string computed_by;  // search/space/fingerprint.h; "" = not known
+  // Whether checkpoints outlive the pods of trials (api/place.h); absent: an earlier version, which
+  // took it for granted.
+  std::optional<bool> durable_checkpoints = std::nullopt;
   bool operator==(const SearchPeriod&) const = default;
 };
 inline constexpr std::size_t kMostSearchPeriods = 16;
@@ -363,7 +366,7 @@ struct StudyStatus {
   StudyStatus& operator=(StudyStatus&& other) noexcept;
   ~StudyStatus();
 
-  std::int64_t observed_generation = 0;
+  std::int64_t observed_generation = 0;  // on a cluster -1 until the operator has seen the Study
   std::int64_t updated_ms = 0;  // when this status was written; it is at most once a second
   std::vector<StatusCondition> conditions;
   TrialCounts trials;

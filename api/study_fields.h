@@ -509,6 +509,9 @@ void visit_fields(Visitor& v, T& c) {
   v.field("computedBy", c.computed_by,
           "Version of Fettle, processor and mathematical library with which this was decided.",
           message_text(256));
+  v.field("durableCheckpoints", c.durable_checkpoints,
+          "Whether checkpoints outlive a pod. If not, a trial that is interrupted or promoted "
+          "starts again from the first step.");
 }
 
 template <class Visitor, Like<GpuChoice> T>
@@ -534,7 +537,8 @@ template <class Visitor, Like<StudyStatus> T>
 void visit_fields(Visitor& v, T& c) {
   const FieldRules amount = number(0, kLargestBound);
   v.field("observedGeneration", c.observed_generation,
-          "Generation of the spec that was last acted on.", whole(0, kLargestWhole));
+          "Generation of the spec that was last acted on; -1 before the first.",
+          whole(-1, kLargestWhole));
   v.field("updateTime", c.updated_ms, "Time at which this status was written.", timestamp());
   v.field("conditions", c.conditions,
           "Conditions: Running, Suspended, Succeeded, Failed and others.", list(0, 16));

@@ -57,6 +57,10 @@ void visit_fields(Visitor& v, T& c) {
   v.field("rungs", c.rungs, "Steps that early stopping looks at.", list(0, 100'000));
   v.field("objectives", c.objectives, "What is measured.", list(0, kMostObjectives));
   v.field("parallelism", c.parallelism, "Trials that may run at once.", count_from(1));
+  v.field("reportSeconds", c.report_seconds, "Least time between two ordinary reports.",
+          number(0, 86'400));
+  v.field("heartbeat", c.heartbeat, "Time without a report after which the run counts as hung.",
+          duration_above_zero());
   v.field("gracePeriod", c.grace_period, "Time between SIGTERM and SIGKILL.", grace_period());
   v.field("checkpoints", c.checkpoints, "Where checkpoints go.", FieldRules{}.needed());
   v.field("parent", c.parent, "Whose weights to start from.");

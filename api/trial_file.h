@@ -64,7 +64,10 @@ struct TrialFile {
   std::vector<std::int64_t> rungs;  // steps that early stopping looks at, ascending
   std::vector<ObjectiveName> objectives;
   std::int64_t parallelism = 1;  // trials of the Study that may run at once
-  double grace_period = 30;      // seconds between SIGTERM and SIGKILL
+  // Least seconds between two reports that no decision waits for; absent: by `parallelism`.
+  std::optional<double> report_seconds;
+  std::optional<double> heartbeat;  // seconds without a report after which the run counts as hung
+  double grace_period = 30;         // seconds between SIGTERM and SIGKILL
   CheckpointPlace checkpoints;
   std::optional<ParentPlace> parent;
   std::optional<TrainerConfig> trainer;  // resolved; absent for the user's own image

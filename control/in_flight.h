@@ -1,10 +1,14 @@
-// InFlight: the reconciles in flight and the times at which they began, so that a stuck worker
-// shows as a reconcile that does not return. Thread-safe.
+// InFlight: the reconciles in flight, and when each of them last got anything done, so that a stuck
+// worker shows as a reconcile that does not return. A long plan over a slow API server is not
+// stuck: each of its calls that ends is progress. Thread-safe; a thread has one reconcile at a
+// time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <mutex>
-#include <set>
+#include <thread>
 
 #include "control/clock.h"
 
@@ -14,38 +18,46 @@ class InFlight {
  public:
   explicit InFlight(Clock& clock) : clock_(clock) {}
 
-  // One reconcile, from here to the end of the scope.
+  // One reconcile of the calling thread, from here to the end of the scope.
   class Scope {
    public:
-    explicit Scope(InFlight& in_flight) : in_flight_(in_flight), began_(in_flight.begin()) {}
-    ~Scope() { in_flight_.end(began_); }
+    explicit Scope(InFlight& in_flight) : in_flight_(in_flight) { in_flight_.begin(); }
+    ~Scope() { in_flight_.end(); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     InFlight& in_flight_;
-    const std::int64_t began_;
   };
 
-  // Age of the oldest one, ms; 0 = there is none.
+  // The reconcile of the calling thread has got something done. Other threads have none.
+  void progress() {
+    const std::lock_guard lock(mutex_);
+    const auto mine = since_.find(std::this_thread::get_id());
+    if (mine != since_.end()) mine->second = clock_.now_ms();
+  }
+
+  // For how long the slowest one has got nothing done, ms; 0 = there is none.
   std::int64_t oldest_ms() const {
     const std::lock_guard lock(mutex_);
-    return began_.empty() ? 0 : clock_.now_ms() - *began_.begin();
+    const auto oldest =
+        std::ranges::min_element(since_, {}, [](const auto& one) { return one.second; });
+    return oldest == since_.end() ? 0 : clock_.now_ms() - oldest->second;
   }
 
  private:
-  std::int64_t begin() {
+  void begin() {
     const std::lock_guard lock(mutex_);
-    return *began_.insert(clock_.now_ms());
+    since_[std::this_thread::get_id()] = clock_.now_ms();
   }
-  void end(std::int64_t began) {
+  void end() {
     const std::lock_guard lock(mutex_);
-    began_.erase(began_.find(began));
+    since_.erase(std::this_thread::get_id());
   }
 
   Clock& clock_;
   mutable std::mutex mutex_;
-  std::multiset<std::int64_t> began_;
+  std::map<std::thread::id, std::int64_t> since_;
 };
 
 }  // namespace fettle::control

@@ -66,8 +66,8 @@ Status Manager::run(const std::function<bool()>& finished) {
   std::mutex mutex;
   Status outcome = success();  // of the worker that failed first
   // One worker, until `over` or an error. Either ends the others, too.
-  const auto work_until = [&](const std::function<bool()>& over) {
-    Status worked = work(over);
+  const auto work_until = [&](const std::function<bool()>& over, Lane lane) {
+    Status worked = work(over, lane);
     const std::lock_guard lock(mutex);
     if (outcome.ok()) outcome = std::move(worked);
     ending = true;
@@ -75,28 +75,30 @@ Status Manager::run(const std::function<bool()>& finished) {
   };
   std::vector<std::thread> others;
   for (int i = 1; i < options_.workers; ++i) {
-    others.emplace_back([&] { work_until([&] { return ending.load(); }); });
+    const Lane lane = i == 1 ? Lane::kTrials : Lane::kAll;
+    others.emplace_back([&, lane] { work_until([&] { return ending.load(); }, lane); });
   }
-  work_until([&] { return ending || finished(); });
+  work_until([&] { return ending || finished(); }, Lane::kAll);
   for (std::thread& other : others) other.join();
   return outcome;
 }
 
 // The loop of one worker.
-Status Manager::work(const std::function<bool()>& finished) {
+Status Manager::work(const std::function<bool()>& finished, Lane lane) {
   while (true) {
     const std::uint64_t wakes = queue_->wakes();
     if (finished()) return success();
-    FETTLE_ASSIGN(const bool worked, step());
-    if (!worked) queue_->wait(std::min(kMaxSleepMs, resync_at_ms_ - clock_.now_ms()), wakes);
+    FETTLE_ASSIGN(const bool worked, step(lane));
+    const std::int64_t most_ms = std::min(kMaxSleepMs, resync_at_ms_ - clock_.now_ms());
+    if (!worked) queue_->wait(most_ms, wakes, lane);
   }
 }
 
 void Manager::wake() { queue_->wake(); }
 
-Result<bool> Manager::step() {
+Result<bool> Manager::step(Lane lane) {
   if (clock_.now_ms() >= resync_at_ms_) FETTLE_TRY(resync());
-  const std::optional<Item> item = queue_->take();
+  const std::optional<Item> item = queue_->take(lane);
   if (!item) return false;
   if (options_.ready && !options_.ready(item->key.ns)) {
     ReconcileRecord unseen;

@@ -10,11 +10,12 @@
 // with a back-off, and the condition is taken away when it is accepted. A Trial that is refused
 // says so, too, in its condition Waiting.
 //
-// run() or step() are called from one thread, the first worker; run() adds workers of its own.
-// Items are independent, and the queue never hands one to two workers, so workers share nothing but
-// the queue, the refusals and the map of samplers. wake() and the watch callbacks may come
-// from any thread. Store, Runs, Clock and Observer outlive the Manager; callbacks that arrive after
-// its end do nothing.
+// run() or step() are called from one thread, the first worker; run() adds workers of its own. One
+// of several workers takes Trials only: a Study may ask a sampler for seconds, and the ends of
+// other Studies' trials must not wait for that. Items are independent, and the queue never hands
+// one to two workers, so workers share nothing but the queue, the refusals and the map of samplers.
+// wake() and the watch callbacks may come from any thread. Store, Runs, Clock and Observer outlive
+// the Manager; callbacks that arrive after its end do nothing.
 #pragma once
 
 #include <atomic>
@@ -68,18 +69,21 @@ class Manager {
   void wake();
 
   // For the simulator: reconciles the next object that is due; false when none is. Errors as run().
-  Result<bool> step();
+  Result<bool> step(Lane lane = Lane::kAll);
   // When step() will have something to do: 0 = now.
   std::int64_t next_ms() const;
   // Objects that are due and wait for a worker, for metrics. From any thread.
   std::size_t queue_depth() const;
-  // Age of the oldest reconcile in flight, ms; 0 = there is none. From any thread.
+  // For how long the slowest reconcile in flight has got nothing done, ms; 0 = there is none. From
+  // any thread.
   std::int64_t oldest_reconcile_ms() const { return in_flight_.oldest_ms(); }
+  // A call to the outside has ended, whatever its answer; by the thread that made it.
+  void note_progress() { in_flight_.progress(); }
   // Objects that are blocked now, for metrics. From any thread.
   std::size_t blocked() const { return refusals_.blocked(); }
 
  private:
-  Status work(const std::function<bool()>& finished);
+  Status work(const std::function<bool()>& finished, Lane lane);
   Status resync();
   Status resync_now();
   Status settle(const Item& item, const Result<ReconcileResult>& outcome, ReconcileRecord& record);

@@ -101,7 +101,9 @@ Result<bool> StudyController::learn(Pass& pass) {
     return false;
   }
   const core::StudyView view{study, pass.objects.listed, pass.room};
-  FETTLE_TRY(carry_out(core::plan_facts(view, cache.ledger, pass.now_ms), pass));
+  const core::StudyPlan facts = core::plan_facts(view, cache.ledger, pass.now_ms);
+  FETTLE_TRY(carry_out(facts, pass));
+  if (facts.is_cut) return false;  // the next look learns the rest, then decides
   cache.facts = {core::version_of(study), cache.ledger.rungs(), cache.ledger.highest_seq()};
   return true;
 }
@@ -218,15 +220,18 @@ Status StudyController::record_search_period(Pass& pass) {
   ledger.update(study, pass.objects.listed);
   const std::string& computed_by = search::fingerprint();
   if (!core::needs_search_period(study, ledger, computed_by)) return success();
-  FETTLE_TRY(carry_out(core::plan_search_period(study, ledger, computed_by), pass));
+  FETTLE_TRY(
+      carry_out(core::plan_search_period(study, ledger, computed_by, pass.room.place), pass));
   ledger.update(study, pass.objects.listed);  // `study` is as written: its problem has changed
   return success();
 }
 
 // Asks only before the first trial: later the trials themselves show whether they can start. That
-// the question was asked is remembered by status.observedGeneration.
+// the question was asked is remembered by status.observedGeneration, which a Study that is blocked
+// has too: perhaps by the question.
 Status StudyController::check(const api::Study& study, const std::vector<api::TrialPtr>& trials) {
-  const bool asked = study.status.observed_generation == study.metadata.generation;
+  const bool asked = study.status.observed_generation == study.metadata.generation &&
+                     !core::is_blocked(study.status);
   const bool needed = trials.empty() && !asked && study.metadata.deleted_ms == 0;
   return needed ? runs_.check(study) : success();
 }

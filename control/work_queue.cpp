@@ -9,9 +9,15 @@ namespace fettle::control {
 
 // ---- WorkQueue ---------------------------------------------------------------------------------
 
+std::map<std::uint64_t, Item>& WorkQueue::Queue::first(Lane lane) {
+  if (lane == Lane::kTrials || studies.empty()) return trials;
+  if (trials.empty()) return studies;
+  return studies.begin()->first < trials.begin()->first ? studies : trials;
+}
+
 void WorkQueue::enqueue(const Item& item, Place& place) {
   place.ticket = ++tickets_;
-  queue_of(place.urgency).emplace(place.ticket, item);
+  queue_of(place.urgency).of(item.kind).emplace(place.ticket, item);
 }
 
 void WorkQueue::add(const Item& item, Urgency urgency) {
@@ -19,7 +25,8 @@ void WorkQueue::add(const Item& item, Urgency urgency) {
   Place& place = known->second;
   const bool becomes_urgent = urgency == Urgency::kNow && place.urgency == Urgency::kLater;
   if (!is_new && !becomes_urgent) return;
-  later_.erase(place.ticket);  // it is there only if it becomes urgent; no item has ticket 0
+  later_.of(item.kind).erase(
+      place.ticket);  // it is there only if it becomes urgent; no item has ticket 0
   place.urgency = urgency;
   if (processing_.count(item) == 0) enqueue(item, place);
 }
@@ -53,12 +60,14 @@ void WorkQueue::release_due(std::int64_t now_ms) {
   }
 }
 
-std::optional<Item> WorkQueue::take(std::int64_t now_ms) {
+std::optional<Item> WorkQueue::take(std::int64_t now_ms, Lane lane) {
   release_due(now_ms);
   // From later_ where nothing is urgent, or in its turn: after kLaterEvery - 1 urgent ones.
-  const bool turn_of_later = now_.empty() || in_a_row_ + 1 >= kLaterEvery;
-  Queue& queue = turn_of_later && !later_.empty() ? later_ : now_;
-  in_a_row_ = &queue == &now_ && !later_.empty() ? in_a_row_ + 1 : 0;
+  int& in_a_row = in_a_row_[lane];
+  const bool turn_of_later = now_.size(lane) == 0 || in_a_row + 1 >= kLaterEvery;
+  const bool takes_later = turn_of_later && later_.size(lane) > 0;
+  in_a_row = !takes_later && later_.size(lane) > 0 ? in_a_row + 1 : 0;
+  std::map<std::uint64_t, Item>& queue = (takes_later ? later_ : now_).first(lane);
   if (queue.empty()) return std::nullopt;
   Item item = std::move(queue.begin()->second);
   queue.erase(queue.begin());
@@ -75,23 +84,24 @@ bool WorkQueue::done(const Item& item) {
   return true;
 }
 
-std::optional<std::int64_t> WorkQueue::next_ms() const {
-  if (depth() > 0) return 0;
+// Of what is due later the earliest counts, whatever it is: a worker that wakes for nothing waits
+// on.
+std::optional<std::int64_t> WorkQueue::next_ms(Lane lane) const {
+  if (now_.size(lane) + later_.size(lane) > 0) return 0;
   if (waiting_.empty()) return std::nullopt;
   return waiting_.begin()->first;
 }
 
-std::size_t WorkQueue::depth() const { return now_.size() + later_.size(); }
+std::size_t WorkQueue::depth() const { return now_.size(Lane::kAll) + later_.size(Lane::kAll); }
 
 // ---- BlockingQueue -----------------------------------------------------------------------------
 
-// An item that is due needs one thread. After an item with a time, all threads have to wait again,
-// no longer than until then.
+// All threads look: the one that is woken may not take items of this kind.
 void BlockingQueue::add(const Item& item, Urgency urgency) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   queue_.add(item, urgency);
-  changed_.notify_one();
+  changed_.notify_all();
 }
 
 void BlockingQueue::add_at(const Item& item, std::int64_t at_ms) {
@@ -113,16 +123,16 @@ void BlockingQueue::forget(const Item& item) {
   queue_.forget(item);
 }
 
-std::optional<Item> BlockingQueue::take() {
+std::optional<Item> BlockingQueue::take(Lane lane) {
   const std::int64_t now_ms = clock_.now_ms();
   const std::lock_guard lock(mutex_);
   if (closed_) return std::nullopt;
-  return queue_.take(now_ms);
+  return queue_.take(now_ms, lane);
 }
 
 void BlockingQueue::done(const Item& item) {
   const std::lock_guard lock(mutex_);
-  if (queue_.done(item)) changed_.notify_one();
+  if (queue_.done(item)) changed_.notify_all();
 }
 
 std::optional<std::int64_t> BlockingQueue::next_ms() const {
@@ -140,12 +150,12 @@ std::uint64_t BlockingQueue::wakes() const {
   return wakes_;
 }
 
-void BlockingQueue::wait(std::int64_t max_ms, std::uint64_t seen) {
+void BlockingQueue::wait(std::int64_t max_ms, std::uint64_t seen, Lane lane) {
   std::unique_lock lock(mutex_);
   const std::int64_t end_ms = clock_.now_ms() + max_ms;
   while (wakes_ == seen && !closed_) {
     const std::int64_t now_ms = clock_.now_ms();
-    const std::int64_t until_ms = std::min(end_ms, queue_.next_ms().value_or(end_ms));
+    const std::int64_t until_ms = std::min(end_ms, queue_.next_ms(lane).value_or(end_ms));
     if (until_ms <= now_ms) break;
     changed_.wait_for(lock, std::chrono::milliseconds(until_ms - now_ms));
   }

@@ -35,6 +35,8 @@ struct Item {
 };
 
 enum class Urgency { kNow, kLater };
+// What a worker takes.
+enum class Lane { kAll, kTrials };
 inline constexpr int kLaterEvery = 8;
 
 // The first retry of an item waits kMinRetryMs, each further one in a row twice as long as the one
@@ -54,18 +56,29 @@ class WorkQueue {
   void forget(const Item& item);
 
   // The next item that is due, now processing; nothing when none is. Pair with done().
-  std::optional<Item> take(std::int64_t now_ms);
+  std::optional<Item> take(std::int64_t now_ms, Lane lane = Lane::kAll);
   // True if the item was added meanwhile and is queued again.
   bool done(const Item& item);
 
   // When take() will have something: 0 = now, nothing = not before something is added.
-  std::optional<std::int64_t> next_ms() const;
+  std::optional<std::int64_t> next_ms(Lane lane = Lane::kAll) const;
 
   // Items that are due and not taken.
   std::size_t depth() const;
 
  private:
-  using Queue = std::map<std::uint64_t, Item>;  // by ticket: in the order of additions
+  // The items of one urgency, Studies and Trials apart; by ticket: in the order of additions.
+  struct Queue {
+    std::map<std::uint64_t, Item> studies;
+    std::map<std::uint64_t, Item> trials;
+
+    std::map<std::uint64_t, Item>& of(Kind kind) { return kind == Kind::kStudy ? studies : trials; }
+    // Where the item is that comes next in the lane.
+    std::map<std::uint64_t, Item>& first(Lane lane);
+    std::size_t size(Lane lane) const {
+      return trials.size() + (lane == Lane::kAll ? studies.size() : 0);
+    }
+  };
   struct Place {
     Urgency urgency = Urgency::kNow;
     std::uint64_t ticket = 0;  // 0 = not in a queue while the item is processing
@@ -78,7 +91,7 @@ class WorkQueue {
   Queue later_;
   std::uint64_t tickets_ = 0;
   std::map<Item, Place> dirty_;
-  int in_a_row_ = 0;  // takes from now_ while something waited in later_
+  std::map<Lane, int> in_a_row_;  // takes of a lane from now_ while something waited in later_
   std::set<Item> processing_;
   std::set<std::pair<std::int64_t, Item>> waiting_;  // ordered by time
   std::map<Item, std::int64_t> waiting_at_;          // the same, by item
@@ -94,7 +107,7 @@ class BlockingQueue {
   void add_at(const Item& item, std::int64_t at_ms);
   void retry(const Item& item);
   void forget(const Item& item);
-  std::optional<Item> take();
+  std::optional<Item> take(Lane lane = Lane::kAll);
   void done(const Item& item);
   std::optional<std::int64_t> next_ms() const;
   std::size_t depth() const;
@@ -102,9 +115,9 @@ class BlockingQueue {
   // Calls of wake() so far. Read it before checking for a reason to stop, then wait() for more: so
   // no wake() is missed, by any number of threads.
   std::uint64_t wakes() const;
-  // Blocks until an item is due, shut_down() is called, wakes() is no longer `seen`, or `max_ms`
-  // have passed.
-  void wait(std::int64_t max_ms, std::uint64_t seen);
+  // Blocks until an item of the lane is due, shut_down() is called, wakes() is no longer `seen`, or
+  // `max_ms` have passed.
+  void wait(std::int64_t max_ms, std::uint64_t seen, Lane lane = Lane::kAll);
   void wake();
   void shut_down();
 

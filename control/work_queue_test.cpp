@@ -5,6 +5,8 @@
 
 #include <thread>
 
+#include "control/in_flight.h"
+
 namespace fettle::control {
 namespace {
 
@@ -111,6 +113,65 @@ TEST(WorkQueue, WhatIsForLaterHasItsTurnHoweverMuchIsUrgent) {
     if (item == kA) break;
   } while (takes < 100);
   EXPECT_EQ(takes, kLaterEvery);
+}
+
+// One worker takes no Studies, whose looks may be long.
+TEST(WorkQueue, TheLaneOfTrialsPassesStudiesBy) {
+  WorkQueue queue;
+  const Item study{Kind::kStudy, {"", "s"}};
+  queue.add(study);
+  queue.add(kA);
+  queue.add(kB, Urgency::kLater);
+  EXPECT_EQ(queue.take(0, Lane::kTrials), kA);
+  EXPECT_EQ(queue.take(0, Lane::kTrials), kB);
+  EXPECT_EQ(queue.take(0, Lane::kTrials), std::nullopt);
+  EXPECT_EQ(queue.next_ms(Lane::kTrials), std::nullopt) << "nothing to wake up for";
+  EXPECT_EQ(queue.next_ms(), 0);
+  EXPECT_EQ(queue.take(0), study);
+}
+
+TEST(WorkQueue, OtherWorkersTakeBothInTheOrderOfAdditions) {
+  WorkQueue queue;
+  const Item first{Kind::kStudy, {"", "s"}};
+  const Item last{Kind::kStudy, {"", "t"}};
+  for (const Item& item : {first, kA, last}) queue.add(item);
+  for (const Item& item : {first, kA, last}) EXPECT_EQ(queue.take(0), item);
+}
+
+// A thread that takes no Studies must not swallow the call that announces one.
+TEST(BlockingQueue, AStudyWakesAWorkerThatTakesIt) {
+  SystemClock clock;
+  BlockingQueue queue(clock);
+  const std::uint64_t seen = queue.wakes();
+  std::thread lane([&] { queue.wait(60'000, seen, Lane::kTrials); });
+  std::thread all([&] {
+    queue.wait(60'000, seen);
+    EXPECT_TRUE(queue.take().has_value());
+    queue.wake();
+  });
+  queue.add({Kind::kStudy, {"", "s"}});
+  all.join();
+  lane.join();
+}
+
+TEST(InFlight, AWorkerThatGetsThingsDoneIsNotStuck) {
+  class HandClock : public Clock {
+   public:
+    std::int64_t now_ms() override { return now; }
+    std::int64_t now = 1'000;
+  } clock;
+  InFlight in_flight(clock);
+  EXPECT_EQ(in_flight.oldest_ms(), 0);
+  const InFlight::Scope scope(in_flight);
+  for (int i = 0; i < 1'000; ++i) {
+    clock.now += 300;
+    EXPECT_LE(in_flight.oldest_ms(), 300);
+    std::thread([&] { in_flight.progress(); }).join();  // of nobody's reconcile
+    EXPECT_EQ(in_flight.oldest_ms(), 300);
+    in_flight.progress();
+  }
+  clock.now += 300'000;
+  EXPECT_EQ(in_flight.oldest_ms(), 300'000) << "a call that does not come back";
 }
 
 TEST(BlockingQueue, ManyThreadsAddAndOneTakesEverything) {

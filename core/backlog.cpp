@@ -14,7 +14,10 @@ Backlog backlog_of(const Ledger& ledger) {
     ++(running ? backlog.running : backlog.pending);
     const api::StatusCondition* const waiting = find_condition(trial.status.conditions, "Waiting");
     if (waiting == nullptr || !waiting->status) continue;
-    ++(running ? backlog.apart : backlog.waiting);
+    ++backlog.told;
+    const bool for_room =
+        !running && waiting->reason != kBackOff && waiting->reason != kStarting;
+    if (for_room) ++backlog.waiting;
     if (backlog.words.empty()) backlog.words = trial.metadata.name + ": " + waiting->message;
   }
   return backlog;
@@ -26,10 +29,10 @@ std::int64_t room_beside(const Backlog& backlog, std::int64_t free) {
 }
 
 std::string why_all_wait(const Backlog& backlog) {
-  const std::int64_t waiting = backlog.waiting + backlog.apart;
-  if (waiting == 0 || waiting < backlog.running + backlog.pending) return "";
-  const std::string who = waiting == 1 ? "the only trial at work waits; "
-                                       : "all " + std::to_string(waiting) + " trials wait; ";
+  if (backlog.told == 0 || backlog.told < backlog.running + backlog.pending) return "";
+  const std::string who = backlog.told == 1
+                              ? "the only trial at work waits; "
+                              : "all " + std::to_string(backlog.told) + " trials wait; ";
   return who + backlog.words;
 }
 

@@ -14,11 +14,16 @@
 
 namespace fettle::core {
 
+// Reasons of the condition Waiting of trials that wait for no room: a retry is due later, or the
+// run takes long to start.
+inline constexpr const char* kBackOff = "BackOff";
+inline constexpr const char* kStarting = "Starting";
+
 struct Backlog {
   std::int64_t running = 0;
-  std::int64_t apart = 0;    // of the running ones: those whose workers have not met (meeting.h)
   std::int64_t pending = 0;  // active, and not running
-  std::int64_t waiting = 0;  // of the pending ones: those with the condition Waiting
+  std::int64_t told = 0;     // of both: trials with the condition Waiting (meeting.h: running ones)
+  std::int64_t waiting = 0;  // pending trials that wait for room
   std::string words;         // what the first of them waits for: "digits-3: ..."
 };
 

@@ -4,6 +4,7 @@
 
 #include "core/conditions.h"
 #include "core/ledger.h"
+#include "core/readiness.h"
 #include "core/run_records.h"
 #include "core/study_status.h"
 
@@ -52,6 +53,10 @@ api::StudyStatus blocked_status(const api::Study& study, const std::string& word
        .reason = blocked ? "Refused" : "Accepted",
        .message = blocked ? truncate_message(words) : "what was refused has been accepted"},
       now_ms);
+  set_readiness(status, now_ms);
+  // kstatus looks at no condition of a generation that was not observed. Not of a Study that is
+  // over: its new spec has not been acted on.
+  if (blocked && !is_finished(status)) status.observed_generation = study.metadata.generation;
   status.updated_ms = now_ms;
   status.display.state = state_of(status);
   return status;

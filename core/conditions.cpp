@@ -40,7 +40,8 @@ bool is_finished(const api::StudyStatus& status) {
   return failed != nullptr && failed->status && failed->reason != "Unreadable";
 }
 
-void set_condition(Conditions& conditions, StatusCondition wanted, std::int64_t now_ms) {
+void set_condition(Conditions& conditions, StatusCondition wanted, std::int64_t now_ms,
+                   WhenFalse when_false) {
   wanted.since_ms = now_ms;
   for (StatusCondition& condition : conditions) {
     if (condition.type != wanted.type) continue;
@@ -48,7 +49,8 @@ void set_condition(Conditions& conditions, StatusCondition wanted, std::int64_t 
     condition = std::move(wanted);
     return;
   }
-  if (wanted.status) conditions.push_back(std::move(wanted));
+  const bool is_said = wanted.status || when_false == WhenFalse::kSayIt;
+  if (is_said) conditions.push_back(std::move(wanted));
 }
 
 void end_conditions(Conditions& conditions, bool failed, const std::string& reason,

@@ -13,6 +13,9 @@ namespace fettle::core {
 // The reason of a Complete trial whose last report is of an earlier step than it was asked for.
 inline constexpr const char* kShortOfUntilStep = "ShortOfUntilStep";
 
+// The reason of the warning that a Study needs checkpoints, and nothing keeps them.
+inline constexpr const char* kNoDurableCheckpoints = "NoDurableCheckpoints";
+
 using Conditions = std::vector<api::StatusCondition>;
 
 const api::StatusCondition* find_condition(const Conditions& conditions, const std::string& type);
@@ -25,9 +28,12 @@ bool is_finished(const api::StudyStatus& status);
 // Whether two messages are equal apart from digits, which are counts and times.
 bool same_reason(const std::string& a, const std::string& b);
 
-// Sets condition `wanted.type`; `wanted.since_ms` is ignored. A condition that is false and was
-// never true gets no entry.
-void set_condition(Conditions& conditions, api::StatusCondition wanted, std::int64_t now_ms);
+// What becomes of a condition that is false and was never true.
+enum class WhenFalse { kLeaveOut, kSayIt };
+
+// Sets condition `wanted.type`; `wanted.since_ms` is ignored.
+void set_condition(Conditions& conditions, api::StatusCondition wanted, std::int64_t now_ms,
+                   WhenFalse when_false = WhenFalse::kLeaveOut);
 
 // Those of a trial that has ended: of Complete and Failed one becomes true; the other and Waiting
 // become false where they were true.

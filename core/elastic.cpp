@@ -116,7 +116,8 @@ std::optional<std::size_t> SizePlanner::largest_that_can_shrink() {
 // Rule 2. Whether a change was decided.
 bool SizePlanner::make_room() {
   std::optional<std::int64_t> since_ms = view_.waiting_elsewhere_ms;  // of what waits longest
-  std::string who = "a trial of another Study";
+  std::string who =
+      view_.who_waits.empty() ? "a trial of another Study" : "a trial of Study " + view_.who_waits;
   for (std::size_t i = 0; i < trials_.size(); ++i) {
     const Trial& trial = *trials_[i];
     if (!waits(trial)) continue;

@@ -6,7 +6,8 @@
 //  1. Give back. Workers that got no node for kGiveBackMs are no longer wanted. No trial of the
 //     Study grows again before one of them has ended, or for kTryAgainMs.
 //  2. Make room. A trial that cannot start for kMakeRoomMs is reduced to min; if it wants min
-//     already, the largest trial is halved. A waiting trial of another Study has the same effect.
+//     already, the largest trial is halved. A waiting trial of another Study has the same effect,
+//     for kTryAgainMs at most: what still waits then is not waiting for these nodes.
 //  3. Grow. While nothing waits, the oldest trial below max is doubled, then the next one. So the
 //     GPUs of a stopped trial go to those that remain.
 // A trial changes at most once in kSettleMs, except to give back. New trials begin with min, and
@@ -47,6 +48,7 @@ struct SizingView {
   std::int64_t ended = 0;  // trials of the Study that have ended
   // Since when a worker of another Study has waited for a node; absent: all have one.
   std::optional<std::int64_t> waiting_elsewhere_ms;
+  std::string who_waits = {};  // that Study; "" = not known
 };
 
 // One change of size. `sizing` is to be stored with it.

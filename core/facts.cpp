@@ -94,7 +94,7 @@ void add_rung_facts(const api::Study& study, const api::Trial& trial,
   const std::int64_t sent_to = completed ? completed_step(trial) : 0;
   // Before the curve is read, which takes long: most reports reach no new rung.
   if (rung == rungs.end() || *rung > std::max(sent_to, trial.status.report->step)) return;
-  const bool pauses = search::promotes(search::problem_of(spec));
+  const bool pauses = search::promotes(search::problem_of(study));
   const std::vector<HistoryPoint> curve = curve_of(*trial.status.report);
   for (const HistoryPoint& point : curve) {
     if (!has_all_objectives(spec, point)) continue;
@@ -134,7 +134,7 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
   // A trial that pauses at rungs completes at each one; only at the last step is it a result: if it
   // was sent to that step (completed_step), or trained on to it unasked (fact.step).
   const bool is_before_last = completed_step(trial) < last && fact.step < last;
-  const bool paused = is_before_last && search::promotes(search::problem_of(study.spec));
+  const bool paused = is_before_last && search::promotes(search::problem_of(study));
   const bool is_result = completed && !paused;
   fact.kind = is_result ? FactKind::kResult : FactKind::kStopped;
   fact.infeasible = is_result;  // a trial that completed without a report has no values

@@ -13,6 +13,7 @@
 // Derived from the trials alone; pure, usable from any thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,6 +31,9 @@ inline constexpr double kFirstGpuMemory = 1024.0 * 1024 * 1024;
 inline constexpr double kGpuMemoryStep = 256.0 * 1024 * 1024;
 // The next request, as a multiple, after a run that had too little and did not say what it needs.
 inline constexpr double kMoreGpuMemory = 1.5;
+// No trial ends for want of a larger GPU before the GPU profiles have stayed the same for this
+// long.
+inline constexpr std::int64_t kGpuListSettlesMs = 600'000;
 // The reason in TrialSpec::stop and in the condition Complete of a trial that no GPU here can hold.
 inline constexpr std::string_view kNoSuchGpuMemory = "NoSuchGpuMemory";
 

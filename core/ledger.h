@@ -81,6 +81,9 @@ class Ledger {
   // have to be judged. For all other trials the answers of the last time still hold.
   std::set<std::size_t> take_unexamined() { return std::exchange(unexamined_, {}); }
   std::set<std::size_t> take_unjudged() { return std::exchange(unjudged_, {}); }
+  // Gives back positions that were taken and not dealt with.
+  void leave_unexamined(std::size_t position) { unexamined_.insert(position); }
+  void leave_unjudged(std::size_t position) { unjudged_.insert(position); }
 
   const api::TrialCounts& counts() const { return counts_; }  // `created` apart
   // The best of the trials that reached their last step or, if none has, of the stopped ones.

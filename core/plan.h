@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/place.h"
 #include "api/study.h"
 #include "api/trial.h"
 
@@ -26,9 +27,13 @@ struct Capacity {
   std::optional<std::int64_t> trials;  // most trials at once here; absent = no limit but the budget
   // Since when a worker of another Study has waited for a node; absent: all have one, or unknown.
   std::optional<std::int64_t> waiting_elsewhere_ms = std::nullopt;
+  std::string who_waits{};  // the worker's Study, "team/digits"; "" = not known
+  api::Place place = api::Place::kLocal;
   // On a cluster: the GPU profile that its trials use now; null = unknown, or CPU.
   std::shared_ptr<const api::GpuChoice> gpu = nullptr;
   std::optional<double> gpu_memory{};  // most bytes of one GPU that a worker has; absent = any
+  // When the GPU profiles last changed; 0 = not since the operator started.
+  std::int64_t gpu_changed_ms = 0;
 };
 
 struct StudyView {
@@ -142,6 +147,7 @@ using TrialAction = std::variant<UpdateTrialStatus, StartRun, ResizeRun, StopRun
 struct StudyPlan {
   std::vector<StudyAction> actions;
   std::optional<std::int64_t> wake_at_ms;  // plan again then, even if nothing happens
+  bool is_cut = false;  // kMaxWrites was reached (study_plan.h): the next plan goes on from here
 };
 
 struct TrialPlan {

@@ -33,16 +33,16 @@ std::int64_t failures_of(const api::TrialStatus& status) {
 namespace {
 
 // Whether the i-th record is of a disrupted run that reported no new step.
-bool is_vain(const std::vector<RunRecord>& runs, std::size_t i) {
-  const std::int64_t before = i == 0 ? 0 : runs[i - 1].last_step;
+bool is_vain(const std::vector<RunRecord>& runs, std::size_t i, bool resumes) {
+  const std::int64_t before = i == 0 || !resumes ? 0 : runs[i - 1].last_step;
   return runs[i].outcome == Outcome::kDisrupted && runs[i].last_step <= before;
 }
 
 }  // namespace
 
-std::int64_t disruptions_without_progress(const api::TrialStatus& status) {
+std::int64_t disruptions_without_progress(const api::TrialStatus& status, bool resumes) {
   std::int64_t count = 0;
-  for (std::size_t i = status.runs.size(); i-- > 0 && is_vain(status.runs, i);) {
+  for (std::size_t i = status.runs.size(); i-- > 0 && is_vain(status.runs, i, resumes);) {
     if (status.runs[i].reason != api::kPreempted) ++count;
   }
   return count;
@@ -50,7 +50,7 @@ std::int64_t disruptions_without_progress(const api::TrialStatus& status) {
 
 std::int64_t presumed_without_progress(const api::TrialStatus& status) {
   std::int64_t count = 0;
-  for (std::size_t i = status.runs.size(); i-- > 0 && is_vain(status.runs, i);) {
+  for (std::size_t i = status.runs.size(); i-- > 0 && is_vain(status.runs, i, /*resumes=*/true);) {
     if (status.runs[i].reason != kPresumed) break;
     ++count;
   }
@@ -66,6 +66,14 @@ void doubt_disruption(const api::TrialStatus& status, RunRecord& record) {
   record.message += "; " + std::to_string(row) +
                     " runs in a row ended so without getting further, and nothing else says that "
                     "they were disrupted: does the program exit so by itself?";
+}
+
+// While the run is open, last_step is that of the trial when it was recorded (append_run).
+std::int64_t last_step_of(const api::TrialStatus& status, const RunRecord& record, bool resumes) {
+  if (!status.report) return 0;
+  const api::Report& report = *status.report;
+  const bool is_of_run = report.step != record.last_step || report.at_ms > record.started_ms;
+  return resumes || is_of_run ? report.step : 0;
 }
 
 std::int64_t backoff_ms(std::int64_t n) {

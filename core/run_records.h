@@ -36,7 +36,14 @@ bool counts_against_retries(api::Outcome outcome);
 std::int64_t failures_of(const api::TrialStatus& status);
 
 // Disrupted runs without progress at the end of the list, except those that a queue preempted.
-std::int64_t disruptions_without_progress(const api::TrialStatus& status);
+// Progress is a step that the trial had not reached before; where checkpoints do not outlive a run
+// (`resumes` is false), a step of the run itself.
+std::int64_t disruptions_without_progress(const api::TrialStatus& status, bool resumes = true);
+
+// RunRecord::last_step of a run that ends now: the newest step of the trial; where checkpoints do
+// not outlive a run, the newest step of this run, 0 if it reported none.
+std::int64_t last_step_of(const api::TrialStatus& status, const api::RunRecord& record,
+                          bool resumes);
 
 // Those of them at the end of the list that are kPresumed.
 std::int64_t presumed_without_progress(const api::TrialStatus& status);

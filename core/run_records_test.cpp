@@ -86,5 +86,31 @@ TEST(RunRecords, LongMessagesKeepTheirEndAndTheirCharactersWhole) {
   EXPECT_EQ(cut.substr(0, 5), "...\u00fc");
 }
 
+// Where checkpoints go with their pod each run begins at 0 again, and may never get as far as the
+// first one.
+TEST(RunRecords, ARunThatStartsAgainGetsFurtherByStepsOfItsOwn) {
+  api::TrialStatus status;
+  std::int64_t now_ms = 1'000;
+  const auto disrupt = [&](bool resumes, std::int64_t step) {
+    api::RunRecord& record = append_run(status, {}, now_ms);
+    now_ms += 10'000;
+    if (step != 0) {
+      api::Report& report = status.report.emplace();
+      report.step = step;
+      report.at_ms = now_ms;
+    }
+    record.last_step = last_step_of(status, record, resumes);
+    record.outcome = Outcome::kDisrupted;
+  };
+  disrupt(/*resumes=*/false, 50);
+  for (int i = 0; i < 12; ++i) disrupt(/*resumes=*/false, 20);
+  EXPECT_EQ(disruptions_without_progress(status, /*resumes=*/false), 0);
+  EXPECT_GE(disruptions_without_progress(status, /*resumes=*/true), kMaxDisruptionsWithoutProgress)
+      << "with checkpoints that would be a trial that does not get further";
+  for (int i = 0; i < 3; ++i) disrupt(/*resumes=*/false, 0);
+  EXPECT_EQ(disruptions_without_progress(status, /*resumes=*/false), 3)
+      << "the report that is still there is that of an earlier run";
+}
+
 }  // namespace
 }  // namespace fettle::core

@@ -1,11 +1,14 @@
 #include "core/search_period.h"
 
+#include <cmath>
 #include <optional>
 #include <utility>
 
+#include "api/display.h"
 #include "core/conditions.h"
 #include "core/run_records.h"
 #include "core/spending.h"
+#include "search/rungs/promotion.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {
@@ -33,12 +36,12 @@ bool has_room(const std::vector<SearchPeriod>& periods, std::int64_t next) {
 
 // The period from the next trial on. If only the machine has changed, the algorithm stays.
 SearchPeriod period_from(const api::Study& study, const Ledger& ledger,
-                         const std::string& computed_by) {
+                         const std::string& computed_by, api::Place place) {
   const std::vector<SearchPeriod>& periods = study.status.search;
   const bool only_machine_changed = !periods.empty() &&
                                     rests_on_budget(periods.back(), study.spec) &&
                                     search::is_known(periods.back());
-  SearchPeriod out = only_machine_changed ? periods.back() : search::settle(study);
+  SearchPeriod out = only_machine_changed ? periods.back() : search::settle(study, place);
   out.max_cost = max_cost(study.spec);
   // Trials that an earlier version created were chosen by what is in force now, as far as known.
   out.since = periods.empty() ? 0 : ledger.next_index();
@@ -47,6 +50,31 @@ SearchPeriod period_from(const api::Study& study, const Ledger& ledger,
   out.reason = truncate_message(out.reason);
   out.steps = truncate_message(out.steps);
   return out;
+}
+
+// How much more a trial costs that pays for the lower rungs again at each promotion: with a
+// reduction factor of 3, 1 + 1/3 + 1/9 ... times as much.
+std::string price_of_promotions(const api::Study& study) {
+  const std::optional<api::EarlyStopping>& rule = study.spec.early_stopping;
+  const bool by_rule = rule && rule->promote;
+  const double factor = by_rule ? rule->reduction_factor : study.spec.algorithm.reduction_factor;
+  const double more = 100 / (factor - 1);
+  return "with reductionFactor " + api::short_number(factor) + " about " +
+         std::to_string(std::lround(more)) + " % more of a trial that goes to its end";
+}
+
+// Said once, before the first trial. The result is right all the same: a trial trains again what it
+// has trained before.
+void warn_of_lost_checkpoints(const api::Study& study, StudyPlan& plan) {
+  if (search::keeps_checkpoints(study.status) || !search::promotes(search::problem_of(study)))
+    return;
+  const std::string& algorithm = study.status.search.back().algorithm;
+  plan.actions.emplace_back(
+      Note{{EventType::kWarning, kNoDurableCheckpoints,
+            "under " + algorithm +
+                " trials pause and resume, but their checkpoints are deleted with "
+                "their pods: each promotion trains again from the first step, " +
+                price_of_promotions(study) + "; give spec.trial.checkpoints a claim or a size"}});
 }
 
 }  // namespace
@@ -66,9 +94,9 @@ bool needs_search_period(const api::Study& study, const Ledger& ledger,
 }
 
 StudyPlan plan_search_period(const api::Study& study, const Ledger& ledger,
-                             const std::string& computed_by) {
+                             const std::string& computed_by, api::Place place) {
   api::StudyStatus status = study.status;
-  SearchPeriod next = period_from(study, ledger, computed_by);
+  SearchPeriod next = period_from(study, ledger, computed_by, place);
   const bool begins = status.search.empty();
   const std::string before = begins ? "" : status.search.back().algorithm;
   const std::string words = "from trial " + std::to_string(next.since) + " on auto is " +
@@ -79,7 +107,10 @@ StudyPlan plan_search_period(const api::Study& study, const Ledger& ledger,
   if (replaces) status.search.pop_back();
   status.search.push_back(std::move(next));
   StudyPlan plan;
+  api::Study begun = study;
+  begun.status = status;
   plan.actions.emplace_back(UpdateStudyStatus{std::move(status)});
+  if (begins) warn_of_lost_checkpoints(begun, plan);
   if (differs) plan.actions.emplace_back(Note{{EventType::kNormal, "SearchChanged", words}});
   return plan;
 }

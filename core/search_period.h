@@ -21,7 +21,8 @@ bool needs_search_period(const api::Study& study, const Ledger& ledger,
                          const std::string& computed_by);
 
 // Begins the period with the next trial. If another algorithm chooses from there, that is an event.
+// So it is if trials are to pause and resume where their checkpoints do not outlive a pod.
 StudyPlan plan_search_period(const api::Study& study, const Ledger& ledger,
-                             const std::string& computed_by);
+                             const std::string& computed_by, api::Place place = api::Place::kLocal);
 
 }  // namespace fettle::core

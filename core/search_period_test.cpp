@@ -7,8 +7,10 @@
 #include <memory>
 #include <variant>
 
+#include "core/conditions.h"
 #include "core/plan.h"
 #include "core/problem.h"
+#include "search/rungs/promotion.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {
@@ -45,7 +47,7 @@ class SettledSearchTest : public testing::Test {
   bool settle(const std::string& machine = "one") {
     const Ledger ledger(study_, trials_);
     if (!needs_search_period(study_, ledger, machine)) return false;
-    for (const StudyAction& action : plan_search_period(study_, ledger, machine).actions) {
+    for (const StudyAction& action : plan_search_period(study_, ledger, machine, place_).actions) {
       if (const auto* update = std::get_if<UpdateStudyStatus>(&action)) {
         study_.status = update->status;
       } else {
@@ -59,6 +61,7 @@ class SettledSearchTest : public testing::Test {
   const api::SearchPeriod& last() const { return study_.status.search.back(); }
 
   api::Study study_;
+  api::Place place_ = api::Place::kLocal;
   std::vector<api::TrialPtr> trials_;
   std::vector<std::string> notes_;
 };
@@ -135,6 +138,50 @@ TEST_F(SettledSearchTest, OfAnAlgorithmThatIsNotKnownHereIsMadeAnew) {
   ASSERT_TRUE(settle());
   EXPECT_EQ(last().algorithm, "portfolio");
   EXPECT_THAT(notes_, ElementsAre("SearchChanged"));
+}
+
+TEST_F(SettledSearchTest, AutoPromotesOnlyWhereCheckpointsOutliveAPod) {
+  study_.spec.trial.trainer.emplace();
+  study_.spec.resource.max = 27;
+  study_.spec.budget.gpu_hours = 40;
+  const struct {
+    api::Place place;
+    bool has_claim;
+    const char* algorithm;
+    const char* rule;
+  } cases[] = {{api::Place::kLocal, false, "bohb", ""},
+               {api::Place::kCluster, true, "bohb", ""},
+               {api::Place::kCluster, false, "portfolio", "asha"}};
+  for (const auto& c : cases) {
+    place_ = c.place;
+    study_.status.search.clear();
+    study_.spec.trial.checkpoints.reset();
+    if (c.has_claim) study_.spec.trial.checkpoints.emplace().size = 1e9;
+    ASSERT_TRUE(settle());
+    EXPECT_EQ(last().algorithm, c.algorithm);
+    EXPECT_EQ(last().early_stopping, c.rule);
+    EXPECT_EQ(last().durable_checkpoints, c.place == api::Place::kLocal || c.has_claim);
+    EXPECT_EQ(search::promotes(problem_of(study_)), *c.rule == '\0')
+        << "the problem is the period's";
+    EXPECT_THAT(notes_, testing::IsEmpty()) << "auto has chosen what suits the place";
+  }
+  study_.spec.budget.trials = 80;
+  ++study_.metadata.generation;
+  add_trial();
+  ASSERT_TRUE(settle());
+  EXPECT_EQ(last().early_stopping, "asha") << "a raised budget changes nothing about steps";
+}
+
+TEST_F(SettledSearchTest, APromotingAlgorithmIsToldThatNothingKeepsItsCheckpoints) {
+  study_.spec.trial.trainer.emplace();
+  study_.spec.resource.max = 27;
+  study_.spec.algorithm.name = api::AlgorithmKind::kHyperband;
+  ASSERT_TRUE(settle());
+  EXPECT_THAT(notes_, testing::IsEmpty());
+  study_.status.search.clear();
+  place_ = api::Place::kCluster;
+  ASSERT_TRUE(settle());
+  EXPECT_THAT(notes_, ElementsAre(kNoDurableCheckpoints));
 }
 
 }  // namespace

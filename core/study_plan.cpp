@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "api/names.h"
@@ -61,7 +62,7 @@ class StudyPlanner {
   StudyPlan learn() {
     if (study_.metadata.deleted_ms != 0) return {};
     if (!is_over()) judge_trials();  // what a crash left unjudged, before more is learnt
-    record_facts();
+    if (!plan_.is_cut) record_facts();
     return std::move(plan_);
   }
 
@@ -101,6 +102,8 @@ class StudyPlanner {
   void stop(std::size_t position, api::Stop stop);
   void set_suspended(bool suspend);
   void enlarge_gpus();
+  bool is_gpu_list_settled(const Trial& trial);
+  const GpuMemory& gpu_memory();
   void fill_slots();
   void promote_trials();
   void promote(const search::Promotion& promotion);
@@ -130,7 +133,15 @@ class StudyPlanner {
   bool no_more_trials() const { return exhausted_ || trials_left() <= 0; }
   template <class Action>
   void act(Action action) {
+    writes_ += std::is_same_v<Action, Note> ? 0 : 1;
     plan_.actions.emplace_back(std::move(action));
+  }
+  // Whether there is no room for another write. Asked only where one is wanted: it cuts the plan.
+  bool is_full() {
+    if (writes_ < kMaxWrites) return false;
+    plan_.is_cut = true;
+    wake_at(now_ms_);
+    return true;
   }
   void note(EventType type, std::string reason, std::string message) {
     act(Note{{type, std::move(reason), std::move(message)}});
@@ -145,7 +156,9 @@ class StudyPlanner {
   const std::int64_t now_ms_;
   Ledger& ledger_;  // of the trials as they are once plan_ is carried out
   StudyPlan plan_;
+  std::int64_t writes_ = 0;
   bool exhausted_ = false;
+  std::optional<GpuMemory> gpu_memory_;  // decisions do not change it: it is read off reports
   const search::Problem& problem_;
   const bool pauses_;    // trials pause at rungs, and the best are promoted
   const bool replaces_;  // trials take over from others
@@ -155,8 +168,16 @@ void StudyPlanner::record_facts() {
   std::int64_t seq = ledger_.highest_seq();
   for (const std::size_t position : ledger_.take_unexamined()) {
     const Trial& trial = trial_at(position);
+    if (plan_.is_cut) {
+      ledger_.leave_unexamined(position);
+      continue;
+    }
     std::vector<api::Fact> facts = unrecorded_facts(study_, trial, ledger_.rungs(), now_ms_);
     if (facts.empty()) continue;
+    if (is_full()) {
+      ledger_.leave_unexamined(position);
+      continue;
+    }
     auto learnt = std::make_shared<Trial>(trial);
     for (api::Fact& fact : facts) {
       fact.seq = ++seq;
@@ -186,14 +207,16 @@ void StudyPlanner::judge_trials() {
     }
   }
   for (const auto& [seq, position] : by_seq) {
-    if (!trial_at(position).spec.stop) judge_one(position, seq);  // else at an earlier rung
+    if (trial_at(position).spec.stop) continue;  // at an earlier rung
+    if (!plan_.is_cut) judge_one(position, seq);
+    if (plan_.is_cut) ledger_.leave_unjudged(position);
   }
 }
 
 void StudyPlanner::judge_one(std::size_t position, std::int64_t basis) {
   const search::Judgement judgement = search::judge(
       problem_, *problem_.early_stopping, ledger_.history(), trial_at(position).spec.index, basis);
-  if (judgement.verdict == search::Verdict::kContinue) return;
+  if (judgement.verdict == search::Verdict::kContinue || is_full()) return;
   stop(position, {kEarlyStopped, judgement.reason, basis});
 }
 
@@ -201,7 +224,9 @@ void StudyPlanner::stop_all(const StudyEnd& ending) {
   const std::int64_t basis = ledger_.highest_seq();
   const std::set<std::size_t> active = ledger_.active();  // a copy: stop() changes the ledger
   for (const std::size_t position : active) {
-    if (!trial_at(position).spec.stop) stop(position, {ending.reason, ending.message, basis});
+    if (trial_at(position).spec.stop) continue;
+    if (is_full()) return;
+    stop(position, {ending.reason, ending.message, basis});
   }
 }
 
@@ -220,6 +245,7 @@ void StudyPlanner::set_suspended(bool suspend) {
   for (const std::size_t position : active) {
     const Trial& trial = trial_at(position);
     if (trial.spec.stop || trial.spec.suspend == suspend) continue;
+    if (is_full()) return;
     auto changed = std::make_shared<Trial>(trial);
     changed->spec.suspend = suspend;
     act(UpdateTrialSpec{trial.metadata.name, changed->spec});
@@ -236,10 +262,11 @@ void StudyPlanner::enlarge_gpus() {
     if (needs_more_gpu_memory(trial) && !trial.spec.stop) too_small.push_back(position);
   }
   if (too_small.empty()) return;
-  const GpuMemory memory(study_.spec, ledger_);
   for (const std::size_t position : too_small) {
     const Trial& trial = trial_at(position);
-    const auto next = memory.wanted_next(trial, capacity_.gpu_memory);
+    const auto next = gpu_memory().wanted_next(trial, capacity_.gpu_memory);
+    if (!next && !is_gpu_list_settled(trial)) continue;
+    if (is_full()) return;
     if (!next) {
       stop(position, {std::string(kNoSuchGpuMemory), why_no_larger(trial, capacity_.gpu_memory),
                       ledger_.highest_seq()});
@@ -255,6 +282,21 @@ void StudyPlanner::enlarge_gpus() {
   }
 }
 
+const GpuMemory& StudyPlanner::gpu_memory() {
+  if (!gpu_memory_) gpu_memory_.emplace(study_.spec, ledger_);
+  return *gpu_memory_;
+}
+
+// An administrator who replaces the profiles may take the large ones away for a moment, and a trial
+// that ends for want of them ends for good.
+bool StudyPlanner::is_gpu_list_settled(const Trial& trial) {
+  if (capacity_.gpu_changed_ms == 0) return true;
+  const std::int64_t settled_ms = capacity_.gpu_changed_ms + kGpuListSettlesMs;
+  if (now_ms_ >= settled_ms) return true;
+  wake_at(settled_ms);
+  return trial.spec.suspend;
+}
+
 // Paused trials are promoted before new ones are created. The last promotions, of the best at each
 // rung, wait until it is certain that no new trial will come.
 void StudyPlanner::fill_slots() {
@@ -266,12 +308,13 @@ void StudyPlanner::fill_slots() {
 
 void StudyPlanner::promote_trials() {
   if (!pauses_) return;
-  while (free_slots() > 0) {
+  while (free_slots() > 0 && !plan_.is_cut) {
     const search::History& history = ledger_.history();
     const bool last = no_more_trials();  // then one of few is promoted, too (promotion.h)
     if (const auto promotion = search::next_promotion(problem_, history, last)) {
-      promote(*promotion);
+      if (!is_full()) promote(*promotion);
     } else if (auto replacement = search::next_replacement(problem_, history, last)) {
+      if (is_full()) return;
       replace(std::move(*replacement));
     } else {
       return;
@@ -303,6 +346,7 @@ void StudyPlanner::stop_replaced() {
     const auto successor = successors.find(trial.metadata.name);
     const bool paused = trial.status.phase == api::TrialPhase::kCompleted;
     if (successor == successors.end() || trial.spec.stop || !paused) continue;
+    if (is_full()) return;
     auto stopped = std::make_shared<Trial>(trial);
     const Trial& next = *successor->second;
     stopped->spec.stop = api::Stop{"Replaced", "its place is taken by " + next.metadata.name,
@@ -328,8 +372,13 @@ void StudyPlanner::promote(const search::Promotion& promotion) {
 void StudyPlanner::create_trials() {
   const std::int64_t free = std::min(free_slots(), trials_left());
   if (free <= 0) return;
-  const std::int64_t wanted = room_beside(backlog_of(ledger_), free);  // backlog.h
-  if (wanted <= 0) return;
+  std::int64_t wanted = room_beside(backlog_of(ledger_), free);  // backlog.h
+  if (wanted <= 0 || is_full()) return;
+  if (wanted > kMaxWrites - writes_) {
+    wanted = kMaxWrites - writes_;
+    plan_.is_cut = true;
+    wake_at(now_ms_);
+  }
   const search::History& history = ledger_.history();
   search::Suggestion suggestion = sampler_->suggest(history, wanted);
   exhausted_ = suggestion.exhausted;
@@ -351,8 +400,7 @@ const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& st
   trial.spec.until_step = stage.until_step;
   trial.spec.workers = study_.spec.trial.workers.min;
   if (sizes_gpu_memory(study_.spec)) {
-    trial.spec.gpu_memory =
-        GpuMemory(study_.spec, ledger_).wanted(trial.spec.parameters, capacity_.gpu_memory);
+    trial.spec.gpu_memory = gpu_memory().wanted(trial.spec.parameters, capacity_.gpu_memory);
   }
   trial.spec.search.basis = ledger_.highest_seq();
   trial.spec.search.bracket = stage.bracket;
@@ -383,10 +431,11 @@ void StudyPlanner::set_sizes() {
   const SizingView view{.min = study_.spec.trial.workers.min,
                         .max = study_.spec.trial.workers.max,
                         .ended = counts.completed + counts.stopped + counts.failed,
-                        .waiting_elsewhere_ms = capacity_.waiting_elsewhere_ms};
+                        .waiting_elsewhere_ms = capacity_.waiting_elsewhere_ms,
+                        .who_waits = capacity_.who_waits};
   SizePlan sizes = plan_sizes(view, active, now_ms_);
   if (sizes.wake_at_ms) wake_at(*sizes.wake_at_ms);
-  if (!sizes.change) return;
+  if (!sizes.change || is_full()) return;
   SizeChange& change = *sizes.change;
   auto resized = std::make_shared<Trial>(*active[change.trial]);
   resized->spec.workers = change.workers;
@@ -455,9 +504,11 @@ StudyPlan plan_decisions(const StudyView& view, search::Sampler& sampler, Ledger
 StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, Ledger& ledger,
                      std::int64_t now_ms) {
   StudyPlan plan = plan_facts(view, ledger, now_ms);
+  if (plan.is_cut) return plan;
   StudyPlan decisions = plan_decisions(view, sampler, ledger, now_ms);
   for (StudyAction& action : decisions.actions) plan.actions.push_back(std::move(action));
   plan.wake_at_ms = decisions.wake_at_ms;
+  plan.is_cut = decisions.is_cut;
   return plan;
 }
 

@@ -8,7 +8,9 @@
 #include "api/quantity.h"
 #include "core/blocked.h"
 #include "core/conditions.h"
+#include "core/readiness.h"
 #include "core/run_records.h"
+#include "search/study_problem.h"
 
 namespace fettle::core {
 
@@ -16,6 +18,10 @@ using api::StudyStatus;
 using api::TrialCounts;
 
 namespace {
+
+constexpr const char* kNothingKeepsThem =
+    "spec.trial.checkpoints has neither a claim nor a size, so their checkpoints are deleted with "
+    "their pods";
 
 void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::int64_t now_ms,
                     StudyStatus& status) {
@@ -42,9 +48,12 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
   } else {
     set("Running", true, "Searching", "trials are being run");
   }
+  const bool resumes = search::keeps_checkpoints(study.status);
   set("Suspended", suspended, suspended ? "Requested" : "NotRequested",
-      suspended ? "spec.suspend is true; trials keep their checkpoints and resume later"
-                : "spec.suspend is false");
+      !suspended ? "spec.suspend is false"
+      : resumes  ? "spec.suspend is true; trials keep their checkpoints and resume later"
+                 : "spec.suspend is true; trials start again from the first step later, since " +
+                      std::string(kNothingKeepsThem));
   const bool waits = !outlook.waiting.empty();
   set("Waiting", waits, waits ? kEarlierTrials : "Begun",
       waits ? outlook.waiting : "nothing is in the way");
@@ -56,6 +65,7 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
   const std::string message = outlook.ended ? outlook.ended->message : "the spec was changed";
   set("Succeeded", succeeded, reason, message);
   set("Failed", failed, reason, message);
+  set_readiness(status, now_ms);
 }
 
 // Rounded up for people: minutes need no seconds, and hours only quarters.
@@ -102,12 +112,23 @@ std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus
     const api::StatusCondition& condition = *find_condition(next.conditions, "Waiting");
     notes.push_back({EventType::kNormal, condition.reason, condition.message});
   }
+  const bool resumes = search::keeps_checkpoints(next);
   if (turned("Suspended", true)) {
-    notes.push_back({EventType::kNormal, "Suspended", "trials stop and keep their checkpoints"});
+    notes.push_back({EventType::kNormal, "Suspended",
+                     resumes ? "trials stop and keep their checkpoints" : "trials stop"});
+    const std::int64_t lost = before.trials.running;
+    if (!resumes && lost > 0) {
+      notes.push_back({EventType::kWarning, kNoDurableCheckpoints,
+                       "what " + std::to_string(lost) +
+                           (lost == 1 ? " trial has" : " trials have") +
+                           " trained is lost, since " + kNothingKeepsThem});
+    }
   }
   // A Study that ends while it is suspended is no longer Suspended, but nothing resumes.
   if (turned("Suspended", false) && !is_finished(next)) {
-    notes.push_back({EventType::kNormal, "Resumed", "trials resume from their checkpoints"});
+    notes.push_back({EventType::kNormal, "Resumed",
+                     resumes ? "trials resume from their checkpoints"
+                             : "trials start again from the first step"});
   }
   for (const char* type : {"Succeeded", "Failed"}) {
     if (!turned(type, true)) continue;

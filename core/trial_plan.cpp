@@ -30,6 +30,7 @@
 #include "api/names.h"
 #include "api/quantity.h"
 #include "api/report.h"
+#include "core/backlog.h"
 #include "core/conditions.h"
 #include "core/elastic.h"
 #include "core/gpu_memory.h"
@@ -42,6 +43,7 @@
 #include "core/run_message.h"
 #include "core/run_outcome.h"
 #include "core/run_records.h"
+#include "core/trial_waiting.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {
@@ -57,16 +59,12 @@ namespace {
 constexpr std::int64_t kStartAgainMs = 1'000;
 // A run that exists but is not recorded means that this view is stale: reconcile again.
 constexpr std::int64_t kStaleViewMs = 1'000;
-
 // The interval at which a pending run is observed: some reasons to wait show only after a time.
 constexpr std::int64_t kWaitingMs = 5'000;
-
 // How long the processes of an ended run may take to end before the trial says that it waits.
 constexpr std::int64_t kLingeringMs = 30'000;
-
 // A first run is recorded as running after this time. A shorter one costs one write instead of two.
 constexpr std::int64_t kBriefRunMs = 200;
-
 // The least time between two writes of reports that no decision waits for.
 constexpr std::int64_t kReportIntervalMs = 1'000;
 
@@ -79,6 +77,7 @@ class TrialPlanner {
         spec_(view.trial.spec),
         runs_(view.runs),
         now_ms_(now_ms),
+        resumes_(search::keeps_checkpoints(view.study.status)),
         status_(view.trial.status) {}
 
   TrialPlan plan() {
@@ -108,6 +107,9 @@ class TrialPlanner {
   void complete(const RunRecord& record);
   void end_without_result(const RunRecord& record, const Run& run);
   void supervise(RunRecord& record, const Run& run);
+  void set_waiting(const char* reason, const std::string& message) {
+    set_trial_waiting(status_.conditions, reason, message, now_ms_);
+  }
   void report_waiting(RunRecord& record, const Run& run);
   void report_meeting(const Run& run);
   void ask_to_stop(RunRecord& record, Outcome why, const std::string& message);
@@ -134,6 +136,7 @@ class TrialPlanner {
   const api::TrialSpec& spec_;
   const std::vector<Run>& runs_;
   const std::int64_t now_ms_;
+  const bool resumes_;       // checkpoints outlive a run
   api::TrialStatus status_;  // as it is once the plan is carried out
   std::vector<TrialAction> cleanups_;
   std::vector<TrialAction> commands_;
@@ -249,7 +252,7 @@ void TrialPlanner::close_record(RunRecord& record, const Run& run) {
   const JudgedRun judged = judge_run({study_, spec_, status_.report, status_.runs, record, run});
   record.outcome = judged.outcome;
   record.message = truncate_message(judged.message);
-  record.last_step = status_.report ? status_.report->step : 0;
+  record.last_step = last_step_of(status_, record, resumes_);
   const bool disrupted = record.outcome == Outcome::kDisrupted;
   if (run.queued && disrupted) record.reason = api::kPreempted;
   if (run.presumed && disrupted) doubt_disruption(status_, record);
@@ -314,6 +317,10 @@ void TrialPlanner::decide_short(const RunRecord& record) {
   }
   if (spec_.gpu_memory.value_or(0) > record.gpu_memory.value_or(0)) return retry(now_ms_);
   status_.phase = spec_.suspend ? TrialPhase::kPaused : TrialPhase::kPending;
+  if (spec_.suspend) return;
+  // The Study decides within a moment, unless the GPU profiles have just changed.
+  if (now_ms_ < record.ended_ms + kSayWaitMs) return wake_at(record.ended_ms + kSayWaitMs);
+  set_waiting(kNoSuchGpuMemory.data(), kNoLargerGpuNow);
 }
 
 // The newest run has ended: the trial ends as well, or gets another run.
@@ -325,7 +332,7 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   if (record.gpu_memory_short) return decide_short(record);
   if (spec_.stop) return enter_phase(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
   if (outcome == Outcome::kDisrupted) {
-    const std::int64_t row = disruptions_without_progress(status_);
+    const std::int64_t row = disruptions_without_progress(status_, resumes_);
     if (row < kMaxDisruptionsWithoutProgress) {
       // The first one in a row costs no back-off. `row` is 0 if the run got further, or if a queue
       // preempted it.
@@ -390,6 +397,9 @@ void TrialPlanner::retry(std::int64_t earliest_ms) {
   if (earliest_ms <= now_ms_) return start_next();
   wake_at(earliest_ms);
   const RunRecord& record = status_.runs.back();
+  if (earliest_ms - record.ended_ms >= kSayWaitMs) {
+    set_waiting(kBackOff, why_backing_off(trial_.metadata.name, record, earliest_ms));
+  }
   const std::vector<RunRecord>& before = trial_.status.runs;
   if (!before.empty() && before.back().outcome) return;  // the event was recorded already
   note(EventType::kWarning, "Retrying",
@@ -407,14 +417,12 @@ void TrialPlanner::start_next() {
   const bool one_lives = std::ranges::any_of(
       runs_, [](const Run& run) { return run.state != RunState::kExited || run.terminating; });
   if (one_lives) return wait_for_end();
+  end_trial_waiting(status_.conditions, now_ms_);
   const bool first = status_.runs.empty();  // and stays so until the run is seen
   const std::int64_t run = first ? 0 : append_run(status_, spec_, now_ms_).run;
   commands_.emplace_back(StartRun{run, /*confirm=*/first});
-  const bool resumed = status_.report && !status_.report->checkpoint.empty();
   note(EventType::kNormal, "Started",
-       run_name(trial_.metadata.name, run) +
-           (resumed ? " continues from step " + std::to_string(status_.report->checkpoint_step)
-                    : " starts"));
+       run_name(trial_.metadata.name, run) + how_it_starts(whole_study_, status_));
 }
 
 // An earlier run has ended, as far as can be told, and some process of it may still live.
@@ -426,9 +434,7 @@ void TrialPlanner::wait_for_end() {
       run_name(trial_.metadata.name, status_.runs.back().run) +
       " has ended, but not all of its processes: until they have, no other run may write its "
       "checkpoints";
-  set_condition(status_.conditions,
-                {.type = "Waiting", .status = true, .reason = "Lingering", .message = message},
-                now_ms_);
+  set_waiting("Lingering", message);
   note(EventType::kWarning, "Waiting", message);
 }
 
@@ -460,19 +466,20 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
 // Ordinary waiting has no reason and is not reported. A run that has ended may wait, too, for its
 // output to be read.
 void TrialPlanner::report_waiting(RunRecord& record, const Run& run) {
-  const bool is_news = update_message(record, trial_.status.runs, run.reason, now_ms_);
   const bool running = run.state == RunState::kRunning;
+  const bool is_slow = !running && run.reason.empty() && starts_slowly(trial_, record, now_ms_);
+  const std::string reason = is_slow ? kStartsSlowly : run.reason;
+  const bool is_news = update_message(record, trial_.status.runs, reason, now_ms_);
   const bool unread = running && run.ended_ms != 0;
   const bool waits = (!running || unread) && !record.message.empty();
   if (waits && !is_news) return;
-  set_condition(status_.conditions,
-                {.type = "Waiting",
-                 .status = waits,
-                 .reason = unread  ? "Unread"
-                           : waits ? "NotStarted"
-                                   : "Started",
-                 .message = waits ? record.message : "it waits for nothing"},
-                now_ms_);
+  if (!waits) end_trial_waiting(status_.conditions, now_ms_);
+  if (waits) {
+    set_waiting(unread                             ? "Unread"
+                : record.message == kStartsSlowly ? kStarting
+                                                   : "NotStarted",
+                record.message);
+  }
   if (!is_news) return;
   const std::string name = run_name(trial_.metadata.name, record.run);
   if (unread) return note(EventType::kWarning, "Unread", name + " has ended: " + record.message);

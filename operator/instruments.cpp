@@ -2,6 +2,7 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -71,6 +72,32 @@ void Instruments::on_call(const kube::CallMade& call) {
   call_seconds_.at({verb}).Observe(static_cast<double>(call.took.count()) / kMicroseconds);
 }
 
+// What the first list shows happened before, and is not counted.
+void Instruments::on_trial(const kubernetes::TrialEntry* before,
+                           const kubernetes::TrialEntry* after) {
+  if (before == nullptr || after == nullptr || !before->trial || !after->trial) return;
+  if (before->metadata.uid != after->metadata.uid) return;
+  const api::TrialStatus& was = before->trial->status;
+  const api::TrialStatus& is = after->trial->status;
+  const std::string& ns = after->metadata.ns;
+  const auto first_ran = [](const api::TrialStatus& status) {
+    return status.runs.empty() || status.runs.front().run != 0 ? 0 : status.runs.front().running_ms;
+  };
+  if (first_ran(was) == 0 && first_ran(is) != 0 && was.runs.size() <= 1) {
+    const std::int64_t took_ms = first_ran(is) - after->metadata.created_ms;
+    start_seconds_.at({ns}).Observe(seconds(std::max<std::int64_t>(0, took_ms)));
+  }
+  const auto has_ended = [](const api::TrialStatus& status, std::int64_t run) {
+    return std::ranges::any_of(status.runs, [run](const api::RunRecord& record) {
+      return record.run == run && record.outcome;
+    });
+  };
+  for (const api::RunRecord& record : is.runs) {
+    if (!record.outcome || has_ended(was, record.run)) continue;
+    runs_.at({ns, std::string(api::to_string(*record.outcome))}).Increment();
+  }
+}
+
 void Instruments::on_policies(bool complete) { policies_.at({}).Set(complete ? 1 : 0); }
 
 // States without a trial are shown as 0.
@@ -85,6 +112,20 @@ void Instruments::refresh() {
     if (ours) ++states[std::string(api::to_string(entry->trial->status.phase))];
   }
   for (const auto& [state, count] : states) trials_.at({state}).Set(count);
+  refresh_studies(owners);
+  queue_depth_.at({}).Set(static_cast<double>(sources_.queue_depth()));
+  oldest_reconcile_.at({}).Set(seconds(sources_.oldest_reconcile_ms()));
+  blocked_.at({}).Set(static_cast<double>(sources_.blocked()));
+  leader_.at({}).Set(sources_.is_leader() ? 1 : 0);
+  const kubernetes::JobRuns::GangLine line = sources_.gang_line();
+  gang_line_.at({}).Set(static_cast<double>(line.length));
+  gang_line_age_.at({}).Set(seconds(line.longest_ms));
+  prometheus::Counter& dropped = events_dropped_.at({});
+  // A Counter can only be increased, and the recorder counts itself.
+  dropped.Increment(static_cast<double>(sources_.events_dropped()) - dropped.Value());
+}
+
+void Instruments::refresh_studies(const std::set<std::string>& uids) {
   studies_.clear();
   gpu_hours_.clear();
   std::map<std::string, double> studies;
@@ -93,17 +134,22 @@ void Instruments::refresh() {
     const api::StudyStatus& status = entry->study->status;
     ++studies[status.display.state.empty() ? "New" : status.display.state];
     gpu_hours_.at({entry->metadata.ns, entry->metadata.name}).Set(status.gpu_hours);
+    add_gpu_hours(*entry->study);
   }
+  was_scraped_ = true;
+  std::erase_if(spent_, [&](const auto& one) { return !uids.contains(one.first); });
   for (const auto& [state, count] : studies) studies_.at({state}).Set(count);
-  queue_depth_.at({}).Set(static_cast<double>(sources_.queue_depth()));
-  oldest_reconcile_.at({}).Set(seconds(sources_.oldest_reconcile_ms()));
-  blocked_.at({}).Set(static_cast<double>(sources_.blocked()));
-  leader_.at({}).Set(sources_.is_leader() ? 1 : 0);
-  prometheus::Counter& dropped = events_dropped_.at({});
-  // A Counter can only be increased, and the recorder counts itself.
-  dropped.Increment(static_cast<double>(sources_.events_dropped()) - dropped.Value());
+  left_out_.at({}).Set(static_cast<double>(gpu_hours_.left_out()));
 }
 
+// What was spent before the first scrape was counted by the replica that led then.
+void Instruments::add_gpu_hours(const api::Study& study) {
+  const double now = study.status.gpu_hours;
+  const auto [known, is_new] = spent_.try_emplace(study.metadata.uid, was_scraped_ ? 0 : now);
+  if (now <= known->second) return;
+  gpu_hours_total_.at({study.metadata.ns}).Increment(now - known->second);
+  known->second = now;
+}
 std::string Instruments::text() {
   refresh();
   return prometheus::TextSerializer().Serialize(registry_.Collect());

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 
 #include "control/observer.h"
@@ -15,6 +17,7 @@
 #include "operator/log.h"
 #include "operator/metrics.h"
 #include "runtime/kubernetes/entries.h"
+#include "runtime/kubernetes/job_runs.h"
 
 namespace fettle::op {
 
@@ -27,6 +30,7 @@ struct Sources {
   std::function<std::uint64_t()> events_dropped;
   std::function<bool()> is_leader;
   std::function<std::int64_t()> oldest_reconcile_ms;
+  std::function<kubernetes::JobRuns::GangLine()> gang_line;
 };
 
 class Instruments final : public control::Observer {
@@ -38,6 +42,8 @@ class Instruments final : public control::Observer {
   void on_reconciled(const control::ReconcileRecord& reconciled) override;
   void on_suggested(const control::Key& study, std::int64_t took_ms) override;
   void on_call(const kube::CallMade& call);
+  // A trial changed in the cache; null: it was not there, or is gone.
+  void on_trial(const kubernetes::TrialEntry* before, const kubernetes::TrialEntry* after);
 
   // Whether all of the chart's admission policies exist.
   void on_policies(bool complete);
@@ -47,6 +53,8 @@ class Instruments final : public control::Observer {
 
  private:
   void refresh();
+  void refresh_studies(const std::set<std::string>& uids);
+  void add_gpu_hours(const api::Study& study);
 
   const Sources sources_;
   Log& log_;
@@ -59,9 +67,29 @@ class Instruments final : public control::Observer {
                     "fettle_gpu_hours",
                     "GPU-hours that the existing Studies have spent.",
                     {"namespace", "study"}};
+  // A Study's gauge goes with it; this stays, for accounts.
+  Counters gpu_hours_total_{registry_,
+                            "fettle_gpu_hours_total",
+                            "GPU-hours that were spent since this replica began to lead.",
+                            {"namespace"}};
+  std::map<std::string, double> spent_;  // GPU-hours at the last scrape, by the Study's uid
+  bool was_scraped_ = false;
+  Gauges left_out_{registry_, "fettle_series_left_out",
+                   "Studies without a series in fettle_gpu_hours, which has 1,000 at most."};
+  Gauges gang_line_{registry_, "fettle_gang_line",
+                    "Runs of several workers that wait for their turn to be scheduled."};
+  Gauges gang_line_age_{registry_, "fettle_gang_line_oldest_seconds",
+                        "For how long the first of them has waited."};
+  Histograms start_seconds_{registry_,
+                            "fettle_trial_start_seconds",
+                            "Time from the creation of a trial until it runs.",
+                            {"namespace"},
+                            kWaitBuckets};
+  Counters runs_{
+      registry_, "fettle_runs_total", "Runs of trials that have ended.", {"namespace", "outcome"}};
   Gauges queue_depth_{registry_, "fettle_queue_depth", "Objects that wait for a worker."};
   Gauges oldest_reconcile_{registry_, "fettle_oldest_reconcile_seconds",
-                           "Age of the oldest reconcile in progress."};
+                           "For how long the slowest reconcile in progress has got nothing done."};
   Gauges blocked_{registry_, "fettle_blocked",
                   "Objects with an action that is refused repeatedly for the same reason."};
   Counters reconciles_{registry_,

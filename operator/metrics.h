@@ -23,17 +23,25 @@ namespace fettle::op {
 
 inline constexpr std::size_t kMaxSeries = 1'000;
 
-// Upper bounds of all histograms, in seconds: from a reconcile in memory to a slow API call.
+// Upper bounds of histograms, in seconds: from a reconcile in memory to a slow API call.
 inline const std::vector<double> kBuckets = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                              0.1,   0.25,   0.5,   1,    2.5,   10};
+
+// The same for what a cluster does: from a pod that starts at once to one that waits for a day.
+inline const std::vector<double> kWaitBuckets = {1,   2,   5,    10,   30,   60,    120,
+                                                 300, 600, 1800, 3600, 7200, 21600, 86400};
 
 template <class Metric>
 class BoundedFamily {
  public:
   // `labels`: the label names. Names of counters end in _total, of times in _seconds.
+  // `buckets` are those of a histogram.
   BoundedFamily(prometheus::Registry& registry, const std::string& name, const std::string& help,
-                std::vector<std::string> labels = {})
-      : family_(build().Name(name).Help(help).Register(registry)), labels_(std::move(labels)) {}
+                std::vector<std::string> labels = {}, std::vector<double> buckets = kBuckets)
+      : family_(build().Name(name).Help(help).Register(registry)),
+        labels_(std::move(labels)),
+        buckets_(std::move(buckets)),
+        excess_(make_excess(buckets_)) {}
 
   // The metric with these label values, in the order of the names. Beyond kMaxSeries: one that is
   // not collected. The reference is valid until clear().
@@ -42,7 +50,10 @@ class BoundedFamily {
     const std::lock_guard lock(mutex_);
     const auto known = series_.find(values);
     if (known != series_.end()) return *known->second;
-    if (series_.size() >= kMaxSeries) return excess_;
+    if (series_.size() >= kMaxSeries) {
+      ++left_out_;
+      return excess_;
+    }
     prometheus::Labels named;
     for (std::size_t i = 0; i < values.size(); ++i) named[labels_[i]] = values[i];
     Metric& added = add(named);
@@ -55,6 +66,13 @@ class BoundedFamily {
     const std::lock_guard lock(mutex_);
     for (const auto& [values, metric] : series_) family_.Remove(metric);
     series_.clear();
+    left_out_ = 0;
+  }
+
+  // How often at() was asked for a metric beyond kMaxSeries, since clear().
+  std::size_t left_out() const {
+    const std::lock_guard lock(mutex_);
+    return left_out_;
   }
 
  private:
@@ -70,9 +88,9 @@ class BoundedFamily {
     }
   }
 
-  static Metric make_excess() {
+  static Metric make_excess(const std::vector<double>& buckets) {
     if constexpr (kIsHistogram) {
-      return Metric(kBuckets);
+      return Metric(buckets);
     } else {
       return Metric();
     }
@@ -80,7 +98,7 @@ class BoundedFamily {
 
   Metric& add(const prometheus::Labels& named) {
     if constexpr (kIsHistogram) {
-      return family_.Add(named, kBuckets);
+      return family_.Add(named, buckets_);
     } else {
       return family_.Add(named);
     }
@@ -88,9 +106,11 @@ class BoundedFamily {
 
   prometheus::Family<Metric>& family_;
   const std::vector<std::string> labels_;
-  std::mutex mutex_;
+  const std::vector<double> buckets_;
+  mutable std::mutex mutex_;
   std::map<std::vector<std::string>, Metric*> series_;
-  Metric excess_ = make_excess();
+  std::size_t left_out_ = 0;
+  Metric excess_;
 };
 
 using Counters = BoundedFamily<prometheus::Counter>;

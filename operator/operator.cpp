@@ -87,7 +87,10 @@ kube::ClientOptions Operator::client_options() {
   kube::ClientOptions options;
   options.calls_per_second = options_.calls_per_second;
   options.burst = static_cast<int>(2 * options_.calls_per_second);
-  options.on_call = [this](const kube::CallMade& call) { instruments_.on_call(call); };
+  options.on_call = [this](const kube::CallMade& call) {
+    instruments_.on_call(call);
+    manager_.note_progress();
+  };
   return options;
 }
 
@@ -128,9 +131,13 @@ Operator::Operator(Options options, Identity identity, kube::HttpTransport& tran
           {informers_.studies.cache(), informers_.trials.cache(),
            [this] { return manager_.queue_depth(); }, [this] { return manager_.blocked(); },
            [this] { return recorder_.dropped(); }, [this] { return working_ && may_write(); },
-           [this] { return manager_.oldest_reconcile_ms(); }},
+           [this] { return manager_.oldest_reconcile_ms(); }, [this] { return runs_.gang_line(); }},
           log),
-      manager_(store_, runs_, clock_, instruments_, manager_options(options_, informers_)) {}
+      manager_(store_, runs_, clock_, instruments_, manager_options(options_, informers_)) {
+  informers_.trials.cache().on_change([this](const auto& before, const auto& after) {
+    instruments_.on_trial(before.get(), after.get());
+  });
+}
 
 Operator::~Operator() { shut_down(); }
 
@@ -247,12 +254,13 @@ Operator::Readiness Operator::readiness() {
   return out;
 }
 
-// A reconcile that never returns blocks its object for good; only a restart helps.
+// A reconcile that never returns blocks its object for good; only a restart helps. One that makes
+// calls gets on, however slow the API server is: a restart would only begin it again.
 std::string Operator::why_stuck() const {
   const double seconds = static_cast<double>(manager_.oldest_reconcile_ms()) / 1000;
   if (seconds <= options_.reconcile_timeout_s) return "";
-  return "a reconcile has been running for " + std::to_string(static_cast<std::int64_t>(seconds)) +
-         " seconds (--reconcile-timeout)";
+  return "a reconcile has got nothing done for " +
+         std::to_string(static_cast<std::int64_t>(seconds)) + " seconds (--reconcile-timeout)";
 }
 
 HttpAnswer Operator::answer_health(std::string_view path) {

@@ -43,11 +43,12 @@ void keep_steps(const api::SearchPeriod& period, Problem& out) {
 
 }  // namespace
 
-Problem problem_of(const api::StudySpec& spec) {
+Problem problem_of(const api::StudySpec& spec, api::Place place) {
   Problem out = unsettled(spec);
   // The built-in trainer always writes checkpoints. Of other images the Study says so by asking
   // where they are to go.
-  const bool resumes = spec.trial.trainer || spec.trial.checkpoints;
+  const bool writes = spec.trial.trainer || spec.trial.checkpoints;
+  const bool resumes = writes && api::checkpoints_survive(spec, place);
   const bool limits_work = spec.budget.wall_time || spec.budget.gpu_hours;
   settle_fidelity(out, {.resumes = resumes,
                         .limits_work = limits_work,
@@ -56,7 +57,10 @@ Problem problem_of(const api::StudySpec& spec) {
 }
 
 Problem problem_of(const api::StudySpec& spec, const api::SearchPeriod& period) {
-  if (!is_known(period)) return problem_of(spec);
+  if (!is_known(period)) {
+    const bool survive = period.durable_checkpoints.value_or(true);
+    return problem_of(spec, survive ? api::Place::kLocal : api::Place::kCluster);
+  }
   Problem out = unsettled(spec);
   keep_steps(period, out);
   out.max_trials = period.trials;
@@ -94,12 +98,18 @@ bool is_known(const api::SearchPeriod& period) {
                                   api::from_string<api::StoppingKind>(period.early_stopping));
 }
 
-api::SearchPeriod settle(const api::Study& study) {
+bool keeps_checkpoints(const api::StudyStatus& status) {
+  const std::vector<api::SearchPeriod>& periods = status.search;
+  return periods.empty() || periods.back().durable_checkpoints.value_or(true);
+}
+
+api::SearchPeriod settle(const api::Study& study, api::Place place) {
   const std::vector<api::SearchPeriod>& periods = study.status.search;
   const bool begins = periods.empty() || !is_known(periods.front());
-  Problem problem = begins ? problem_of(study.spec) : unsettled(study.spec);
+  Problem problem = begins ? problem_of(study.spec, place) : unsettled(study.spec);
   if (!begins) keep_steps(periods.front(), problem);
   api::SearchPeriod out;
+  out.durable_checkpoints = api::checkpoints_survive(study.spec, place);
   out.algorithm = to_string(problem.algorithm.name);
   out.trials = problem.max_trials;
   out.parallelism = problem.parallelism;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "api/place.h"
 #include "api/study.h"
 #include "search/search.h"
 
@@ -18,7 +19,7 @@ namespace fettle::search {
 
 // As a Study begins that has nothing settled. Without what earlier Studies found, which the spec
 // does not know.
-Problem problem_of(const api::StudySpec& spec);
+Problem problem_of(const api::StudySpec& spec, api::Place place = api::Place::kLocal);
 
 // What is in force in `period` of the Study. A period whose algorithm this version does not know
 // settles nothing.
@@ -35,7 +36,11 @@ const api::SearchPeriod* period_at(const std::vector<api::SearchPeriod>& periods
 // What is to be settled now: `since`, `basis` and `computed_by` are left to the caller. What was
 // settled about steps at the beginning stays as it is, and a search that learns from results is not
 // given up for one that does not.
-api::SearchPeriod settle(const api::Study& study);
+api::SearchPeriod settle(const api::Study& study, api::Place place = api::Place::kLocal);
+
+// Whether the next run of a trial finds the checkpoints of the run before, as was settled when the
+// Study began. If not, each run starts from the first step.
+bool keeps_checkpoints(const api::StudyStatus& status);
 
 // Whether there is an algorithm of that name here.
 bool is_known(const api::SearchPeriod& period);

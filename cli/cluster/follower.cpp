@@ -86,7 +86,7 @@ void Follower::say_what_is_wrong() {
   std::optional<std::string> trouble = studies_.last_error();
   if (!trouble) trouble = trials_.last_error();
   if (trouble) return say("the API server does not answer as it should; trying on: " + *trouble);
-  const bool waits = seen_ && view().study.status.observed_generation == 0;
+  const bool waits = seen_ && view().study.status.observed_generation <= 0;
   if (waits && std::chrono::steady_clock::now() - begin_ > kOperatorPatience) {
     say("no operator has reconciled the Study yet; is Fettle installed, and does it watch "
         "namespace " +

@@ -274,8 +274,9 @@ std::shared_ptr<const api::GpuChoice> to_choice(const Json& from) {
 }
 
 PlanCase to_case(const Json& from) {
-  check_keys(from, {"case", "now", "study", "trials", "trial", "runs", "orphan", "capacity",
-                    "waitingElsewhere", "largestGpu", "gpuProfile", "space", "expect"});
+  check_keys(from,
+             {"case", "now", "study", "trials", "trial", "runs", "orphan", "capacity",
+              "waitingElsewhere", "largestGpu", "gpusChanged", "gpuProfile", "space", "expect"});
   PlanCase plan_case;
   plan_case.name = from.find("case")->as_string();
   plan_case.now_ms = to_ms(*from.find("now"));
@@ -288,6 +289,8 @@ PlanCase to_case(const Json& from) {
   if (waiting != nullptr) plan_case.capacity.waiting_elsewhere_ms = to_ms(*waiting);
   const Json* largest = from.find("largestGpu");
   if (largest != nullptr) plan_case.capacity.gpu_memory = gibibytes(*largest);
+  const Json* changed = from.find("gpusChanged");
+  if (changed != nullptr) plan_case.capacity.gpu_changed_ms = to_ms(*changed);
   if (const Json* profile = from.find("gpuProfile")) plan_case.capacity.gpu = to_choice(*profile);
   plan_case.space = from.find("space") ? from.find("space")->as_integer() : 1'000;
   if (plan_case.is_study) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/timestamp.h"
+#include "core/names.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/ownership.h"
 #include "runtime/kubernetes/queue.h"
@@ -30,10 +31,11 @@ bool is_leaving(const kube::Job& job) {
 }
 
 bool is_before(const Gang& a, const Gang& b) {
-  const auto place = [](const kube::Job& job) {
-    return std::tie(job.metadata.created_ms, job.metadata.ns, job.metadata.name);
+  const auto place = [](const Gang& gang) {
+    const api::Metadata& metadata = gang.job->metadata;
+    return std::tie(gang.turn.ns, gang.turn.study, metadata.created_ms, metadata.ns, metadata.name);
   };
-  return place(*a.job) < place(*b.job);
+  return place(a) < place(b);
 }
 
 // Its pods exist, because the operator or a user resumed it.
@@ -42,9 +44,88 @@ bool is_open(const kube::Job& job) {
   return !job.suspended && (state == GangState::kOpen || state == GangState::kWaiting);
 }
 
-bool is_waiting(const kube::Job& job) {
-  return job.suspended && gang_state(job) == GangState::kWaiting;
+// Since when a pod has had its node: the API server notes it with the binding.
+std::int64_t bound_ms(const kube::Pod& pod) {
+  const kube::TrueCondition* const scheduled = kube::find_condition(pod.conditions, "PodScheduled");
+  if (scheduled != nullptr && scheduled->since_ms != 0) return scheduled->since_ms;
+  return std::max(pod.metadata.created_ms, pod.started_ms);
 }
+
+// The gangs of a domain, sorted by turn, and what is to be done about them.
+class Line {
+ public:
+  Line(std::vector<Gang> gangs, std::int64_t now_ms, std::int64_t timeout_ms)
+      : gangs_(std::move(gangs)), now_ms_(now_ms), timeout_ms_(timeout_ms) {
+    std::erase_if(gangs_, [](const Gang& gang) { return is_leaving(*gang.job); });
+    std::ranges::sort(gangs_, is_before);
+    for (const Gang& gang : gangs_) {
+      if (waits_for_turn(*gang.job)) waiting_.insert(study_of_gang(*gang.job));
+      const bool holds = is_open(*gang.job) && gang.with_node > 0 && !is_complete(gang);
+      if (holds && (oldest_holder_ == nullptr || gang.held_ms < oldest_holder_->held_ms)) {
+        oldest_holder_ = &gang;
+      }
+    }
+  }
+
+  std::vector<GangStep> next_steps() {
+    for (const Gang& gang : gangs_) {
+      // Its Job is not deleted yet: the operator may have stopped between the two writes.
+      if (gang_state(*gang.job) == GangState::kReturned) add(gang, GangState::kReturned);
+      if (is_open(*gang.job)) judge(gang);
+    }
+    if (!gathering_) open_next();
+    return std::move(steps_);
+  }
+
+ private:
+  static bool is_complete(const Gang& gang) { return gang.with_node >= gang.job->completions; }
+  void add(const Gang& gang, GangState to) { steps_.push_back({gang.job, to}); }
+
+  void judge(const Gang& gang) {
+    if (is_complete(gang)) return add(gang, GangState::kGathered);
+    gang.with_node > 0 ? judge_holder(gang) : judge_without_node(gang);
+  }
+
+  // It holds nodes and misses others. Of several such gangs the others give way to the first one.
+  void judge_holder(const Gang& gang) {
+    const std::int64_t opened_ms = gang_opened_ms(*gang.job);
+    // Of a node's clock that is wrong no more than makes sense.
+    const std::int64_t since_ms = std::clamp(gang.held_ms, std::min(opened_ms, now_ms_), now_ms_);
+    const bool gives_way = &gang != oldest_holder_ || gang.with_pod < gang.job->completions;
+    const std::int64_t limit_ms = gives_way ? std::min(kGatherMs, timeout_ms_) : timeout_ms_;
+    if (now_ms_ >= since_ms + limit_ms) return add(gang, GangState::kReturned);
+    gathering_ = true;
+  }
+
+  // It keeps its turn, which costs nobody anything, unless others of its Study want to try: an
+  // autoscaler may be adding nodes.
+  void judge_without_node(const Gang& gang) {
+    const std::int64_t open_ms = now_ms_ - gang_opened_ms(*gang.job);
+    const std::string study = study_of_gang(*gang.job);
+    const bool is_refused = gang.refused >= gang.job->completions;
+    const bool has_no_pods = gang.with_pod == 0 && open_ms >= kPodsPatienceMs;
+    if (open_ms >= timeout_ms_ && waiting_.contains(study)) return add(gang, GangState::kReturned);
+    unplaced_.insert(study);
+    if (open_ms < kGatherMs && !is_refused && !has_no_pods) gathering_ = true;
+  }
+
+  void open_next() {
+    const auto next = std::ranges::find_if(gangs_, [this](const Gang& gang) {
+      return waits_for_turn(*gang.job) && now_ms_ >= gang.turn.rests_until_ms &&
+             !unplaced_.contains(study_of_gang(*gang.job));
+    });
+    if (next != gangs_.end()) add(*next, GangState::kOpen);
+  }
+
+  std::vector<Gang> gangs_;
+  const std::int64_t now_ms_;
+  const std::int64_t timeout_ms_;
+  const Gang* oldest_holder_ = nullptr;
+  std::set<std::string> waiting_;   // Studies with gangs that wait for their turn
+  std::set<std::string> unplaced_;  // Studies with an open gang that has no node
+  bool gathering_ = false;
+  std::vector<GangStep> steps_;
+};
 
 }  // namespace
 
@@ -95,32 +176,37 @@ std::int64_t workers_with_node(const kube::Job& job, const std::vector<PodPtr>& 
   return std::ssize(ranks);
 }
 
+std::string study_of_gang(const kube::Job& job) {
+  return job.metadata.ns + '/' + text_in(job.metadata.labels, core::kStudyLabel);
+}
+
+bool waits_for_turn(const kube::Job& job) {
+  return job.suspended && gang_state(job) == GangState::kWaiting;
+}
+
+Gang gang_of(JobPtr job, const std::vector<PodPtr>& pods) {
+  Gang out;
+  out.with_node = workers_with_node(*job, pods);
+  std::set<std::int64_t> ranks;
+  std::set<std::int64_t> refused;
+  for (const PodPtr& pod : pods) {
+    const std::int64_t rank = rank_of(*pod);
+    if (rank >= job->completions || pod->metadata.deleted_ms != 0) continue;
+    ranks.insert(rank);
+    if (pod->node.empty() && !pod->unschedulable.empty()) refused.insert(rank);
+    if (pod->node.empty()) continue;
+    const std::int64_t since_ms = bound_ms(*pod);
+    out.held_ms = out.held_ms == 0 ? since_ms : std::min(out.held_ms, since_ms);
+  }
+  out.with_pod = std::ssize(ranks);
+  out.refused = std::ssize(refused);
+  out.job = std::move(job);
+  return out;
+}
+
 std::vector<GangStep> next_gang_steps(std::vector<Gang> gangs, std::int64_t now_ms,
                                       std::int64_t timeout_ms) {
-  std::ranges::sort(gangs, is_before);
-  std::erase_if(gangs, [](const Gang& gang) { return is_leaving(*gang.job); });
-  const auto next =
-      std::ranges::find_if(gangs, [](const Gang& gang) { return is_waiting(*gang.job); });
-  std::vector<GangStep> steps;
-  bool gathering = false;
-  for (const auto& [job, with_node] : gangs) {
-    // Its Job is not deleted yet: the operator may have stopped between the two writes.
-    if (gang_state(*job) == GangState::kReturned) steps.push_back({job, GangState::kReturned});
-    if (!is_open(*job)) continue;
-    const bool late = now_ms >= gang_opened_ms(*job) + timeout_ms;
-    // A gang without nodes keeps its turn while no other one waits: an autoscaler may be adding
-    // nodes.
-    const bool blocks = with_node > 0 || next != gangs.end();
-    if (with_node >= job->completions) {
-      steps.push_back({job, GangState::kGathered});
-    } else if (late && blocks) {
-      steps.push_back({job, GangState::kReturned});
-    } else {
-      gathering = true;
-    }
-  }
-  if (!gathering && next != gangs.end()) steps.push_back({next->job, GangState::kOpen});
-  return steps;
+  return Line(std::move(gangs), now_ms, timeout_ms).next_steps();
 }
 
 }  // namespace fettle::kubernetes

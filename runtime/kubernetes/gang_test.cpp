@@ -23,6 +23,11 @@ struct Stands {
   std::int64_t with_node = 0;  // of 4
   std::int64_t opened_ms = kNow;
   bool suspended = false;
+  std::int64_t held_ms = 0;  // 0: since it was opened
+  std::int64_t with_pod = 4;
+  std::int64_t refused = 0;
+  std::string ns = "team";
+  GangTurn turn = {};
 };
 
 Stands waiting(const std::string& name, std::int64_t created_ms) {
@@ -32,7 +37,7 @@ Stands waiting(const std::string& name, std::int64_t created_ms) {
 kube::Job job_of(const Stands& about) {
   kube::Job job;
   job.metadata.name = about.name;
-  job.metadata.ns = "team";
+  job.metadata.ns = about.ns;
   job.metadata.created_ms = about.created_ms;
   job.completions = 4;
   job.suspended = about.suspended;
@@ -46,7 +51,11 @@ kube::Job job_of(const Stands& about) {
 std::vector<std::string> steps(const std::vector<Stands>& line) {
   std::vector<Gang> gangs;
   for (const Stands& about : line) {
-    gangs.push_back({std::make_shared<kube::Job>(job_of(about)), about.with_node});
+    Gang gang{std::make_shared<kube::Job>(job_of(about)), about.with_node, about.with_pod,
+              about.refused};
+    if (about.with_node > 0) gang.held_ms = about.held_ms == 0 ? about.opened_ms : about.held_ms;
+    gang.turn = about.turn;
+    gangs.push_back(std::move(gang));
   }
   std::vector<std::string> out;
   for (const GangStep& step : next_gang_steps(gangs, kNow, kTimeout)) {
@@ -86,6 +95,75 @@ TEST(GangLine, OneThatDoesNotGatherInTimeGivesWay) {
   EXPECT_THAT(steps({{"a", "open", 5, 0, late}}), IsEmpty()) << "it is in no other gang's way";
   EXPECT_THAT(steps({{"a", "open", 5, 0, late}, waiting("b", 6)}),
               ElementsAre("a returned", "b open"));
+}
+
+// Only gangs that hold something can wait for each other.
+TEST(GangLine, OneWithoutANodeIsInNobodysWay) {
+  Stands tried{"a", "open", 5, 0, kNow - 1'000};
+  tried.ns = "crowd";
+  EXPECT_THAT(steps({tried, waiting("b", 6)}), IsEmpty()) << "its pods were just created";
+  tried.refused = 4;
+  EXPECT_THAT(steps({tried, waiting("b", 6)}), ElementsAre("b open")) << "none has a node";
+  tried.refused = 3;
+  EXPECT_THAT(steps({tried, waiting("b", 6)}), IsEmpty()) << "one may still get a node";
+  tried.opened_ms = kNow - kGatherMs;
+  EXPECT_THAT(steps({tried, waiting("b", 6)}), ElementsAre("b open"));
+  tried.with_node = 1;
+  EXPECT_THAT(steps({tried, waiting("b", 6)}), IsEmpty()) << "it has a node, so it gathers";
+}
+
+TEST(GangLine, OneWithoutPodsIsInNobodysWay) {
+  Stands open{"a", "open", 5, 0, kNow - kPodsPatienceMs + 1};
+  open.ns = "crowd";
+  open.with_pod = 0;
+  EXPECT_THAT(steps({open, waiting("b", 6)}), IsEmpty());
+  open.opened_ms = kNow - kPodsPatienceMs;
+  EXPECT_THAT(steps({open, waiting("b", 6)}), ElementsAre("b open"));
+}
+
+// A quota allows some of its pods: it would hold their nodes for nothing.
+TEST(GangLine, OneThatMissesPodsGivesItsNodesBackSoon) {
+  Stands part{"a", "open", 5, 2, kNow - kGatherMs + 1};
+  part.with_pod = 2;
+  EXPECT_THAT(steps({part, waiting("b", 6)}), IsEmpty());
+  part.opened_ms = kNow - kGatherMs;
+  EXPECT_THAT(steps({part, waiting("b", 6)}), ElementsAre("a returned", "b open"));
+}
+
+TEST(GangLine, OneGangWithoutANodeIsEnoughOfAStudy) {
+  Stands tried{"a", "open", 5, 0, kNow - kGatherMs};
+  EXPECT_THAT(steps({tried, waiting("b", 6)}), IsEmpty()) << "both are of one Study";
+  Stands other = waiting("c", 7);
+  other.ns = "two";
+  EXPECT_THAT(steps({tried, waiting("b", 6), other}), ElementsAre("c open"));
+}
+
+// Two that held no node, and now each holds a part.
+TEST(GangLine, OfTwoThatHoldNodesTheYoungerGivesWay) {
+  Stands first{"a", "open", 5, 2, kNow - 3 * kTimeout, false, kNow - 20'000};
+  Stands second{"b", "open", 6, 3, kNow - 3 * kTimeout, false, kNow - kGatherMs + 1};
+  EXPECT_THAT(steps({first, second, waiting("c", 7)}), IsEmpty()) << "both may become complete";
+  second.held_ms = kNow - kGatherMs;
+  EXPECT_THAT(steps({first, second, waiting("c", 7)}), ElementsAre("b returned"));
+}
+
+// An autoscaler has added nodes after a long time: its first worker has just got one.
+TEST(GangLine, TheTimeToGatherBeginsWithTheFirstNode) {
+  const Stands late{"a", "open", 5, 1, kNow - 3 * kTimeout, false, kNow - kTimeout + 1};
+  EXPECT_THAT(steps({late, waiting("b", 6)}), IsEmpty());
+}
+
+TEST(GangLine, TurnsComeBeforeAge) {
+  Stands old = waiting("old", 5);
+  old.turn = {.ns = 4, .study = 4};
+  Stands young = waiting("young", 9);
+  young.ns = "two";
+  young.turn = {.ns = 3, .study = 3};
+  EXPECT_THAT(steps({old, young}), ElementsAre("young open"));
+  young.turn = {.ns = 4, .study = 5};
+  EXPECT_THAT(steps({old, young}), ElementsAre("old open"));
+  old.turn.rests_until_ms = kNow + 1;
+  EXPECT_THAT(steps({old, young}), ElementsAre("young open")) << "it leaves its turn to others";
 }
 
 TEST(GangLine, ADeletionThatWasNotDoneIsDone) {

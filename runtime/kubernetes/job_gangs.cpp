@@ -11,6 +11,7 @@
 
 namespace fettle::kubernetes {
 
+// Requires gang_mutex_.
 std::vector<Gang> JobRuns::gangs_of(const std::string& domain) {
   std::set<kube::ObjectKey> keys;
   {
@@ -24,10 +25,27 @@ std::vector<Gang> JobRuns::gangs_of(const std::string& domain) {
     if (job == nullptr || is_being_removed(*job)) continue;
     // Its workers could not meet: until what they need is there it holds up no other gang.
     if (job->suspended && gang_state(*job) == GangState::kWaiting && !is_prepared(*job)) continue;
-    const std::int64_t with_node = workers_with_node(*job, pods_.group(pod_group(*job)));
-    gangs.push_back({std::move(job), with_node});
+    const std::vector<PodPtr> pods = pods_.group(pod_group(*job));
+    gangs.push_back(gang_of(std::move(job), pods));
+    gangs.back().turn = turns_.turn_of(*gangs.back().job, clock_.now_ms());
   }
   return gangs;
+}
+
+JobRuns::GangLine JobRuns::gang_line() {
+  std::vector<kube::ObjectKey> keys;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [domain, line] : gangs_) keys.insert(keys.end(), line.begin(), line.end());
+  }
+  GangLine out;
+  for (const kube::ObjectKey& key : keys) {
+    const JobPtr job = jobs_.get(key);
+    if (job == nullptr || !waits_for_turn(*job)) continue;
+    ++out.length;
+    out.longest_ms = std::max(out.longest_ms, clock_.now_ms() - job->metadata.created_ms);
+  }
+  return out;
 }
 
 // Stops at the first step that fails, because later ones depend on it. A conflict means that the
@@ -40,8 +58,12 @@ Status JobRuns::reconcile_gangs(const kube::Job& job) {
   const auto steps =
       next_gang_steps(gangs_of(domain_of(job)), clock_.now_ms(), options_.gang_timeout_ms);
   for (const GangStep& step : steps) {
+    const bool held = workers_with_node(*step.job, pods_.group(pod_group(*step.job))) > 0;
     Status taken = apply_gang_step(step);
-    if (taken.ok()) continue;
+    if (taken.ok()) {
+      turns_.note(*step.job, step.to, held, clock_.now_ms(), options_.gang_timeout_ms);
+      continue;
+    }
     return step.job->metadata.uid == job.metadata.uid ? unless_gone(std::move(taken)) : success();
   }
   return success();
@@ -57,9 +79,13 @@ Status JobRuns::apply_gang_step(const GangStep& step) {
 }
 
 std::string JobRuns::why_returned(const kube::Job& job) {
-  const std::int64_t with_node = workers_with_node(job, pods_.group(pod_group(job)));
-  const std::string time =
-      api::format_duration(static_cast<double>(options_.gang_timeout_ms) / 1000);
+  const std::vector<PodPtr> pods = pods_.group(pod_group(job));
+  const std::int64_t with_node = workers_with_node(job, pods);
+  const std::int64_t with_pod = gang_of(std::make_shared<kube::Job>(job), pods).with_pod;
+  const std::int64_t open_ms = clock_.now_ms() - gang_opened_ms(job);
+  // It may have been given back before its time (gang.h).
+  const std::int64_t waited_ms = std::clamp(open_ms, std::int64_t{0}, options_.gang_timeout_ms);
+  const std::string time = api::format_duration(static_cast<double>(waited_ms / 1000));
   if (gang_state(job) == GangState::kGathered) {
     return "a worker lost its node before all had started, and found no other in " + time +
            "; they give way to others, and are tried again at the end of the line";
@@ -68,8 +94,13 @@ std::string JobRuns::why_returned(const kube::Job& job) {
     return "its pod has no node after " + time +
            "; it gives way to others, and is tried again at the end of the line";
   }
+  const std::string pods_missing =
+      with_pod < job.completions
+          ? " (only " + std::to_string(with_pod) +
+                " have a pod; quota, limits or Pod Security of the namespace may forbid the others)"
+          : "";
   return std::to_string(with_node) + " of " + std::to_string(job.completions) +
-         " workers have a node after " + time +
+         " workers have a node after " + time + pods_missing +
          "; they give way to others, and are tried again at the end of the line";
 }
 

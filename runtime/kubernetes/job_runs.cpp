@@ -72,6 +72,7 @@ JobRuns::JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache
   pods_.on_change([this](const auto& before, const auto& after) {
     const api::Metadata& metadata = (after != nullptr ? after : before)->metadata;
     const std::string trial = kube::text_in(metadata.labels, kTrialLabel);
+    index_pod(metadata, trial, after != nullptr && !after->unschedulable.empty(), after == nullptr);
     if (after == nullptr) forget_held(metadata.ns, trial);
     notify(metadata.ns, trial);
   });
@@ -104,7 +105,8 @@ void JobRuns::warn_of_volume(const api::Study& study) {
 
 Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
   if (find_job(trial, run) != nullptr) return success();
-  FETTLE_ASSIGN(const JobOptions options, options_for(study));
+  FETTLE_ASSIGN(JobOptions options, options_for(study));
+  options.runs_beside = jobs_.size();
   FETTLE_ASSIGN(const std::optional<GpuPlacement> gpus,
                 place_now(sized_for(study, trial), options));
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options));
@@ -137,11 +139,9 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
 std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run, bool fenced) const {
   if (run == 0) return "";
   const std::int64_t now_ms = clock_.now_ms();
-  for (const PodPtr& pod : pods_.all()) {
+  for (const PodPtr& pod : pods_of_trial(trial)) {
     const api::Metadata& metadata = pod->metadata;
-    const bool of_other_run = metadata.ns == trial.metadata.ns &&
-                              kube::text_in(metadata.labels, kTrialLabel) == trial.metadata.name &&
-                              kube::text_in(metadata.labels, kRunLabel) != std::to_string(run);
+    const bool of_other_run = kube::text_in(metadata.labels, kRunLabel) != std::to_string(run);
     // Of the pod as a whole: the Job that names the container of its trial may be gone.
     if (!of_other_run || !may_write(*pod, /*container=*/"", fenced, now_ms)) continue;
     const std::string words = "pod " + metadata.name + " of an earlier run has not ended yet";
@@ -162,7 +162,7 @@ void JobRuns::add_held(const api::Trial& trial, bool fenced, std::vector<core::R
     auto name = held_.lower_bound(name_of(trial, 0));
     for (; name != held_.end() && name->uid == trial.metadata.uid; ++name) held.push_back(*name);
   }
-  for (const RunName& name : held) {  // without the mutex: why_held() reads every pod
+  for (const RunName& name : held) {  // without the mutex, which why_held() takes
     core::Run run;
     run.id = name.run;
     run.workers = trial.spec.workers;
@@ -469,32 +469,10 @@ core::Capacity JobRuns::capacity(const api::Study& study) {
   core::Capacity capacity;
   capacity.gpu = gpu_choice(study);
   capacity.gpu_memory = most_gpu_memory(study);
-  if (core::sizes_itself(study.spec)) capacity.waiting_elsewhere_ms = waiting_elsewhere(study);
+  capacity.place = api::Place::kCluster;
+  if (options_.gpu_catalogue) capacity.gpu_changed_ms = options_.gpu_catalogue->changed_ms();
+  if (core::sizes_itself(study.spec)) add_waiting_elsewhere(study, capacity);
   return capacity;
-}
-
-// Of the pods of other Studies for which the scheduler finds no node: when the oldest was created.
-// Only pods that compete count, with GPUs or without like this Study's. Node selectors are not
-// compared: a trial that gives GPUs back for nothing gets them again.
-std::optional<std::int64_t> JobRuns::waiting_elsewhere(const api::Study& study) {
-  std::optional<std::int64_t> oldest_ms;
-  std::map<control::Key, bool> competes;
-  for (const PodPtr& pod : pods_.all()) {
-    const api::Metadata& metadata = pod->metadata;
-    if (pod->unschedulable.empty() || !pod->node.empty() || metadata.deleted_ms != 0) continue;
-    const control::Key key{metadata.ns, kube::text_in(metadata.labels, core::kStudyLabel)};
-    if (key.name.empty()) continue;
-    if (key.ns == study.metadata.ns && key.name == study.metadata.name) continue;
-    const auto [known, is_new] = competes.try_emplace(key, false);
-    if (is_new) {
-      const Result<api::Study> other = store_.get_study(key);
-      known->second =
-          other.ok() && other->spec.trial.gpu.has_value() == study.spec.trial.gpu.has_value();
-    }
-    if (known->second)
-      oldest_ms = std::min(metadata.created_ms, oldest_ms.value_or(metadata.created_ms));
-  }
-  return oldest_ms;
 }
 
 void JobRuns::watch(std::function<void(const std::string& trial)> listener) {

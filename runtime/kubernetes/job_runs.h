@@ -28,6 +28,7 @@
 #include "kube/client.h"
 #include "kube/objects.h"
 #include "runtime/kubernetes/gang.h"
+#include "runtime/kubernetes/gang_turns.h"
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/log_metrics.h"
@@ -60,6 +61,12 @@ class JobRuns final : public control::Runs {
   Status remove_orphans(const std::string& ns, const std::string& trial) override;
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
+  // The gangs that wait for their turn (gang.h), and for how long the first of them has.
+  struct GangLine {
+    std::int64_t length = 0;
+    std::int64_t longest_ms = 0;
+  };
+  GangLine gang_line();
   // Joins the threads that read logs: afterwards only callers of this object use the client.
   void stop_reading();
   // Reads the next piece of the next log, for a caller without reader threads; false if none is
@@ -68,7 +75,12 @@ class JobRuns final : public control::Runs {
 
  private:
   JobPtr find_job(const api::Trial& trial, std::int64_t run) const;
-  std::optional<std::int64_t> waiting_elsewhere(const api::Study& study);
+  void add_waiting_elsewhere(const api::Study& study, core::Capacity& capacity);
+  bool competes(const api::Study& study, const kube::Pod& pod);
+  std::string domain_of_study(const api::Study& study) const;
+  void index_pod(const api::Metadata& metadata, const std::string& trial, bool is_refused,
+                 bool is_gone);
+  std::vector<PodPtr> pods_of_trial(const api::Trial& trial) const;
   Status create(const Json& job, const api::Trial& trial, std::int64_t run);
   Status adopt(const api::Trial& trial, const std::string& name);
   Status cache_job(const Json& job);
@@ -133,10 +145,12 @@ class JobRuns final : public control::Runs {
   control::Store& store_;
   control::Clock& clock_;
   const JobOptions options_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Refusals refusals_;
-  std::set<RunName> held_;         // runs that wait for the end of an earlier run's pods
-  std::set<std::string> removed_;  // uids of deleted Jobs that are still in the cache
+  std::map<std::string, std::set<kube::ObjectKey>> trial_pods_;  // by trial_group()
+  std::set<kube::ObjectKey> refused_pods_;  // the scheduler finds no node for them
+  std::set<RunName> held_;                  // runs that wait for the end of an earlier run's pods
+  std::set<std::string> removed_;           // uids of deleted Jobs that are still in the cache
   // What a Job or a Study owns, by the owner's uid and a name or resource, or a Service by its
   // namespace and name: until when the object is assumed to exist.
   std::map<std::string, std::int64_t> ensured_until_;
@@ -145,6 +159,7 @@ class JobRuns final : public control::Runs {
   std::map<std::string, std::int64_t> helpless_since_;
   // By domain: the Jobs in the queue for nodes.
   std::map<std::string, std::set<kube::ObjectKey>> gangs_;
+  GangTurns turns_;        // guarded by gang_mutex_
   std::mutex gang_mutex_;  // serialises reconcile_gangs(); locked before mutex_
   std::function<void(const std::string&)> listener_;
   LogMetrics logs_;  // last: its threads call notify()

@@ -661,13 +661,26 @@ TEST_F(JobRunsTest, AnElasticStudyHearsOfTrialsOfOtherStudiesThatWaitForGpus) {
   without.replace(without.find("name: digits"), 12, "name: cpu-only");
   cluster_.apply(without, "cpu-only-uid");
 
-  cluster_.server.set(kube::kPods, waiting_pod("digits", "a", "1970-01-01T00:00:01Z"));
-  cluster_.server.set(kube::kPods, waiting_pod("cpu-only", "b", "1970-01-01T00:00:02Z"));
-  cluster_.server.set(kube::kPods, waiting_pod("letters", "c", "1970-01-01T00:00:04Z"));
+  // The cluster's clock runs fast: all of them are young for as long as this test takes.
+  const std::int64_t later_ms = (cluster_.clock.now_ms() / 1000 + 86'400) * 1000;
+  const auto pod = [&](const char* study, const char* name, std::int64_t second) {
+    const std::string created = api::format_timestamp(later_ms + second * 1000);
+    cluster_.server.set(kube::kPods, waiting_pod(study, name, created.c_str()));
+  };
+  pod("digits", "a", 1);
+  pod("cpu-only", "b", 2);
+  pod("letters", "c", 4);
   ASSERT_TRUE(eventually([&] { return waiting().has_value(); }));
-  EXPECT_EQ(waiting(), 4'000) << "its own pods do not count, nor those without GPUs";
-  cluster_.server.set(kube::kPods, waiting_pod("letters", "d", "1970-01-01T00:00:03Z"));
-  EXPECT_TRUE(eventually([&] { return waiting() == 3'000; })) << "the one that waits longest";
+  EXPECT_EQ(waiting(), later_ms + 4'000) << "its own pods do not count, nor those without GPUs";
+  EXPECT_EQ(runs().capacity(study_).who_waits, "team/letters");
+  pod("letters", "d", 3);
+  EXPECT_TRUE(eventually([&] { return waiting() == later_ms + 3'000; }))
+      << "the one that waits longest";
+  for (const char* name : {"c", "d"}) cluster_.server.remove(kube::kPods, {"team", name});
+  pod("letters", "e", -86'400 - 3'600);
+  pod("letters", "f", 5);
+  EXPECT_TRUE(eventually([&] { return waiting() == later_ms + 5'000; }))
+      << "one that has waited for an hour, while others made room, waits for something else";
 
   study_.spec.trial.workers.sizing = api::WorkersSizing::kManual;
   EXPECT_EQ(waiting(), std::nullopt) << "a Study of manual sizing does not ask";

@@ -173,6 +173,23 @@ void add_lifecycle(const api::Study& study, Json& spec, Json& container) {
 
 }  // namespace
 
+namespace {
+
+// Ordinary reports of all trials that run are to be fewer than 50 writes a second. Absent: the
+// Study alone decides, as the trainer does where it is told nothing (trainer/reporter/pace.h).
+std::optional<double> report_seconds(const api::Study& study, const JobOptions& options) {
+  constexpr double kReportsPerSecond = 50;
+  constexpr double kLeastSeconds = 5;
+  const auto runs = static_cast<double>(options.runs_beside);
+  if (options.runs_beside <= static_cast<std::size_t>(study.spec.budget.parallelism) ||
+      runs / kReportsPerSecond <= kLeastSeconds) {
+    return std::nullopt;
+  }
+  return runs / kReportsPerSecond;
+}
+
+}  // namespace
+
 bool is_distributed(const api::Study& study) { return study.spec.trial.workers.max > 1; }
 
 Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial, std::int64_t run,
@@ -184,6 +201,8 @@ Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial
   FETTLE_ASSIGN(Json env, trial_environment(study, trial, job));
   Json pod_template = study.spec.trial.pod_template;
   if (study.spec.trial.trainer) {
+    file.report_seconds = report_seconds(study, options);
+    file.heartbeat = study.spec.trial.heartbeat;
     FETTLE_ASSIGN(pod_template, trainer_pod(study, options));
   }
   if (api::trial_container(pod_template) == nullptr) {

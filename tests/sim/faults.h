@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 namespace fettle::sim {
 
@@ -19,8 +21,12 @@ class Faults {
     after_ = after;
   }
 
+  // Called at each write: it may let time pass, as a slow API server does.
+  void on_write(std::function<void()> happens) { happens_ = std::move(happens); }
+
   void before_write() {
     ++writes_;
+    if (happens_) happens_();
     if (writes_ == crash_at_ && !after_) crash();
   }
   void after_write() {
@@ -42,6 +48,7 @@ class Faults {
   std::int64_t crash_at_ = 0;  // 0 = never
   std::int64_t crashes_ = 0;
   bool after_ = false;
+  std::function<void()> happens_;
 };
 
 }  // namespace fettle::sim

@@ -38,7 +38,8 @@ Status SimRuns::start(const api::Study& study, const api::Trial& trial, std::int
     process.metric = study.spec.objectives.front().metric;
     process.parameters = trial.spec.parameters;
     process.script = scripts_(trial.spec.index, run);
-    process.step = checkpoints_[name];
+    const bool found = api::checkpoints_survive(study.spec, capacity_.place);
+    process.step = found ? checkpoints_[name] : 0;
     process.next_ms = clock_.now_ms() + kStartMs;
     process.asked = trial.spec.gpu_memory.value_or(cards_.bytes);
     processes_[id] = std::move(process);
@@ -205,6 +206,7 @@ bool SimRuns::fits_card(Process& process) {
 void SimRuns::take_step(const std::string& trial, Process& process) {
   if (process.step < process.until_step) {
     checkpoints_[trial] = ++process.step;
+    ++steps_taken_;
     if (process.step % process.script.every == 0) report(process);
   }
   if (process.step < process.until_step) {

@@ -71,7 +71,11 @@ class SimRuns : public control::Runs {
   void refuse_starts(std::string why) { refusal_ = std::move(why); }
   void set_capacity(std::int64_t trials) { capacity_.trials = trials; }
   void set_cards(Cards cards);
+  // As on a cluster where the Study has no claim: a run that ends takes its checkpoints along.
+  void lose_checkpoints() { capacity_.place = api::Place::kCluster; }
 
+  // Steps that all runs have taken.
+  std::int64_t steps_taken() const { return steps_taken_; }
   std::int64_t started() const { return static_cast<std::int64_t>(ever_.size()); }
   std::int64_t finished(const std::string& trial) const;  // runs that reached their last step
   std::size_t present() const { return processes_.size(); }
@@ -115,6 +119,7 @@ class SimRuns : public control::Runs {
   std::function<void(const std::string&)> listener_;
   core::Capacity capacity_;
   std::int64_t most_at_once_ = 0;
+  std::int64_t steps_taken_ = 0;
   Cards cards_;
   std::vector<double> free_;  // bytes of each card
   std::int64_t most_training_ = 0;

@@ -413,5 +413,35 @@ TEST(Simulation, FewerSlotsThanParallelismAreRespected) {
   EXPECT_EQ(simulation.runs().most_at_once(), 2);
 }
 
+// Without a claim each run of a trial begins at step 0. It costs more, and ends the same.
+TEST(Simulation, WithoutDurableCheckpointsTheSameTrialsEndAtAHigherPrice) {
+  api::Study study = digits_study();
+  study.spec.algorithm.name = api::AlgorithmKind::kHyperband;
+  study.spec.trial.checkpoints.emplace();
+  Simulation durable(study, all_finish);
+  durable.run_to_end();
+  Simulation lost(study, all_finish);
+  lost.runs().lose_checkpoints();
+  lost.run_to_end();
+  EXPECT_EQ(lost.fingerprint(/*order=*/false), durable.fingerprint(/*order=*/false));
+  EXPECT_GT(lost.runs().steps_taken(), durable.runs().steps_taken());
+  EXPECT_EQ(durable.study().status.search.front().durable_checkpoints, true);
+  EXPECT_EQ(lost.study().status.search.front().durable_checkpoints, false);
+}
+
+// Evicted at the sixth step again and again, from step 0 each time: no step is new, and yet each
+// run has trained.
+TEST(Simulation, ATrialThatStartsAgainAfterEachEvictionIsNotGivenUp) {
+  const auto evicted = [](std::int64_t index, std::int64_t run) {
+    return index == 0 && run < 13 ? Script{Fate::kDisrupt, 6} : Script{};
+  };
+  Simulation simulation(digits_study(), evicted);
+  simulation.runs().lose_checkpoints();
+  simulation.run_to_end();
+  EXPECT_EQ(simulation.trials()[0]->status.phase, TrialPhase::kCompleted);
+  EXPECT_EQ(simulation.trials()[0]->status.runs.back().run, 13);
+  expect_ended_once(simulation);
+}
+
 }  // namespace
 }  // namespace fettle::sim

@@ -1,5 +1,7 @@
 // The outlet of trials on a cluster: the reporter (reporter.h) and the termination message.
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -26,12 +28,23 @@ ReporterSettings settings_of(const api::TrialFile& trial, const std::string& ns,
     objective.direction = name.direction;
   }
   settings.interval_ms = report_interval_ms(trial.parallelism);
+  if (trial.report_seconds) {
+    const auto told_ms = static_cast<std::int64_t>(*trial.report_seconds * 1000);
+    settings.interval_ms = std::max(settings.interval_ms, told_ms);
+  }
+  if (trial.heartbeat) {  // one report may be lost, and the next one is in time
+    const auto heartbeat_ms = static_cast<std::int64_t>(*trial.heartbeat * 1000);
+    settings.longest_interval_ms = std::clamp(heartbeat_ms / 3, kFirstRetryMs, kLongestIntervalMs);
+  }
   settings.log = std::move(log);
   return settings;
 }
 
-kube::ClientOptions client_options() {
+kube::ClientOptions client_options(std::function<void(int status)> on_answer) {
   kube::ClientOptions options;
+  options.on_call = [on_answer = std::move(on_answer)](const kube::CallMade& call) {
+    on_answer(call.code);
+  };
   options.field_manager = api::kReportManager;
   options.deadline = kCallDeadline;
   return options;
@@ -44,7 +57,8 @@ class KubernetesOutlet final : public Outlet {
       : log_(log),
         grace_(static_cast<std::int64_t>(trial.grace_period * 1000)),
         transport_(std::move(transport)),
-        client_(*transport_, client_options()),
+        // Only the reporter's own thread calls.
+        client_(*transport_, client_options([this](int status) { reporter_.note_answer(status); })),
         reporter_(client_, settings_of(trial, ns, std::move(log))) {}
 
   void submit(const EpochReport& report) override {

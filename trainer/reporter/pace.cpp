@@ -10,8 +10,11 @@ std::int64_t report_interval_ms(std::int64_t trials) {
   return std::max(kShortestIntervalMs, trials * kMsPerTrial);
 }
 
-Pace::Pace(std::vector<std::int64_t> rungs, std::int64_t interval_ms)
-    : rungs_(std::move(rungs)), interval_ms_(interval_ms) {}
+Pace::Pace(std::vector<std::int64_t> rungs, std::int64_t interval_ms, std::int64_t longest_ms)
+    : rungs_(std::move(rungs)),
+      shortest_ms_(std::min(interval_ms, longest_ms)),
+      longest_ms_(longest_ms),
+      interval_ms_(shortest_ms_) {}
 
 void Pace::reported(std::int64_t step, bool final_result) {
   const auto rung = std::upper_bound(rungs_.begin(), rungs_.end(), last_step_);
@@ -36,9 +39,18 @@ void Pace::begin(std::int64_t now_ms) {
   taken_urgent_ = std::exchange(urgent_, false);
 }
 
-void Pace::delivered() { retry_ms_ = 0; }
+void Pace::heed(std::int64_t now_ms, bool throttled) {
+  const bool slow = throttled || now_ms - last_attempt_ms_.value_or(now_ms) > kSlowAnswerMs;
+  interval_ms_ = std::clamp(slow ? 2 * interval_ms_ : interval_ms_ / 2, shortest_ms_, longest_ms_);
+}
 
-void Pace::failed(std::int64_t now_ms) {
+void Pace::delivered(std::int64_t now_ms, bool throttled) {
+  heed(now_ms, throttled);
+  retry_ms_ = 0;
+}
+
+void Pace::failed(std::int64_t now_ms, bool throttled) {
+  heed(now_ms, throttled);
   waiting_ = true;
   urgent_ = urgent_ || taken_urgent_;
   retry_ms_ = std::clamp(2 * retry_ms_, kFirstRetryMs, kLongestRetryMs);

@@ -41,7 +41,7 @@ std::vector<std::int64_t> play(const Case& c) {
     if (pace.due_ms().value_or(kNever) > now) continue;
     pace.begin(now);
     sent.push_back(now);
-    now < c.fails_until_ms ? pace.failed(now) : pace.delivered();
+    now < c.fails_until_ms ? pace.failed(now) : pace.delivered(now);
   }
   return sent;
 }
@@ -76,6 +76,34 @@ INSTANTIATE_TEST_SUITE_P(
              kNever,
              {0, 250, 750, 1750, 3750, 7750, 15750, 25750, 35750, 45750, 55750}}),
     [](const auto& test) { return test.param.name; });
+
+// The pause before the next ordinary report, after an answer that took `took_ms`.
+std::int64_t pause_after(Pace& pace, std::int64_t took_ms, bool throttled = false) {
+  static std::int64_t now_ms = 0;
+  now_ms += 10'000'000;
+  pace.reported(1, false);
+  pace.begin(now_ms);
+  pace.delivered(now_ms + took_ms, throttled);
+  pace.reported(2, false);
+  return *pace.due_ms() - now_ms;
+}
+
+TEST(Pace, ASlowApiServerGetsHalfAsManyReports) {
+  Pace pace({}, 5'000, 60'000);
+  EXPECT_EQ(pause_after(pace, kSlowAnswerMs), 5'000);
+  EXPECT_EQ(pause_after(pace, kSlowAnswerMs + 1), 10'000);
+  EXPECT_EQ(pause_after(pace, 0, /*throttled=*/true), 20'000) << "429, then it was delivered";
+  for (int i = 0; i < 10; ++i) (void)pause_after(pace, 0, /*throttled=*/true);
+  EXPECT_EQ(pause_after(pace, 0, /*throttled=*/true), 60'000) << "or the trial would look hung";
+  EXPECT_EQ(pause_after(pace, 10), 30'000) << "each quick answer takes one step back";
+  for (int i = 0; i < 10; ++i) (void)pause_after(pace, 10);
+  EXPECT_EQ(pause_after(pace, 10), 5'000);
+}
+
+TEST(Pace, AHeartbeatBoundsTheIntervalOfManyTrials) {
+  Pace pace({}, report_interval_ms(6'000), 20'000);
+  EXPECT_EQ(pause_after(pace, 10), 20'000);
+}
 
 TEST(Pace, ManyTrialsReportMoreSeldom) {
   EXPECT_EQ(report_interval_ms(1), 5'000);

@@ -51,7 +51,7 @@ TrialDirectives read_directives(const Json& trial) {
 Reporter::Reporter(kube::Client& client, ReporterSettings settings)
     : client_(client),
       settings_(std::move(settings)),
-      pace_(settings_.needs.rungs, settings_.interval_ms),
+      pace_(settings_.needs.rungs, settings_.interval_ms, settings_.longest_interval_ms),
       thread_([this] { work(); }) {}
 
 Reporter::~Reporter() {
@@ -87,10 +87,11 @@ void Reporter::work() {
     const Status sent = send(*report);
     note_result(sent);
     const std::lock_guard lock(mutex_);
+    const bool throttled = throttled_.exchange(false);
     if (sent.ok()) {
-      pace_.delivered();
+      pace_.delivered(steady_ms(), throttled);
     } else {
-      pace_.failed(steady_ms());
+      pace_.failed(steady_ms(), throttled);
     }
     delivered_ = !pace_.due_ms();  // not if it failed, or more was submitted meanwhile
     changed_.notify_all();

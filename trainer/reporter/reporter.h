@@ -31,6 +31,7 @@ struct ReporterSettings {
   kube::ObjectKey trial;
   api::CurveNeeds needs;  // what the curve keeps; its rungs are reported at once
   std::int64_t interval_ms = kShortestIntervalMs;
+  std::int64_t longest_interval_ms = kLongestIntervalMs;
   std::function<void(const std::string&)> log;  // from the reporter's thread
 };
 
@@ -57,6 +58,10 @@ class Reporter {
 
   void submit(api::ReportLine line);
   bool stop_wanted() const { return stop_wanted_; }
+  // An answer of the API server, an HTTP status. From any thread.
+  void note_answer(int status) {
+    if (status == 429) throttled_ = true;
+  }
 
   // Sends what there is, at once, and waits until it is delivered or `most` has passed. Whether it
   // was.
@@ -88,6 +93,7 @@ class Reporter {
   bool ending_ = false;
 
   std::atomic<bool> stop_wanted_{false};
+  std::atomic<bool> throttled_{false};  // during the attempt that is under way
   std::thread thread_;
 };
 

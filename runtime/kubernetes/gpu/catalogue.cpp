@@ -36,6 +36,11 @@ Result<GpuCatalogue::Profiles> GpuCatalogue::profiles(std::int64_t now_ms) {
                    trouble_};
 }
 
+std::int64_t GpuCatalogue::changed_ms() const {
+  const std::lock_guard lock(mutex_);
+  return changed_ms_;
+}
+
 void GpuCatalogue::read(std::int64_t now_ms) {
   const Result<std::string> text = read_file(path_);
   const bool same = text.ok() && was_read_ && *text == text_;
@@ -55,6 +60,7 @@ void GpuCatalogue::read(std::int64_t now_ms) {
   if (tell_) tell_(/*is_wrong=*/false, names_of(*list));
   // A cluster whose administrator says nothing is taken to have whole GPUs.
   if (list->empty()) list = api::default_gpu_profiles();
+  if (profiles_ != nullptr) changed_ms_ = now_ms;
   profiles_ = std::make_shared<const std::vector<api::GpuProfile>>(std::move(list).value());
 }
 

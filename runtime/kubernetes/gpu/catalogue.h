@@ -31,6 +31,8 @@ class GpuCatalogue {
 
   // The list in force. kUnavailable: there never was a right one; says what is wrong.
   Result<Profiles> profiles(std::int64_t now_ms);
+  // When the list in force last replaced another one; 0 = never.
+  std::int64_t changed_ms() const;
 
  private:
   void read(std::int64_t now_ms);
@@ -38,11 +40,12 @@ class GpuCatalogue {
   const std::string path_;
   const Tell tell_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Profiles profiles_;  // null: none yet
   std::string text_;   // the file as it was last read
   std::string trouble_;
   std::int64_t read_ms_ = 0;
+  std::int64_t changed_ms_ = 0;
   bool was_read_ = false;
 };
 

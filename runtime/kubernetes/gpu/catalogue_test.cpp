@@ -40,10 +40,12 @@ TEST_F(Catalogue, AChangeIsSeenWithinTenSecondsAndToldOnce) {
   write("[]");
   GpuCatalogue catalogue = open();
   EXPECT_EQ(catalogue.profiles(0).value()->front().name, "whole");
+  EXPECT_EQ(catalogue.changed_ms(), 0) << "the first list is no change";
   write(kGood);
   EXPECT_EQ(catalogue.profiles(9'999).value()->front().name, "whole");
   EXPECT_EQ(catalogue.profiles(10'000).value()->front().name, "mps");
   EXPECT_EQ(catalogue.profiles(20'000).value()->front().name, "mps");
+  EXPECT_EQ(catalogue.changed_ms(), 10'000);
   EXPECT_THAT(told_, ElementsAre(HasSubstr("in force: none"), "in force: mps"));
 }
 

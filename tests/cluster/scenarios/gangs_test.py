@@ -4,6 +4,7 @@ import time
 import cluster
 from cluster import TOLERATIONS, condition, get, items, kubectl, wait_for
 from scenario import FOREVER, QUIET_SECONDS, Scenario
+from setup import SCENARIO, install_in
 
 GPU = "nvidia.com/gpu"
 GANG = "fettle.dev/gang"
@@ -36,7 +37,7 @@ class GangScenario(Scenario):
             "status": {"capacity": room, "allocatable": room},
         })
 
-    def apply_gangs(self, name="s", workers=4, trials=2, annotations=None, **trial):
+    def apply_gangs(self, name="s", workers=4, trials=2, annotations=None, ns=None, parallelism=None, **trial):
         annotations = {"fake.fettle.dev/message": '{"step": 1, "value": 0.5}'} | (annotations or {})
         pod = {
             "metadata": {"annotations": annotations},
@@ -46,11 +47,12 @@ class GangScenario(Scenario):
                 "containers": [{"name": "trial", "image": "fake"}],
             },
         }
-        self.apply(
+        cluster.apply(cluster.study(
             name,
+            ns or self.ns,
             trial={"workers": {"min": workers, "max": workers}, "gpu": {"count": 1}, "template": pod, "retries": 0} | trial,
-            budget={"trials": trials, "parallelism": trials, "failures": 0},
-        )
+            budget={"trials": trials, "parallelism": parallelism or trials, "failures": 0},
+        ))
 
     def take_gpus(self, count):
         """Another pod holds them until it is deleted."""
@@ -179,6 +181,35 @@ class GangsThatDoNotGather(GangScenario):
         self.assert_quiet()
         kubectl("patch", "study", "s", "-n", self.ns, "--type=merge", "-p", '{"spec": {"suspend": false}}')
         self.assert_succeeded(trials=2)
+
+
+class GangsOfTwoTenants(GangScenario):
+    def setUp(self):
+        super().setUp()
+        self.operator.stop()
+        self.crowd = self.enterContext(cluster.namespace(f"{self.ns}-2"))
+        install_in(self.ns, others=[self.crowd])
+        arguments = [f"--namespace={self.crowd}", "--leader-elect=false", *self.arguments]
+        self.operator = self.start_operator(SCENARIO, self.ns, "-two", arguments)
+
+    def seconds_of_twelve(self, name):
+        """How long twelve trials of two workers take, two at a time."""
+        began = time.monotonic()
+        self.apply_gangs(name, workers=2, trials=12, parallelism=2, annotations={"fake.fettle.dev/duration": "1s"})
+        self.assert_succeeded(name, trials=12)
+        return time.monotonic() - began
+
+    def test_a_hundred_gangs_that_can_never_be_placed_delay_nobody(self):
+        alone = self.seconds_of_twelve("alone")
+        # No node has seven GPUs; the nodes that they would need are those of the others.
+        self.apply_gangs("crowd", workers=2, trials=100, ns=self.crowd, gpu={"count": 7})
+        wait_for("all of them to stand in line", lambda: len(items("jobs", self.crowd)) == 100)
+        cluster.wait_for_event(self.crowd, "crowd-0", "no node has room for it")
+        # Oldest first, each of the hundred would have its two minutes before the first of these.
+        beside = self.seconds_of_twelve("beside")
+        print(f"twelve trials: {alone:.0f} s alone, {beside:.0f} s beside 100 gangs", flush=True)
+        self.assertLess(beside, max(2 * alone, alone + 60))
+        self.assertGreater(self.operator.metric("fettle_gang_line"), 90)
 
 
 class GangsThatLoseAWorker(GangScenario):

@@ -1,0 +1,20 @@
+// The conditions by which general tools judge a Study: Ready, Reconciling and Stalled, as kstatus
+// reads them (Flux, kpt; docs/decisions/0056).
+//
+//   InProgress  Reconciling is true, Ready is false: nothing runs yet, trials wait, or it suspends
+//   Current     Ready is true: trials run, it is suspended as its spec says, or it has succeeded
+//   Failed      Stalled is true, Ready is false: it has failed, or what it needs is refused
+//
+// As a Job, a Study is Current while it runs; whether it is over is said by Succeeded and Failed.
+// Derived from the other conditions. Pure; usable from any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "api/study.h"
+
+namespace fettle::core {
+
+void set_readiness(api::StudyStatus& status, std::int64_t now_ms);
+
+}  // namespace fettle::core
