@@ -26,6 +26,7 @@ struct Capacity {
   std::optional<std::int64_t> trials;  // most trials at once here; absent = no limit but the budget
   // Since when a worker of another Study has waited for a node; absent: all have one, or unknown.
   std::optional<std::int64_t> waiting_elsewhere_ms = std::nullopt;
+  bool may_grow = true;  // false: its queue would preempt a trial that grows
   // On a cluster: the GPU profile that its trials use now; null = unknown, or CPU.
   std::shared_ptr<const api::GpuChoice> gpu = nullptr;
   std::optional<double> gpu_memory{};  // most bytes of one GPU that a worker has; absent = any

@@ -383,7 +383,8 @@ void StudyPlanner::set_sizes() {
   const SizingView view{.min = study_.spec.trial.workers.min,
                         .max = study_.spec.trial.workers.max,
                         .ended = counts.completed + counts.stopped + counts.failed,
-                        .waiting_elsewhere_ms = capacity_.waiting_elsewhere_ms};
+                        .waiting_elsewhere_ms = capacity_.waiting_elsewhere_ms,
+                        .may_grow = capacity_.may_grow};
   SizePlan sizes = plan_sizes(view, active, now_ms_);
   if (sizes.wake_at_ms) wake_at(*sizes.wake_at_ms);
   if (!sizes.change) return;
