@@ -88,7 +88,8 @@ class TrialPlanner {
   void adopt_first(const Run& run);
   void stop_or_delete(const Run& run);
   void update_record(RunRecord& record, const Run& run);
-  void reset_running(RunRecord& record) const;
+  void reset_running(RunRecord& record);
+  void note_preemption(const RunRecord& record);
   void update_unplaced(RunRecord& record, const Run& run);
   void update_workers(RunRecord& record, const Run& run);
   void close_record(RunRecord& record, const Run& run);
@@ -213,11 +214,18 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
 
 // A queue preempted the run. What it has cost so far stays on the record; the time in the queue
 // costs nothing.
-void TrialPlanner::reset_running(RunRecord& record) const {
+void TrialPlanner::reset_running(RunRecord& record) {
   if (record.running_ms == 0) return;
+  note_preemption(record);
   carry_seconds(record, worker_seconds(record, now_ms_));
   record.running_ms = 0;
   record.resizes.clear();
+}
+
+void TrialPlanner::note_preemption(const RunRecord& record) {
+  note(EventType::kWarning, api::kPreempted,
+       run_name(trial_.metadata.name, record.run) +
+           describe_preemption(record, status_.report, study_.resource.unit, now_ms_));
 }
 
 // Only for the elastic policy, because each change is a write.
@@ -241,7 +249,10 @@ void TrialPlanner::update_workers(RunRecord& record, const Run& run) {
 void TrialPlanner::close_record(RunRecord& record, const Run& run) {
   const JudgedRun judged = judge_run(study_, spec_, status_.report, record, run);
   record.outcome = judged.outcome;
-  if (run.queued && record.outcome == Outcome::kDisrupted) record.reason = api::kPreempted;
+  if (run.queued && record.outcome == Outcome::kDisrupted) {
+    record.reason = api::kPreempted;
+    if (record.running_ms != 0) note_preemption(record);
+  }
   record_gpu_memory(study_, run, record);
   record.message = truncate_message(judged.message);
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
