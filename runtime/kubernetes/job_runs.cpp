@@ -294,10 +294,9 @@ Status JobRuns::patch_spec(const kube::Job& job, Json spec) {
 Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) {
   const JobPtr job = find_job(trial, run);
   if (job == nullptr || job->completions == workers) return success();
+  if (job->suspended && !queue_of(*job).empty()) return resize_queued(trial, *job, run, workers);
   const api::RunRecord* record = find_record(trial, run);
   const bool has_run = record != nullptr && record->running_ms != 0;
-  // Kueue would not admit a Job that changes; it is resized once it runs.
-  if (!has_run && !queue_of(*job).empty()) return success();
   // Its pods have the world size of the Job's creation in their environment, and would wait for
   // all.
   if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job, /*hold_ms=*/0);
@@ -318,7 +317,7 @@ Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
   // Without a Job, no watch tells the controller.
   if (job == nullptr) notify(trial.metadata.ns, trial.metadata.name);
   if (job == nullptr || job->metadata.deleted_ms != 0) return success();
-  if (!queue_of(*job).empty()) return delete_with_pods(*job);
+  if (!queue_of(*job).empty()) return stop_queued(*job);
   // A gang is marked as stopped, too, or it would be resumed when its turn came (gang.h).
   const GangState state = gang_state(*job);
   const bool unmarked_gang = state != GangState::kNone && state != GangState::kStopped;
@@ -433,6 +432,7 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
   view.gang_timeout_ms = options_.gang_timeout_ms;
   const api::RunRecord* record = find_record(trial, number);
   if (record != nullptr && record->running_ms != 0) view.first_uid = record->pod_uid;
+  view.queue = queue_wait(job, trial, record);
   core::Run run;
   {
     const std::lock_guard lock(mutex_);
@@ -447,6 +447,7 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
   if (run.report && is_reported(trial, *run.report)) run.report.reset();
   const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
   if (!study.ok()) return run;
+  move_queue(*study, job);
   // A pending run may wait for a claim that a user deleted. An error is ignored: the next reconcile
   // retries.
   if (run.state == RunState::kPending) {
@@ -507,6 +508,7 @@ core::Capacity JobRuns::capacity(const api::Study& study) {
   capacity.gpu = gpu_choice(study);
   capacity.gpu_memory = most_gpu_memory(study);
   if (core::sizes_itself(study.spec)) capacity.waiting_elsewhere_ms = waiting_elsewhere(study);
+  capacity.may_grow = may_grow_in_queue(study);
   return capacity;
 }
 
@@ -562,6 +564,7 @@ void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
     ensured_until_.erase(ensured_until_.lower_bound(metadata.uid + "/"),
                          ensured_until_.lower_bound(metadata.uid + "0"));
     run_clocks_.erase(metadata.uid);
+    workloads_.erase(metadata.uid);
     // The Job's end makes room, in a quota say: the run that was refused first is tried again.
     next = refusals_.release_one(metadata.ns);
   }

@@ -33,6 +33,7 @@
 #include "runtime/kubernetes/log_metrics.h"
 #include "runtime/kubernetes/refusals.h"
 #include "runtime/kubernetes/run_clock.h"
+#include "runtime/kubernetes/workload.h"
 
 namespace fettle::kubernetes {
 
@@ -50,16 +51,25 @@ class JobRuns final : public control::Runs {
   // earlier runs are alive, because two runs must not write checkpoints to one directory.
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
-  // Suspends the Job, which ends its pods; deletes one that a queue would resume.
+  // Suspends the Job, which ends its pods. One that a queue would resume gets a deadline that has
+  // passed, or is deleted if it is suspended.
   Status stop(const api::Trial& trial, std::int64_t run) override;
   Status remove(const api::Trial& trial, std::int64_t run) override;
   Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
+  Status check_progress(const api::Trial& trial) override;
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
   // Joins the threads that read logs: afterwards only callers of this object use the client.
   void stop_reading();
 
  private:
+  // What Kueue was last heard to say of a Job, and when it is asked again.
+  struct SeenWorkload {
+    WorkloadView view;
+    std::int64_t ask_ms = 0;
+    bool finished = false;  // as of the last answer; it counts at the second one
+  };
+
   JobPtr find_job(const api::Trial& trial, std::int64_t run) const;
   std::optional<std::int64_t> waiting_elsewhere(const api::Study& study);
   Status create(const Json& job, const api::Trial& trial, std::int64_t run);
@@ -82,6 +92,14 @@ class JobRuns final : public control::Runs {
   // What its workers get now; null: nothing, or the profiles offer nothing that fits.
   std::shared_ptr<const api::GpuChoice> gpu_choice(const api::Study& study);
   std::optional<double> most_gpu_memory(const api::Study& study);
+  bool may_grow_in_queue(const api::Study& study);
+  Status resize_queued(const api::Trial& trial, const kube::Job& job, std::int64_t run,
+                       std::int64_t workers);
+  Status stop_queued(const kube::Job& job);
+  void move_queue(const api::Study& study, const kube::Job& job);
+  QueueWait queue_wait(const kube::Job& job, const api::Trial& trial, const api::RunRecord* record);
+  WorkloadView workload_of(const kube::Job& job);
+  Result<WorkloadView> ask_for_workload(const kube::Job& job);
   std::string why_held(const api::Trial& trial, std::int64_t run) const;
   void add_held(const api::Trial& trial, std::vector<core::Run>& runs);
   void forget_held(const std::string& ns, const std::string& trial);
@@ -119,7 +137,9 @@ class JobRuns final : public control::Runs {
   // By the owner's uid and the name or resource of what a Job or a Study owns: until when the
   // object is assumed to exist.
   std::map<std::string, std::int64_t> ensured_until_;
-  std::map<std::string, RunClock> run_clocks_;  // by the Job's uid
+  std::map<std::string, RunClock> run_clocks_;     // by the Job's uid
+  std::map<std::string, SeenWorkload> workloads_;  // by the Job's uid
+  std::set<std::string> fixed_studies_;  // uids of Studies that were told that they do not grow
   // By domain: the Jobs in the queue for nodes.
   std::map<std::string, std::set<kube::ObjectKey>> gangs_;
   std::mutex gang_mutex_;  // serialises reconcile_gangs(); locked before mutex_

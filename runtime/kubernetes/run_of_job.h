@@ -11,7 +11,7 @@
 // ReadWriteOnce volume keeps them from the next run's checkpoints, a shared volume does not.
 //
 // A running Job that something else suspends waits in a queue (Kueue). The end of its pods is not
-// the end of the run.
+// the end of the run, unless the queue has finished its Workload: then it never resumes the Job.
 //
 // Workers with a rank at or above the Job's completions are being removed and are ignored. A run of
 // several workers starts when all of them run; after that an elastic one runs as long as at least
@@ -28,6 +28,7 @@
 
 #include "core/plan.h"
 #include "kube/objects.h"
+#include "runtime/kubernetes/workload.h"
 
 namespace fettle::kubernetes {
 
@@ -45,6 +46,7 @@ struct JobView {
   // How long a replaced worker may wait for a node before the run ends, since the other workers
   // wait for it and hold their GPUs. 0 = no limit.
   std::int64_t gang_timeout_ms = 0;
+  QueueWait queue = {};  // while a queue has suspended the Job
 };
 
 // A Job without pods for longer than this cannot create them: quota, limits, Pod Security.
