@@ -209,12 +209,71 @@ TEST_F(JobQueuesTest, AWaitingJobMovesToTheQueueThatItsStudyNamesNow) {
   StudyEntry entry;
   entry.metadata = study_.metadata;
   entry.study = std::make_shared<api::Study>(study_);
+  entry.readability.reported = true;
   studies_.put(entry);
   (void)observe();
   (void)observe();
   EXPECT_EQ(text_at(job(), {"metadata", "labels", kQueueLabel}), "other");
   EXPECT_EQ(text_at(job(), {"metadata", "labels", kQueuePriorityLabel}), "high");
   EXPECT_EQ(requests("PATCH"), 1u);
+}
+
+// With a whole operator.
+class StudyInAQueueTest : public testing::Test {
+ protected:
+  StudyInAQueueTest() {
+    std::string study = template_study(1);
+    const std::string trial = "  trial:\n";
+    study.insert(study.find(trial) + trial.size(), "    queue: vision\n");
+    cluster_.apply(study);
+    cluster_.start_operator();
+  }
+
+  void set_workload(bool active) {
+    const Json job = cluster_.server.get(kube::kJobs, {"team", kJob});
+    const Json labels = Json::object({{kWorkloadJobLabel, text_at(job, {"metadata", "uid"})}});
+    cluster_.server.set(
+        kWorkloads,
+        Json::object(
+            {{"apiVersion", "kueue.x-k8s.io/v1beta2"},
+             {"kind", "Workload"},
+             {"metadata", Json::object({{"name", "w"}, {"namespace", "team"}, {"labels", labels}})},
+             {"spec", Json::object({{"active", active}})}}));
+  }
+  void admit() {
+    cluster_.server.merge(kube::kJobs, {"team", kJob},
+                          Json::object({{"spec", Json::object({{"suspend", false}})}}));
+  }
+  bool has_job() { return !cluster_.server.get(kube::kJobs, {"team", kJob}).is_null(); }
+
+  FakeCluster cluster_;
+};
+
+TEST_F(StudyInAQueueTest, IsBlockedWhileItsWorkloadIsInactive) {
+  ASSERT_TRUE(cluster_.run_until([&] { return has_job(); }));
+  set_workload(/*active=*/false);
+  ASSERT_TRUE(cluster_.run_until([&] { return cluster_.is_true("Blocked"); }));
+  EXPECT_THAT(cluster_.message_of("Blocked"), HasSubstr("Kueue has deactivated its Workload"));
+  set_workload(/*active=*/true);
+  ASSERT_TRUE(cluster_.run_until([&] { return !cluster_.is_true("Blocked"); }));
+  admit();
+  ASSERT_TRUE(cluster_.run_until_ended());
+  EXPECT_TRUE(cluster_.is_true("Succeeded"));
+}
+
+TEST_F(StudyInAQueueTest, PausesARunningTrialByItsDeadline) {
+  cluster_.script = [](const std::string&) {
+    PodScript script;
+    script.stays = true;
+    return script;
+  };
+  ASSERT_TRUE(cluster_.run_until([&] { return has_job(); }));
+  admit();
+  const auto phase = [&] { return text_at(cluster_.trial(0), {"status", "phase"}); };
+  ASSERT_TRUE(cluster_.run_until([&] { return phase() == "Running"; }));
+  cluster_.server.merge(kube::kStudies, {"team", "digits"},
+                        Json::object({{"spec", Json::object({{"suspend", true}})}}));
+  ASSERT_TRUE(cluster_.run_until([&] { return phase() == "Paused" && !has_job(); }));
 }
 
 }  // namespace

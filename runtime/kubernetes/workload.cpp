@@ -16,6 +16,8 @@ using State = WorkloadView::State;
 constexpr std::string_view kBefore = "; before that: ";
 // How why_queued() begins.
 constexpr std::string_view kQueueSays = "queue ";
+// Of a Job that Kueue suspended before it was in a queue (run_of_job.cpp).
+constexpr std::string_view kSuspended = "the Job is suspended";
 
 const Json* condition_of(const Json& workload, std::string_view type) {
   for (const Json& condition : kube::array_at(workload, {"status", "conditions"})) {
@@ -53,7 +55,7 @@ WorkloadView read_open(const Json& workload) {
 std::string before_the_queue(const std::string& recorded) {
   const std::size_t at = recorded.find(kBefore);
   if (at != std::string::npos) return recorded.substr(at + kBefore.size());
-  return recorded.starts_with(kQueueSays) ? "" : recorded;
+  return recorded.starts_with(kQueueSays) || recorded.starts_with(kSuspended) ? "" : recorded;
 }
 
 std::string or_class(const kube::Job& job, const char* before) {
