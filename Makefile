@@ -41,10 +41,11 @@ test: setup ## Everything that CI runs, several parts at a time; ends with a tab
 	@scripts/run_tests.py $(BUILD)
 
 .PHONY: test-all
-test-all: test ## make test, and what takes long: all tests in Release and under all sanitizers, each access checked
+test-all: test ## make test, and what takes long: all tests in Release and under all sanitizers, and Kueue itself
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory sanitize SANITIZED=all
 	@$(MAKE) --no-print-directory sanitize-thread
+	@$(MAKE) --no-print-directory kueue-test
 
 .PHONY: unit
 unit: setup ## The unit tests; FOLDER=core: of one folder
@@ -102,6 +103,10 @@ cluster-programs: setup
 .PHONY: cluster-test
 cluster-test: cluster-programs # on a whole cluster of this machine, which is gone afterwards
 	@tests/cluster/test.sh $(BUILD)
+
+.PHONY: kueue-test
+kueue-test: cluster-programs # Studies in queues of Kueue itself, on a cluster that is gone afterwards
+	@tests/cluster/kueue/test.sh $(BUILD)
 
 .PHONY: cluster
 cluster: cluster-programs ## Bring up a whole Kubernetes cluster on this machine, with Fettle's images
