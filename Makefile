@@ -41,11 +41,12 @@ test: setup ## Everything that CI runs, several parts at a time; ends with a tab
 	@scripts/run_tests.py $(BUILD)
 
 .PHONY: test-all
-test-all: test ## make test, and what takes long: all tests in Release and under all sanitizers, each access checked
+test-all: test ## make test, and what takes long: all tests in Release and under all sanitizers, and Kueue itself
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory sanitize SANITIZED=all
 	@$(MAKE) --no-print-directory sanitize-thread
 	@$(MAKE) --no-print-directory broken
+	@$(MAKE) --no-print-directory kueue-test
 
 .PHONY: broken
 broken: setup # broken versions of the code, each of which the fault matrix must catch
@@ -108,6 +109,10 @@ cluster-programs: setup
 .PHONY: cluster-test
 cluster-test: cluster-programs # on a whole cluster of this machine, which is gone afterwards
 	@tests/cluster/test.sh $(BUILD)
+
+.PHONY: kueue-test
+kueue-test: cluster-programs # Studies in queues of Kueue itself, on a cluster that is gone afterwards
+	@tests/cluster/kueue/test.sh $(BUILD)
 
 .PHONY: cluster
 cluster: cluster-programs ## Bring up a whole Kubernetes cluster on this machine, with Fettle's images

@@ -55,7 +55,7 @@ bool may_change(std::string_view path) {
   for (const std::string_view field :
        {"spec.suspend", "spec.ttlAfterFinished", "spec.budget", "spec.trial.timeout",
         "spec.trial.heartbeat", "spec.trial.retries", "spec.trial.gracePeriod",
-        "spec.trial.passEnvironment"}) {
+        "spec.trial.passEnvironment", "spec.trial.queue", "spec.trial.queuePriorityClass"}) {
     if (path == field) return true;
   }
   if (path.substr(0, kBudget.size()) == kBudget) return true;
@@ -64,9 +64,13 @@ bool may_change(std::string_view path) {
 }
 
 std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after) {
-  return forbidden_differences(
+  std::vector<FieldError> found = forbidden_differences(
       write_study_spec(before), write_study_spec(after), may_change,
       "it may not change once there are trials: put it back, or give the Study another name");
+  if (before.trial.queue.empty() != after.trial.queue.empty()) {
+    found.push_back({"spec.trial.queue", std::string(kQueueStays)});
+  }
+  return found;
 }
 
 bool trial_may_change(std::string_view path) {

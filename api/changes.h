@@ -16,9 +16,9 @@ namespace fettle::api {
 bool may_change(std::string_view path);
 
 // The fields that differ and may not: everything but budget.*, suspend, ttlAfterFinished,
-// objectives[].goal and reference, and trial.timeout, heartbeat, retries, gracePeriod and
-// passEnvironment, whose change acts from now on. One error a field, in document order, with both
-// values and the way out.
+// objectives[].goal and reference, and trial.timeout, heartbeat, retries, gracePeriod,
+// passEnvironment, queue and queuePriorityClass, whose change acts from now on. One error a field,
+// in document order, with both values and the way out.
 std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after);
 
 // The same of a Trial: how far it goes, on how many workers, and whether it stops may change; what
@@ -29,6 +29,10 @@ bool trial_may_change(std::string_view path);
 std::vector<FieldError> forbidden_differences(const Json& before, const Json& after,
                                               bool (*may_change)(std::string_view),
                                               std::string_view why);
+
+// Why a Study cannot join a queue, or leave it: who starts its trials would change.
+inline constexpr std::string_view kQueueStays =
+    "may be another queue, but not be added or removed once there are trials";
 
 // Why a field of a Trial may not change.
 inline constexpr std::string_view kTrialFieldIsFixed =

@@ -377,11 +377,14 @@ void visit_fields(Visitor& v, T& c) {
   v.field("workers", c.workers, "Number of data-parallel workers.");
   v.field("queue", c.queue,
           "On a cluster: name of the queue that admits the trials, a LocalQueue of Kueue or, with "
-          "gang volcano or kai, a queue of that scheduler.",
+          "gang volcano or kai, a queue of that scheduler. May change to another one: trials that "
+          "have not been admitted move.",
           text(1, kLongestLabelName).as(Form::kDnsSubdomain));
-  v.field("queuePriorityClass", c.queue_priority,
-          "Name of the WorkloadPriorityClass of the trials in the queue of Kueue.",
-          text(1, kLongestLabelName).as(Form::kDnsSubdomain));
+  v.field(
+      "queuePriorityClass", c.queue_priority,
+      "Name of the WorkloadPriorityClass of the trials in the queue of Kueue. May change at any "
+      "time.",
+      text(1, kLongestLabelName).as(Form::kDnsSubdomain));
   v.field("gang", c.gang,
           "On a cluster: what schedules all workers of a trial together. auto: Kueue where there "
           "is a queue, else Fettle, one trial after the other. none: nothing. native, "

@@ -119,6 +119,18 @@ TEST(ForbiddenChanges, BudgetGoalAndPatienceMayChange) {
   EXPECT_THAT(forbidden_changes(small_spec(), after), ElementsAre());
 }
 
+TEST(ForbiddenChanges, TrialsMoveToAnotherQueueButNotIntoOneOrOut) {
+  StudySpec before = small_spec();
+  before.trial.queue = "team";
+  StudySpec after = before;
+  after.trial.queue = "other";
+  after.trial.queue_priority = "high";
+  EXPECT_THAT(forbidden_changes(before, after), ElementsAre());
+  const std::vector<FieldError> errors = forbidden_changes(small_spec(), after);
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].path, "spec.trial.queue");
+}
+
 TEST(ForbiddenChanges, EverythingElseIsNamed) {
   StudySpec after = small_spec();
   after.parameters[1].max = 128;

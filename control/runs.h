@@ -41,6 +41,13 @@ class Runs {
   // The runs of a trial that exist now.
   virtual Result<std::vector<core::Run>> observe(const api::Trial& trial) = 0;
 
+  // Asked after each reconcile of the trial. An error: a run of it makes no progress before a
+  // person acts. It blocks the Study (refusals.h) until it is gone.
+  virtual Status check_progress(const api::Trial& trial) {
+    (void)trial;
+    return success();
+  }
+
   // Ends what a trial that is gone has left behind.
   virtual Status remove_orphans(const std::string& ns, const std::string& trial) {
     (void)ns;

@@ -68,6 +68,7 @@ Result<ReconcileResult> TrialController::reconcile(const Key& key) {
   FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(**stored));
   Pass pass{*study, **stored, {}};
   Result<ReconcileResult> result = carry_out(pass, runs);
+  if (result.ok() && pass.refused.empty()) FETTLE_TRY(runs_.check_progress(pass.trial));
   if (!result.ok() || pass.refused.empty()) return result;
   // A run that could not be started never exists, so no notice will come of it: its failure is
   // planned at once. If a further run is refused now, the write that recorded it brings a notice.

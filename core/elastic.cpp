@@ -126,7 +126,8 @@ bool SizePlanner::make_room() {
     if (can_shrink && is_due(unplaced_ms, kMakeRoomMs)) {
       change(i, view_.min,
              "begins with " + workers_text(view_.min) + ": there is no place for " +
-                 std::to_string(trial.spec.workers));
+                 std::to_string(trial.spec.workers),
+             /*no_room_after=*/view_.ended);
       return true;
     }
     // It cannot shrink, or not yet: others may have to make room for it.
@@ -165,7 +166,7 @@ bool SizePlanner::has_found_no_room() {
 
 // Rule 3.
 void SizePlanner::grow() {
-  if (!nothing_waits() || has_found_no_room()) return;
+  if (!view_.may_grow || !nothing_waits() || has_found_no_room()) return;
   for (std::size_t i = 0; i < trials_.size(); ++i) {
     const Trial& trial = *trials_[i];
     if (!is_ours(trial) || trial.spec.workers >= view_.max) continue;

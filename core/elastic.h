@@ -5,11 +5,13 @@
 // worker that gets no node in time is given up. The rules, in this order, one change at a time:
 //  1. Give back. Workers that got no node for kGiveBackMs are no longer wanted. No trial of the
 //     Study grows again before one of them has ended, or for kTryAgainMs.
-//  2. Make room. A trial that cannot start for kMakeRoomMs is reduced to min; if it wants min
+//  2. Make room. A trial that cannot start for kMakeRoomMs is reduced to min, which counts as
+//     having found no room: it may have lost its place in a queue by growing. If it wants min
 //     already, the largest trial is halved. A waiting trial of another Study has the same effect,
 //     for kTryAgainMs at most: what still waits then is not waiting for these nodes.
 //  3. Grow. While nothing waits, the oldest trial below max is doubled, then the next one. So the
-//     GPUs of a stopped trial go to those that remain.
+//     GPUs of a stopped trial go to those that remain. No trial grows in a queue that would preempt
+//     it for that (Capacity::may_grow).
 // A trial changes at most once in kSettleMs, except to give back. New trials begin with min, and
 // before any trial grows. A trial that was scaled by hand keeps its size: the policy changes only
 // sizes that it has set.
@@ -49,6 +51,7 @@ struct SizingView {
   // Since when a worker of another Study has waited for a node; absent: all have one.
   std::optional<std::int64_t> waiting_elsewhere_ms;
   std::string who_waits = {};  // that Study; "" = not known
+  bool may_grow = true;  // Capacity::may_grow
 };
 
 // One change of size. `sizing` is to be stored with it.

@@ -29,6 +29,7 @@ struct Capacity {
   std::optional<std::int64_t> waiting_elsewhere_ms = std::nullopt;
   std::string who_waits{};  // the worker's Study, "team/digits"; "" = not known
   api::Place place = api::Place::kLocal;
+  bool may_grow = true;  // false: its queue would preempt a trial that grows
   // On a cluster: the GPU profile that its trials use now; null = unknown, or CPU.
   std::shared_ptr<const api::GpuChoice> gpu = nullptr;
   std::optional<double> gpu_memory{};  // most bytes of one GPU that a worker has; absent = any

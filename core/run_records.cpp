@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "api/quantity.h"
+
 namespace fettle::core {
 
 using api::Outcome;
@@ -112,6 +114,14 @@ void set_workers(RunRecord& record, std::int64_t workers, std::int64_t now_ms) {
   resizes.push_back({now_ms, workers});
   if (!has_full_resizes(record)) return;
   carry_seconds(record, seconds_of(record.workers, record.running_ms, resizes[0].at_ms));
+}
+
+std::string describe_preemption(const RunRecord& record, const std::optional<api::Report>& report,
+                                const std::string& unit, std::int64_t now_ms) {
+  const double seconds = static_cast<double>(now_ms - record.running_ms) / 1000;
+  return " ran for " + api::format_duration(seconds) + ", then its queue took its nodes back at " +
+         unit + " " + std::to_string(report ? report->step : 0) +
+         "; waiting to be admitted again is not charged";
 }
 
 void carry_seconds(RunRecord& record, double seconds) {

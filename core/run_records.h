@@ -69,6 +69,10 @@ bool has_full_resizes(const api::RunRecord& record);
 // kMaxResizes resizes, the time before the oldest resize that is kept is in earlier_seconds
 // instead.
 double worker_seconds(const api::RunRecord& record, std::int64_t now_ms);
+// " ran for 5m, then its queue took its nodes back at epoch 22; ...". Requires running_ms.
+std::string describe_preemption(const api::RunRecord& record,
+                                const std::optional<api::Report>& report, const std::string& unit,
+                                std::int64_t now_ms);
 // Adds seconds of this run's workers to what earlier runs have cost.
 void carry_seconds(api::RunRecord& record, double seconds);
 // GPU-seconds of this run and all earlier ones, exact for parts of a GPU; absent where the record

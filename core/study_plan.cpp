@@ -432,7 +432,8 @@ void StudyPlanner::set_sizes() {
                         .max = study_.spec.trial.workers.max,
                         .ended = counts.completed + counts.stopped + counts.failed,
                         .waiting_elsewhere_ms = capacity_.waiting_elsewhere_ms,
-                        .who_waits = capacity_.who_waits};
+                        .who_waits = capacity_.who_waits,
+                        .may_grow = capacity_.may_grow};
   SizePlan sizes = plan_sizes(view, active, now_ms_);
   if (sizes.wake_at_ms) wake_at(*sizes.wake_at_ms);
   if (!sizes.change || is_full()) return;

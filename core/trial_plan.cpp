@@ -93,7 +93,8 @@ class TrialPlanner {
   void adopt_first(const Run& run);
   void stop_or_delete(const Run& run);
   void update_record(RunRecord& record, const Run& run);
-  void reset_running(RunRecord& record) const;
+  void reset_running(RunRecord& record);
+  void note_preemption(const RunRecord& record);
   void update_unplaced(RunRecord& record, const Run& run);
   void update_workers(RunRecord& record, const Run& run);
   void close_record(RunRecord& record, const Run& run);
@@ -223,11 +224,18 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
 
 // A queue preempted the run. What it has cost so far stays on the record; the time in the queue
 // costs nothing.
-void TrialPlanner::reset_running(RunRecord& record) const {
+void TrialPlanner::reset_running(RunRecord& record) {
   if (record.running_ms == 0) return;
+  note_preemption(record);
   carry_seconds(record, worker_seconds(record, now_ms_));
   record.running_ms = 0;
   record.resizes.clear();
+}
+
+void TrialPlanner::note_preemption(const RunRecord& record) {
+  note(EventType::kWarning, api::kPreempted,
+       run_name(trial_.metadata.name, record.run) +
+           describe_preemption(record, status_.report, study_.resource.unit, now_ms_));
 }
 
 // Only for the elastic policy, because each change is a write.
@@ -254,7 +262,10 @@ void TrialPlanner::close_record(RunRecord& record, const Run& run) {
   record.message = truncate_message(judged.message);
   record.last_step = last_step_of(status_, record, resumes_);
   const bool disrupted = record.outcome == Outcome::kDisrupted;
-  if (run.queued && disrupted) record.reason = api::kPreempted;
+  if (run.queued && disrupted) {
+    record.reason = api::kPreempted;
+    if (record.running_ms != 0) note_preemption(record);
+  }
   if (run.presumed && disrupted) doubt_disruption(status_, record);
   record_gpu_memory(study_, run, record);
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;

@@ -79,12 +79,16 @@ Result<Job> read_job(const Json& object) {
   out.metadata = read_metadata(object);
   out.owner = read_owner(object);
   out.completions = integer_at(object, {"spec", "completions"}, 1);
+  out.deadline_seconds = integer_at(object, {"spec", "activeDeadlineSeconds"});
   out.suspended = boolean_at(object, {"spec", "suspend"});
   out.active = integer_at(object, {"status", "active"});
   out.succeeded = integer_at(object, {"status", "succeeded"});
   out.failed = integer_at(object, {"status", "failed"});
   out.started_ms = time_at(object, {"status", "startTime"});
   out.conditions = read_conditions(object);
+  for (const Json& gate : array_at(object, {"spec", "template", "spec", "schedulingGates"})) {
+    out.scheduling_gates.push_back(text_at(gate, {"name"}));
+  }
   return out;
 }
 

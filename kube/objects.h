@@ -32,12 +32,14 @@ struct Job {
   api::Metadata metadata;
   std::optional<Owner> owner;
   std::int64_t completions = 1;
+  std::int64_t deadline_seconds = 0;  // activeDeadlineSeconds; 0 = it has none
   bool suspended = false;
   std::int64_t active = 0;
   std::int64_t succeeded = 0;
   std::int64_t failed = 0;
   std::int64_t started_ms = 0;
   std::vector<TrueCondition> conditions;
+  std::vector<std::string> scheduling_gates;  // of its pod template
 };
 
 struct Container {

@@ -274,9 +274,9 @@ std::shared_ptr<const api::GpuChoice> to_choice(const Json& from) {
 }
 
 PlanCase to_case(const Json& from) {
-  check_keys(from,
-             {"case", "now", "study", "trials", "trial", "runs", "orphan", "capacity",
-              "waitingElsewhere", "largestGpu", "gpusChanged", "gpuProfile", "space", "expect"});
+  check_keys(from, {"case", "now", "study", "trials", "trial", "runs", "orphan", "capacity",
+                    "waitingElsewhere", "mayGrow", "largestGpu", "gpusChanged", "gpuProfile",
+                    "space", "expect"});
   PlanCase plan_case;
   plan_case.name = from.find("case")->as_string();
   plan_case.now_ms = to_ms(*from.find("now"));
@@ -287,6 +287,8 @@ PlanCase to_case(const Json& from) {
   if (capacity != nullptr) plan_case.capacity.trials = capacity->as_integer();
   const Json* waiting = from.find("waitingElsewhere");
   if (waiting != nullptr) plan_case.capacity.waiting_elsewhere_ms = to_ms(*waiting);
+  const Json* grow = from.find("mayGrow");
+  plan_case.capacity.may_grow = grow == nullptr || grow->as_boolean();
   const Json* largest = from.find("largestGpu");
   if (largest != nullptr) plan_case.capacity.gpu_memory = gibibytes(*largest);
   const Json* changed = from.find("gpusChanged");

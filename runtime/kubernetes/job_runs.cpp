@@ -236,10 +236,9 @@ Status JobRuns::patch_spec(const kube::Job& job, Json spec) {
 Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) {
   const JobPtr job = find_job(trial, run);
   if (job == nullptr || job->completions == workers) return success();
+  if (job->suspended && !queue_of(*job).empty()) return resize_queued(trial, *job, run, workers);
   const api::RunRecord* record = find_record(trial, run);
   const bool has_run = record != nullptr && record->running_ms != 0;
-  // Kueue would not admit a Job that changes; it is resized once it runs.
-  if (!has_run && !queue_of(*job).empty()) return success();
   // Its pods have the world size of the Job's creation in their environment, and would wait for
   // all.
   if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job, /*hold_ms=*/0);
@@ -260,7 +259,7 @@ Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
   // Without a Job, no watch tells the controller.
   if (job == nullptr) notify(trial.metadata.ns, trial.metadata.name);
   if (job == nullptr || job->metadata.deleted_ms != 0) return success();
-  if (!queue_of(*job).empty()) return delete_with_pods(*job);
+  if (!queue_of(*job).empty()) return stop_queued(*job);
   // A gang is marked as stopped, too, or it would be resumed when its turn came (gang.h).
   const GangState state = gang_state(*job);
   const bool unmarked_gang = state != GangState::kNone && state != GangState::kStopped;
@@ -400,6 +399,7 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
   FETTLE_ASSIGN(const std::vector<PodPtr> pods, pods_of(job));
   const JobView view = view_of(job, trial, pods, !study.ok() || is_fenced(*study));
   core::Run run = read_run(view, trial);
+  if (study.ok()) move_queue(*study, job);
   const std::string trouble = help_to_start(view, trial, study.ok() ? &*study : nullptr, run);
   if (run.state == RunState::kPending && !trouble.empty()) {
     run.reason += (run.reason.empty() ? "" : "; ") + trouble;
@@ -418,6 +418,7 @@ JobView JobRuns::view_of(const kube::Job& job, const api::Trial& trial,
   view.fenced = fenced;
   const api::RunRecord* record = find_record(trial, number);
   if (record != nullptr && record->running_ms != 0) view.first_uid = record->pod_uid;
+  view.queue = queue_wait(job, trial, record);
   return view;
 }
 
@@ -430,6 +431,7 @@ core::Run JobRuns::read_run(JobView view, const api::Trial& trial) {
     const std::lock_guard lock(mutex_);
     RunClock& run_clock = run_clocks_[view.job.metadata.uid];
     view.ending_ms = run_clock.see_ending(ending, view.now_ms);
+    view.resumed_ms = run_clock.see_resumed(view.job.suspended, view.now_ms);
     run = run_of_job(view);
     run_clock.correct(run, trial.status.report ? trial.status.report->at_ms : 0, view.now_ms);
   }
@@ -472,6 +474,7 @@ core::Capacity JobRuns::capacity(const api::Study& study) {
   capacity.place = api::Place::kCluster;
   if (options_.gpu_catalogue) capacity.gpu_changed_ms = options_.gpu_catalogue->changed_ms();
   if (core::sizes_itself(study.spec)) add_waiting_elsewhere(study, capacity);
+  capacity.may_grow = may_grow_in_queue(study);
   return capacity;
 }
 
@@ -504,6 +507,7 @@ void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
                          ensured_until_.lower_bound(metadata.uid + "0"));
     run_clocks_.erase(metadata.uid);
     helpless_since_.erase(metadata.uid);
+    workloads_.erase(metadata.uid);
     // The Job's end makes room, in a quota say: the run that was refused first is tried again.
     next = refusals_.release_one(metadata.ns);
   }

@@ -34,6 +34,7 @@
 #include "runtime/kubernetes/log_metrics.h"
 #include "runtime/kubernetes/refusals.h"
 #include "runtime/kubernetes/run_clock.h"
+#include "runtime/kubernetes/workload.h"
 
 namespace fettle::kubernetes {
 
@@ -54,10 +55,12 @@ class JobRuns final : public control::Runs {
   // checkpoints to one directory. kAlreadyExists: another object has the Job's name.
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
-  // Suspends the Job, which ends its pods; deletes one that a queue would resume.
+  // Suspends the Job, which ends its pods. One that a queue would resume gets a deadline that has
+  // passed, or is deleted if it is suspended.
   Status stop(const api::Trial& trial, std::int64_t run) override;
   Status remove(const api::Trial& trial, std::int64_t run) override;
   Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
+  Status check_progress(const api::Trial& trial) override;
   Status remove_orphans(const std::string& ns, const std::string& trial) override;
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
@@ -74,6 +77,13 @@ class JobRuns final : public control::Runs {
   bool read_next_log() { return logs_.step(); }
 
  private:
+  // What Kueue was last heard to say of a Job, and when it is asked again.
+  struct SeenWorkload {
+    WorkloadView view;
+    std::int64_t ask_ms = 0;
+    bool finished = false;  // as of the last answer; it counts at the second one
+  };
+
   JobPtr find_job(const api::Trial& trial, std::int64_t run) const;
   void add_waiting_elsewhere(const api::Study& study, core::Capacity& capacity);
   bool competes(const api::Study& study, const kube::Pod& pod);
@@ -107,6 +117,14 @@ class JobRuns final : public control::Runs {
   // What its workers get now; null: nothing, or the profiles offer nothing that fits.
   std::shared_ptr<const api::GpuChoice> gpu_choice(const api::Study& study);
   std::optional<double> most_gpu_memory(const api::Study& study);
+  bool may_grow_in_queue(const api::Study& study);
+  Status resize_queued(const api::Trial& trial, const kube::Job& job, std::int64_t run,
+                       std::int64_t workers);
+  Status stop_queued(const kube::Job& job);
+  void move_queue(const api::Study& study, const kube::Job& job);
+  QueueWait queue_wait(const kube::Job& job, const api::Trial& trial, const api::RunRecord* record);
+  WorkloadView workload_of(const kube::Job& job);
+  Result<WorkloadView> ask_for_workload(const kube::Job& job);
   std::string why_held(const api::Trial& trial, std::int64_t run, bool fenced) const;
   void add_held(const api::Trial& trial, bool fenced, std::vector<core::Run>& runs);
   void forget_held(const std::string& ns, const std::string& trial);
@@ -157,6 +175,8 @@ class JobRuns final : public control::Runs {
   std::map<std::string, RunClock> run_clocks_;  // by the Job's uid
   // By the Job's uid: since when what it needs beside it cannot be written.
   std::map<std::string, std::int64_t> helpless_since_;
+  std::map<std::string, SeenWorkload> workloads_;  // by the Job's uid
+  std::set<std::string> fixed_studies_;  // uids of Studies that were told that they do not grow
   // By domain: the Jobs in the queue for nodes.
   std::map<std::string, std::set<kube::ObjectKey>> gangs_;
   GangTurns turns_;        // guarded by gang_mutex_

@@ -158,18 +158,6 @@ TEST_F(JobRunsTest, StoppingAJobInAQueueDeletesItWithItsPods) {
   EXPECT_EQ(requests("DELETE"), 1u);
 }
 
-TEST_F(JobRunsTest, AJobInAQueueIsNotResizedBeforeItRuns) {
-  study_.spec.trial.queue = "team";
-  study_.spec.trial.workers = {2, 4};
-  trial_.spec.workers = 2;
-  ASSERT_TRUE(start().ok());
-  ASSERT_TRUE(runs().resize(trial_, 0, 4).ok());
-  EXPECT_EQ(kube::integer_at(job(), {"spec", "completions"}), 2);
-  trial_.status.runs.emplace_back().running_ms = 1;
-  ASSERT_TRUE(runs().resize(trial_, 0, 4).ok());
-  EXPECT_EQ(kube::integer_at(job(), {"spec", "completions"}), 4);
-}
-
 TEST_F(JobRunsTest, ResizingChangesBothNumbersTogether) {
   ASSERT_TRUE(start().ok());
   ASSERT_TRUE(runs().resize(trial_, 0, 3).ok());

@@ -1,5 +1,5 @@
 // Queues: a trial's Job that Kueue admits, where the Study names one of its queues
-// (spec.trial.queue). The rules that this follows are in docs/decisions/0044.
+// (spec.trial.queue). The rules that this follows are in docs/decisions/0044 and 0057.
 //
 // The Job carries the queue's name as a label and is made suspended. From then on Kueue alone
 // suspends and resumes it; whatever Fettle wrote there would be undone. A Job may have the label
@@ -8,6 +8,7 @@
 // Pure; usable from any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "api/study.h"
@@ -19,10 +20,13 @@ namespace fettle::kubernetes {
 // Of Jobs; Kueue's names.
 inline constexpr const char* kQueueLabel = "kueue.x-k8s.io/queue-name";
 inline constexpr const char* kQueuePriorityLabel = "kueue.x-k8s.io/priority-class";
-// Its number of pods may change while it runs; Kueue would otherwise suspend it.
+// Its number of pods may change while it runs, if Kueue's gate ElasticJobsViaWorkloadSlices is on.
 inline constexpr const char* kElasticJobAnnotation = "kueue.x-k8s.io/elastic-job";
-// Of Kueue's Workload: the uid of the Job that it admits.
-inline constexpr const char* kWorkloadJobLabel = "kueue.x-k8s.io/job-uid";
+// The scheduling gate that Kueue's webhook puts into the template of such a Job, with that gate on.
+inline constexpr const char* kElasticJobGate = "kueue.x-k8s.io/elastic-job";
+// The queue and priority class that Fettle last gave the Job, "team/low". Labels that were changed
+// by hand since are left alone until the Study changes.
+inline constexpr const char* kQueuedAsAnnotation = "fettle.dev/queued-as";
 
 // Whether Kueue is to admit the Study's trials.
 bool names_kueue(const api::TrialTemplate& trial);
@@ -33,7 +37,12 @@ void join_queue(const api::TrialTemplate& trial, Json& job);
 // The queue of Kueue that the Job is in; "" = none.
 std::string queue_of(const kube::Job& job);
 
-// What a Job waits for that its queue has not admitted, and who says why.
-std::string why_queued(const kube::Job& job);
+// Whether more workers of the Job can begin while it runs. A Job in a queue whose Kueue does not
+// slice Workloads would be preempted.
+bool may_grow(const kube::Job& job);
+
+// The metadata to merge into a Job whose Study has another queue or priority class by now. Absent:
+// nothing changes. Kueue allows another queue only while the Job is suspended.
+std::optional<Json> moved_queue(const api::TrialTemplate& trial, const kube::Job& job);
 
 }  // namespace fettle::kubernetes

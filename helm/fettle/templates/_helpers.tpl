@@ -125,6 +125,12 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 - apiGroups: [scheduling.k8s.io, scheduling.x-k8s.io, scheduling.volcano.sh, scheduling.run.ai]
   resources: [podgroups]
   verbs: [get, create]
+{{- if .Values.rbac.readWorkloads }}
+# Kueue's own words on a trial that waits in its queue (trial.queue).
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [list]
+{{- end }}
 # Checkpoints of a Study that asks for a volume of its own.
 - apiGroups: [""]
   resources: [persistentvolumeclaims]

@@ -224,10 +224,20 @@ void FakeCluster::move_job(const Json& job) {
     if (!pod.is_null()) server.remove(kube::kPods, {"team", name + "-0-x"});
     return;
   }
+  if (kube::integer_at(job, {"spec", "activeDeadlineSeconds"}) != 0) return end_late_job(job);
   if (pod.is_null()) return begin_pod(job, pod_script);
   if (!pod_script.waits.is_null()) return;
   const bool running = text_at(pod, {"status", "phase"}) == "Running";
   if (running && !pod_script.stays) end_pod(job, pod, pod_script);
+}
+
+// Its deadline has passed: the pod goes, and the Job has failed.
+void FakeCluster::end_late_job(const Json& job) {
+  server.remove(kube::kPods, {"team", name_of(job) + "-0-x"});
+  const Json failed =
+      Json::object({{"type", "Failed"}, {"status", "True"}, {"reason", "DeadlineExceeded"}});
+  const Json status = Json::object({{"conditions", Json(Json::Array{failed})}});
+  server.merge(kube::kJobs, {"team", name_of(job)}, Json::object({{"status", status}}));
 }
 
 void FakeCluster::begin_pod(const Json& job, const PodScript& pod_script) {

@@ -134,6 +134,7 @@ class FakeCluster {
   bool is_dry_run(const kube::Admission& write);
   void tick();
   void move_job(const Json& job);
+  void end_late_job(const Json& job);
   void begin_pod(const Json& job, const PodScript& pod);
   void end_pod(const Json& job, const Json& pod, const PodScript& script);
 

@@ -42,6 +42,7 @@ PATHS = {
     "services": "api/v1",
     "studies": "apis/fettle.dev/v1alpha1",
     "trials": "apis/fettle.dev/v1alpha1",
+    "workloads": "apis/kueue.x-k8s.io/v1beta2",
 }
 # Seconds until a wait fails. Only a failure takes that long; the machine may be slow or busy.
 PATIENCE = 600

@@ -4,7 +4,8 @@
 Those that disturb others (`alone`) run first, one at a time; the rest run in parallel. They mostly
 wait, so more of them run at once than there are processors.
 
-Usage: run.py [--jobs N] [--only alone|together] [WORD...]   (WORD: scenarios with it in their name)
+Usage: run.py [--jobs N] [--only alone|together] [--folder FOLDER] [WORD...]
+(FOLDER: of the files *_test.py, if not this one; WORD: scenarios with it in their name)
 """
 import argparse
 import concurrent.futures
@@ -21,10 +22,11 @@ JOBS = 8
 LOG_LINES = 20
 
 
-def scenarios(words):
-    """Those of all files *_test.py beside this one."""
+def scenarios(folder, words):
+    """Those of all files *_test.py in the folder."""
+    sys.path.insert(0, str(folder))
     found = []
-    for path in sorted(pathlib.Path(__file__).parent.glob("*_test.py")):
+    for path in sorted(folder.glob("*_test.py")):
         for group in unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(path.stem)):
             found += [test for test in group if not words or any(word in test.id() for word in words)]
     return found
@@ -61,11 +63,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=JOBS)
     parser.add_argument("--only", choices=["alone", "together"])
+    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(__file__).parent)
     parser.add_argument("words", nargs="*", metavar="WORD")
     options = parser.parse_args()
-    install_definitions()
     started = time.monotonic()
-    chosen = scenarios(options.words)
+    chosen = scenarios(options.folder, options.words)
+    install_definitions()
     passed = []
     if options.only != "together":
         passed += [run(test) for test in chosen if test.alone]

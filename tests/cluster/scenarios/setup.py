@@ -1,9 +1,10 @@
 """Installs the CRDs, the admission policies and the chart's accounts and roles, but no operator:
 scenarios start operators themselves."""
 import json
+import os
 import subprocess
 
-from cluster import PATIENCE, ROOT, SYSTEM, kubectl
+from cluster import PATIENCE, ROOT, SYSTEM, apply, kubectl
 
 RELEASE = "fettle"  # of an operator that works in the whole cluster
 SCENARIO = "fettle-scenario"  # of one that works in its own namespace alone
@@ -14,6 +15,21 @@ def helm(*arguments, values=None):
                    input=values if isinstance(values, str) else json.dumps(values) if values else None,
                    check=True, stdout=subprocess.DEVNULL, text=True)  # fmt: skip
 
+
+# Kueue's Workloads, for its stand-in (kueue.py); a cluster with Kueue itself has the real definition.
+WORKLOADS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "workloads.kueue.x-k8s.io",
+                 "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"}},
+    "spec": {
+        "group": "kueue.x-k8s.io",
+        "scope": "Namespaced",
+        "names": {"kind": "Workload", "listKind": "WorkloadList", "plural": "workloads", "singular": "workload"},
+        "versions": [{"name": "v1beta2", "served": True, "storage": True, "subresources": {"status": {}},
+                      "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}],
+    },
+}  # fmt: skip
 
 # What is for all releases of the cluster; install_definitions() has brought it.
 NOTHING_SHARED = "crds.install=false,rbac.aggregate=false,admissionPolicies.install=false,flowControl.reports.enabled=false"
@@ -26,6 +42,9 @@ def wait_until_established():
 
 def install_definitions():
     kubectl("apply", "-f", str(ROOT / "crds"))
+    if "FETTLE_KUEUE" not in os.environ:  # tests/cluster/kueue brings the real one
+        apply(WORKLOADS)
+        kubectl("wait", "--for=condition=Established", f"--timeout={PATIENCE}s", "crd/workloads.kueue.x-k8s.io")
     wait_until_established()
     policies = subprocess.run(["helm", "template", RELEASE, str(ROOT / "helm/fettle"), "--namespace", SYSTEM,
                                "--show-only", "templates/admission-policies.yaml"],
