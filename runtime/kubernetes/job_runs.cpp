@@ -25,6 +25,11 @@ constexpr std::int64_t kTrustMs = 60'000;
 // Entries of owners that were not reconciled for this long are dropped.
 constexpr std::int64_t kForgetMs = 3'600'000;
 
+void add_sentence(std::string& text, const std::string& sentence) {
+  if (!text.empty() && !sentence.empty()) text += "; ";
+  text += sentence;
+}
+
 const api::RunRecord* find_record(const api::Trial& trial, std::int64_t run) {
   const auto& records = trial.status.runs;
   const auto found = std::ranges::find(records, run, &api::RunRecord::run);
@@ -87,7 +92,16 @@ Status JobRuns::check(const api::Study& study) {
   FETTLE_ASSIGN(const JobOptions options, options_for(study));
   FETTLE_TRY(check_template(client_, study, options));
   warn_of_volume(study);
+  warn_of_metrics(study);
   return success();
+}
+
+void JobRuns::warn_of_metrics(const api::Study& study) {
+  if (!study.spec.trial.metrics) return;
+  const std::string warning = runtime::metrics_filter_warning(*study.spec.trial.metrics);
+  if (warning.empty()) return;
+  store_.record_event({control::Kind::kStudy, {study.metadata.ns, study.metadata.name}, ""},
+                      /*warning=*/true, "MetricsMissNaN", warning, clock_.now_ms());
 }
 
 void JobRuns::warn_of_volume(const api::Study& study) {
@@ -495,9 +509,9 @@ void JobRuns::read_log(const kube::Job& job, const api::Study& study, const api:
   const bool is_newer = reading.report && (!run.report || reading.report->step >= run.report->step);
   if (is_newer) run.report = reading.report;
   run.silence = reading.why_no_report;
-  if (run.state == RunState::kExited && !reading.read_error.empty()) {
-    run.reason += (run.reason.empty() ? "" : "; ") + reading.read_error;
-  }
+  if (run.state != RunState::kExited) return;
+  add_sentence(run.reason, reading.read_error);
+  if (run.outcome == api::Outcome::kSucceeded) add_sentence(run.reason, reading.remarks);
 }
 
 void JobRuns::stop_reading() { logs_.stop(); }

@@ -208,6 +208,7 @@ bool LogMetrics::record_piece(Log& log, std::int64_t now_ms, bool at_end) {
   if (log.reading.complete && !log.lines.has_report()) {
     log.reading.why_no_report = log.lines.near_miss().sentence(log.lines.expected_line());
   }
+  if (log.reading.complete) log.reading.remarks = log.lines.remarks();
   const bool published = publish(log, now_ms);
   if (!log.reading.complete) enqueue_again(log, now_ms, at_end);
   return published || log.reading.complete;

@@ -42,6 +42,11 @@ int hold_claim(const std::string& path) {
   return fd;
 }
 
+void add_sentence(std::string& message, const std::string& sentence) {
+  if (!message.empty() && !sentence.empty()) message += "; ";
+  message += sentence;
+}
+
 // How often the kernel killed a process for want of memory, a moment ago and now; one for all runs.
 // A process with much memory takes seconds to end, so "a moment" is a few seconds.
 class OomWatch {
@@ -229,8 +234,11 @@ RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   outcome.ended_ms = now_ms;
   if (metrics_.has_report()) outcome.report = metrics_.report();
   outcome.silence = metrics_.silence();
+  // A result that is not the one that its user takes it for; any other outcome has its own reason.
+  const bool succeeded = outcome.outcome == api::Outcome::kSucceeded;
+  if (succeeded) add_sentence(outcome.message, metrics_.remarks());
   const Status written = write_outcome_file(command_.run_directory, outcome);
-  if (!written.ok()) outcome.message += "; " + written.error().message;
+  if (!written.ok()) add_sentence(outcome.message, written.error().message);
   return outcome;
 }
 
