@@ -6,10 +6,12 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "api/nearest.h"
+#include "base/thread.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
 #include "cli/suggest/suggest.h"
@@ -375,6 +377,11 @@ int main(int argc, char** argv) {
     std::cerr << "fettle: " << wrong << '\n';
     return fettle::cli::kExitInvalid;
   }
-  const fettle::Result<int> code = dispatch(app, arguments);
-  return code.ok() ? *code : fettle::cli::complain(code.error());
+  try {
+    const fettle::Result<int> code = dispatch(app, arguments);
+    return code.ok() ? *code : fettle::cli::complain(code.error());
+  } catch (const std::system_error& error) {
+    // Of a library's thread. Those of `fettle run` are made by start_thread().
+    return fettle::cli::complain(fettle::no_thread(error.code().message()));
+  }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread.h"
 #include "control/study_controller.h"
 #include "control/trial_controller.h"
 
@@ -75,7 +76,9 @@ Status Manager::run(const std::function<bool()>& finished) {
   };
   std::vector<std::thread> others;
   for (int i = 1; i < options_.workers; ++i) {
-    others.emplace_back([&] { work_until([&] { return ending.load(); }); });
+    Result<std::thread> other = start_thread([&] { work_until([&] { return ending.load(); }); });
+    if (!other.ok()) break;  // fewer workers do the same work
+    others.push_back(*std::move(other));
   }
   work_until([&] { return ending || finished(); });
   for (std::thread& other : others) other.join();

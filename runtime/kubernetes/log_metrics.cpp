@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <stop_token>
+#include <system_error>
 #include <utility>
 
 #include "runtime/kubernetes/log_cursor.h"
@@ -87,9 +88,18 @@ LogReading LogMetrics::read(const LogSource& source, bool ended) {
   }
   if (is_new) drop_oldest();
   if (!stopped_ && threads_.size() < std::min(readers_, logs_.size())) {
-    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    add_reader();
   }
   return reading;
+}
+
+// Where there is no room for another thread, those that run read on; without any, the next call
+// tries again.
+void LogMetrics::add_reader() {
+  try {
+    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  } catch (const std::system_error&) {
+  }
 }
 
 LogReading LogMetrics::recall(const std::string& uid) const {

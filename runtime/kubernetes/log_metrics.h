@@ -96,6 +96,7 @@ class LogMetrics {
 
   // These require mutex_.
   LogPtr take();
+  void add_reader();
   std::shared_ptr<const runtime::MetricPattern> pattern_of(const api::MetricsFilter& filter);
   void drop_oldest();
   bool record_piece(Log& log, std::int64_t now_ms, bool at_end);
