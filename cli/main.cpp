@@ -150,6 +150,8 @@ void add_logs(CLI::App& app, Arguments& arguments) {
   command->add_option("--run", arguments.logs.run, "Number of the run; default: the newest")
       ->type_name("N");
   command->add_flag("-f,--follow", arguments.logs.follow, "Keep printing until the run ends");
+  command->add_flag("--raw", arguments.logs.raw,
+                    "Print escape sequences to a terminal as they are, not colours alone");
   command->footer(
       "A log over 16 MiB keeps its beginning and its end; a line between them says how much is "
       "left\n"
