@@ -27,6 +27,19 @@ std::string explain_rung(const StudySpec& study, const RunRecord& record) {
 
 }  // namespace
 
+namespace {
+
+// What the program should have printed: an example, or that the Study has an expression for it.
+std::string expected_output(const StudySpec& study) {
+  const std::string& metric = study.objectives.front().metric;
+  if (study.trial.metrics && !study.trial.metrics->regex.empty()) {
+    return metric + ", as spec.trial.metrics.regex finds it on its output";
+  }
+  return metric + R"(, for example a line {"step": 1, ")" + metric + R"(": 0.5} on its output)";
+}
+
+}  // namespace
+
 std::string with_reason(const std::string& silence) {
   return silence.empty() ? "" : "; " + silence;
 }
@@ -40,9 +53,8 @@ std::string explain_no_result(const StudySpec& study, const TrialSpec& trial,
   const bool reported = report && (promoted || run.report || report->step > record.last_step ||
                                    report->step >= record.until_step);
   if (!reported) {
-    return "exited with 0 but reported no metric; expected " + study.objectives.front().metric +
-           R"(, for example a line {"step": 1, ")" + study.objectives.front().metric +
-           R"(": 0.5} on its output)" + explain_rung(study, record) + with_reason(run.silence);
+    return "exited with 0 but reported no metric; expected " + expected_output(study) +
+           explain_rung(study, record) + with_reason(run.silence);
   }
   const std::vector<std::string> missing = missing_metrics(study, *report);
   if (missing.empty()) return "";
