@@ -5,9 +5,9 @@
 // contract: every number but `step` is a metric, `checkpoint` and `checkpoint_step` name the newest
 // durable checkpoint, `"final": true` says that untilStep was reached. A JSON line with none of
 // these and no metric that the Study asks for is only log. With a regular expression every match on
-// a line is a metric: groups `name` and `value` (or 1 and 2), and `step` if there is such a group or
-// a name "step". All else is only log. Of a metric that is several times on a line the last value
-// counts.
+// a line is a metric: groups `name` and `value` (or 1 and 2), and `step` if there is such a group
+// or a name "step". All else is only log. Of a metric that is several times on a line the last
+// value counts.
 //
 // A training that diverges prints nan, -nan, NaN, inf, Infinity or 1e400: each is a value that is
 // not finite, in JSON too, and so is null for a metric that the Study asks for. The newest line

@@ -1,8 +1,8 @@
 // MetricPattern: spec.trial.metrics, compiled: the expressions by which metrics are read from lines
 // of text, and what programs print for a number.
 //
-// Immutable after construction, so many MetricLines share one, on any threads; its cache may take
-// megabytes. Pure functions.
+// Immutable after construction: any number of MetricLines share one, on any threads, since its
+// cache may take megabytes. Pure functions.
 #pragma once
 
 #include <re2/re2.h>

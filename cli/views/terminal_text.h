@@ -1,9 +1,9 @@
 // TerminalText: a trial's output as a terminal may be given it.
 //
 // Text, line breaks, tabs, carriage returns, backspaces and colours (SGR, ECMA-48 8.3.117) pass.
-// All other escape sequences are left out, which could set the clipboard, the title or the keyboard,
-// or make the terminal answer on its input; other control characters, bytes that are not UTF-8 and
-// marks that reorder text become '?'. Takes bytes in any pieces. Pure; not synchronised.
+// All other escape sequences are left out, which could set the clipboard or the title, or make the
+// terminal answer on its input; other control characters, bytes that are not UTF-8 and marks that
+// reorder text become '?'. Takes bytes in any pieces. Pure; not synchronised.
 #pragma once
 
 #include <string>
