@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -212,12 +213,23 @@ class Parser {
     if (take_word("true")) return out = Json(true), true;
     if (take_word("false")) return out = Json(false), true;
     if (take_word("null")) return out = Json(), true;
-    if (options_.allow_non_finite) {
-      if (take_word("NaN")) return out = Json(std::numeric_limits<double>::quiet_NaN()), true;
-      if (take_word("Infinity")) return out = Json(std::numeric_limits<double>::infinity()), true;
-      if (take_word("-Infinity")) return out = Json(-std::numeric_limits<double>::infinity()), true;
-    }
+    if (options_.allow_non_finite && take_non_finite(out)) return true;
     return parse_number(out);
+  }
+
+  // A value that is written in letters and stands alone: "info" is none.
+  bool take_non_finite(Json& out) {
+    double value = 0;
+    const char* const begin = text_.data() + at_;
+    const char* const end = text_.data() + text_.size();
+    const char* const unsigned_begin = begin + (peek() == '+' ? 1 : 0);
+    const auto [stopped, code] = std::from_chars(unsigned_begin, end, value);
+    if (code != std::errc{} || std::isfinite(value)) return false;
+    const auto continues = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+    if (stopped != end && continues(*stopped)) return false;
+    at_ += static_cast<std::size_t>(stopped - begin);
+    out = Json(value);
+    return true;
   }
 
   bool parse_digits() {
@@ -265,7 +277,7 @@ class Parser {
       // from_chars also refuses numbers too small for a double; those are zero.
       const std::string copy(digits);
       number = std::strtod(copy.c_str(), nullptr);
-      if (!std::isfinite(number)) {
+      if (!std::isfinite(number) && !options_.allow_non_finite) {
         at_ -= digits.size();
         return fail("the number " + copy + " is outside the range of a double");
       }

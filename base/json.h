@@ -108,7 +108,7 @@ class Json {
 
 struct JsonParseOptions {
   int max_depth = 64;
-  // Accept NaN, Infinity and -Infinity, which Python's json module prints.
+  // Accept what programs print for no finite number: NaN, -nan, nan(ind), inf, Infinity, 1e400.
   bool allow_non_finite = false;
 };
 

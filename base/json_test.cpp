@@ -86,11 +86,24 @@ TEST(Json, NestingIsBounded) {
   EXPECT_THAT(deep.error().message, HasSubstr("deeper than 64 levels"));
 }
 
-TEST(Json, PythonsNonFiniteNumbersAreReadOnRequest) {
+TEST(Json, NumbersThatAreNotFiniteAreReadOnRequest) {
   JsonParseOptions options;
   options.allow_non_finite = true;
-  EXPECT_TRUE(std::isnan(parse_json("[NaN]", options)->as_array()[0].as_double()));
-  EXPECT_EQ(parse_json("-Infinity", options)->as_double(), -HUGE_VAL);
+  for (const char* text : {"NaN", "nan", "-nan", "+nan", "NAN", "nan(ind)", "-nan(ind)"}) {
+    const Result<Json> read = parse_json("[" + std::string(text) + "]", options);
+    ASSERT_TRUE(read.ok()) << text;
+    EXPECT_TRUE(std::isnan(read->as_array()[0].as_double())) << text;
+    EXPECT_FALSE(parse_json(text).ok()) << text;
+  }
+  for (const char* text : {"Infinity", "inf", "+inf", "INF", "1e400", "1e99999"}) {
+    EXPECT_EQ(parse_json(text, options)->as_double(), HUGE_VAL) << text;
+    EXPECT_EQ(parse_json("-" + std::string(text + (*text == '+')), options)->as_double(),
+              -HUGE_VAL);
+    EXPECT_FALSE(parse_json(text).ok()) << text;
+  }
+  for (const char* text : {"nano", "info", "infinite", "-", "+1", "n", "{\"a\": nan1}"}) {
+    EXPECT_FALSE(parse_json(text, options).ok()) << text;
+  }
 }
 
 TEST(Json, EveryPrefixOfATextIsAnswered) {

@@ -6,10 +6,12 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "api/nearest.h"
+#include "base/thread.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
 #include "cli/suggest/suggest.h"
@@ -148,6 +150,8 @@ void add_logs(CLI::App& app, Arguments& arguments) {
   command->add_option("--run", arguments.logs.run, "Number of the run; default: the newest")
       ->type_name("N");
   command->add_flag("-f,--follow", arguments.logs.follow, "Keep printing until the run ends");
+  command->add_flag("--raw", arguments.logs.raw,
+                    "Print escape sequences to a terminal as they are, not colours alone");
   command->footer(
       "A log over 16 MiB keeps its beginning and its end; a line between them says how much is "
       "left\n"
@@ -375,6 +379,11 @@ int main(int argc, char** argv) {
     std::cerr << "fettle: " << wrong << '\n';
     return fettle::cli::kExitInvalid;
   }
-  const fettle::Result<int> code = dispatch(app, arguments);
-  return code.ok() ? *code : fettle::cli::complain(code.error());
+  try {
+    const fettle::Result<int> code = dispatch(app, arguments);
+    return code.ok() ? *code : fettle::cli::complain(code.error());
+  } catch (const std::system_error& error) {
+    // Of a library's thread. Those of `fettle run` are made by start_thread().
+    return fettle::cli::complain(fettle::no_thread(error.code().message()));
+  }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread.h"
 #include "control/study_controller.h"
 #include "control/trial_controller.h"
 
@@ -76,7 +77,10 @@ Status Manager::run(const std::function<bool()>& finished) {
   std::vector<std::thread> others;
   for (int i = 1; i < options_.workers; ++i) {
     const Lane lane = i == 1 ? Lane::kTrials : Lane::kAll;
-    others.emplace_back([&, lane] { work_until([&] { return ending.load(); }, lane); });
+    Result<std::thread> other =
+        start_thread([&, lane] { work_until([&] { return ending.load(); }, lane); });
+    if (!other.ok()) break;  // fewer workers do the same work
+    others.push_back(*std::move(other));
   }
   work_until([&] { return ending || finished(); }, Lane::kAll);
   for (std::thread& other : others) other.join();

@@ -49,6 +49,15 @@ bool has_reported(const EndedRun& ended) {
          ended.report->step > step_before_leg(ended.records, ended.record);
 }
 
+// What the program should have printed: an example, or that the Study has an expression for it.
+std::string expected_output(const StudySpec& study) {
+  const std::string& metric = study.objectives.front().metric;
+  if (study.trial.metrics && !study.trial.metrics->regex.empty()) {
+    return metric + ", as spec.trial.metrics.regex finds it on its output";
+  }
+  return metric + R"(, for example a line {"step": 1, ")" + metric + R"(": 0.5} on its output)";
+}
+
 }  // namespace
 
 bool is_result_lost(const EndedRun& ended) {
@@ -66,10 +75,8 @@ std::string with_reason(const std::string& silence) {
 std::string explain_no_result(const EndedRun& ended) {
   const StudySpec& study = ended.study;
   if (!has_reported(ended)) {
-    return "exited with 0 but reported no metric; expected " + study.objectives.front().metric +
-           R"(, for example a line {"step": 1, ")" + study.objectives.front().metric +
-           R"(": 0.5} on its output)" + explain_rung(study, ended.record) +
-           with_reason(ended.run.silence);
+    return "exited with 0 but reported no metric; expected " + expected_output(study) +
+           explain_rung(study, ended.record) + with_reason(ended.run.silence);
   }
   const std::vector<std::string> missing = missing_metrics(study, *ended.report);
   if (missing.empty()) return "";

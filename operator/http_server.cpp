@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread.h"
+
 namespace fettle::op {
 
 namespace {
@@ -146,7 +148,7 @@ Result<std::uint16_t> HttpServer::listen(std::uint16_t port, Handler handler) {
 
 Status HttpServer::start() {
   if (stop_fd_ < 0) return io_error("cannot make an eventfd: " + last_error());
-  thread_ = std::thread([this] { run(); });
+  FETTLE_ASSIGN(thread_, start_thread([this] { run(); }));
   return success();
 }
 

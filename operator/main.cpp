@@ -10,9 +10,11 @@
 #include <cstdio>
 #include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <variant>
 
+#include "base/thread.h"
 #include "operator/check.h"
 #include "operator/connection.h"
 #include "operator/operator.h"
@@ -58,11 +60,16 @@ Status run_until_signal(op::Operator& program, op::Log& log, const sigset_t& sig
   Status outcome = fettle::success();
   std::atomic<bool> ended = false;
   const pthread_t waiter = ::pthread_self();
-  std::thread worker([&] {
-    outcome = program.run();
-    ended = true;
-    ::pthread_kill(waiter, SIGUSR1);
-  });
+  FETTLE_ASSIGN(
+      std::thread worker, fettle::start_thread([&] {
+        try {
+          outcome = program.run();
+        } catch (const std::system_error& error) {  // of a thread that there is no room for
+          outcome = fettle::no_thread(error.what());
+        }
+        ended = true;
+        ::pthread_kill(waiter, SIGUSR1);
+      }));
   int signal = 0;
   while (!ended && ::sigwait(&signals, &signal) == 0) {
     if (signal == SIGUSR1) continue;  // from the worker, or from outside and of no meaning

@@ -3,9 +3,8 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -17,40 +16,6 @@
 
 namespace fettle::runtime {
 namespace {
-
-RE2::Options pattern_options() {
-  RE2::Options options;
-  options.set_log_errors(false);
-  options.set_max_mem(8 << 20);
-  // Output is a stranger's bytes: Latin-1 matches any, and agrees with UTF-8 on ASCII patterns.
-  options.set_encoding(RE2::Options::EncodingLatin1);
-  return options;
-}
-
-// The number in all of `text`, in any spelling that C and Python print, nan and inf included.
-std::optional<double> parse_number(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, code] = std::from_chars(text.data(), end, value);
-  if (stopped != end || text.empty()) return std::nullopt;
-  if (code == std::errc::result_out_of_range) {
-    // 1e999: there is a value, and it is not finite. 1e-999 is as good as 0. strtod() tells them
-    // apart, also where they have no exponent.
-    return std::strtod(std::string(text).c_str(), nullptr);
-  }
-  if (code != std::errc()) return std::nullopt;
-  return value;
-}
-
-// Steps are whole and not negative; training frameworks print them as 3 or 3.0.
-std::optional<std::int64_t> to_step(double value) {
-  constexpr double kMaxStep = 9007199254740992.0;  // 2^53
-  if (!(value >= 0 && value <= kMaxStep) || value != std::floor(value)) return std::nullopt;
-  return static_cast<std::int64_t>(value);
-}
 
 std::string_view trimmed(std::string_view text) {
   const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
@@ -73,6 +38,12 @@ struct MetricLines::Found {
   std::string checkpoint;
   std::int64_t checkpoint_step = 0;
   bool final_result = false;
+  std::string unread_step;  // a step that is none, as it was written
+
+  void set_step(std::optional<std::int64_t> read, std::string_view text) {
+    step = read;
+    if (!read) unread_step = text;
+  }
 
   // `wanted`: there is room for it however many others there are.
   void metric(std::string_view name, double value, bool wanted) {
@@ -85,56 +56,6 @@ struct MetricLines::Found {
     }
   }
 };
-
-struct MetricPattern {
-  explicit MetricPattern(const api::MetricsFilter& filter) : re(filter.regex, pattern_options()) {
-    const auto& groups = re.NamedCapturingGroups();
-    const auto group = [&](const char* wanted, int otherwise) {
-      const auto found = groups.find(wanted);
-      return found == groups.end() ? otherwise : found->second;
-    };
-    // Named groups are used only as a pair, so that (?P<step>..) (..)=(..) is not misread.
-    const bool named = groups.count("name") > 0 && groups.count("value") > 0;
-    name = named ? group("name", 1) : 1;
-    value = named ? group("value", 2) : 2;
-    step = group("step", 0);
-    if (!filter.step.empty()) step_re.emplace(filter.step, pattern_options());
-  }
-
-  RE2 re;
-  int name = 1;
-  int value = 2;
-  int step = 0;                // 0 = no such group
-  std::optional<RE2> step_re;  // group 1 is the step
-};
-
-Status check_metrics_filter(const api::MetricsFilter& filter) {
-  const RE2 re(filter.regex, pattern_options());
-  if (!re.ok()) {
-    return invalid("spec.trial.metrics.regex: cannot read the regular expression: " + re.error());
-  }
-  const auto& groups = re.NamedCapturingGroups();
-  const bool named = groups.count("name") > 0 && groups.count("value") > 0;
-  if (!named && re.NumberOfCapturingGroups() < 2) {
-    return invalid(
-        "spec.trial.metrics.regex: the regular expression needs two groups, the metric's name and "
-        "its value, as in (?P<name>\\w+)=(?P<value>\\S+); it has " +
-        std::to_string(re.NumberOfCapturingGroups()));
-  }
-  if (filter.step.empty()) return success();
-  const RE2 step(filter.step, pattern_options());
-  if (!step.ok()) {
-    return invalid("spec.trial.metrics.step: cannot read the regular expression: " + step.error());
-  }
-  if (step.NumberOfCapturingGroups() >= 1) return success();
-  return invalid(
-      "spec.trial.metrics.step: the regular expression needs a group around the number, as in "
-      "epoch (\\d+)");
-}
-
-std::shared_ptr<const MetricPattern> compile_metrics_filter(const api::MetricsFilter& filter) {
-  return std::make_shared<const MetricPattern>(filter);
-}
 
 MetricLinesOptions metric_options(const api::Study& study) {
   MetricLinesOptions options;
@@ -176,11 +97,13 @@ bool MetricLines::take_urgent() { return std::exchange(urgent_, false); }
 
 void MetricLines::line(std::string_view text, bool cut) {
   near_miss_.count_line();
+  ++line_;
   if (pattern_) return regex_line(text);
   const std::string_view object = trimmed(text);
   const bool formed = object.size() >= 2 && object.front() == '{' && object.back() == '}';
   if (formed && !cut) return json_line(object);
-  if (lines_ == 0) miss_json(object);
+  if (lines_ > 0 || object.empty()) return;
+  cut ? miss_cut(object) : miss_json(object);
 }
 
 void MetricLines::json_line(std::string_view text) {
@@ -188,30 +111,15 @@ void MetricLines::json_line(std::string_view text) {
   options.allow_non_finite = true;
   const Result<Json> parsed = parse_json(text, options);
   if (!parsed.ok() || !parsed->is_object()) {
-    if (lines_ > 0 || parsed.ok() || !names_a_wanted_metric(text)) return;
+    if (parsed.ok()) return;
+    for (const std::string& metric : wanted_) {
+      if (text.find('"' + metric + '"') != text.npos) note_unread(metric);
+    }
+    if (lines_ > 0 || !names_a_wanted_metric(text)) return;
     return near_miss_.see(NearMiss::Rank::kBroken, text, "is no JSON: " + parsed.error().message);
   }
   Found found;
-  for (const auto& [name, value] : parsed->as_object()) {
-    if (name == "final") {
-      found.final_result = value.is_boolean() && value.as_boolean();
-    } else if (name == "checkpoint") {
-      if (value.is_string() && is_text(value.as_string(), kMaxCheckpointName)) {
-        found.checkpoint = value.as_string();
-      }
-    } else if (!value.is_number()) {
-      if (lines_ == 0 && is_wanted(name)) {
-        near_miss_.see(NearMiss::Rank::kNoNumber, text,
-                       "holds " + name + ", but its value is no number");
-      }
-    } else if (name == "step") {
-      found.step = to_step(value.as_double());
-    } else if (name == "checkpoint_step") {
-      found.checkpoint_step = to_step(value.as_double()).value_or(0);
-    } else {
-      found.metric(name, value.as_double(), is_wanted(name));
-    }
-  }
+  for (const auto& [name, value] : parsed->as_object()) json_member(name, value, text, found);
   const bool asked_for =
       wanted_.empty() || std::ranges::any_of(found.metrics, [&](const auto& metric) {
         return is_wanted(metric.first);
@@ -225,6 +133,33 @@ void MetricLines::json_line(std::string_view text) {
                  "holds " + found.metrics.begin()->first + ", but not " + *wanted_.begin());
 }
 
+void MetricLines::json_member(const std::string& name, const Json& value, std::string_view text,
+                              Found& found) {
+  const bool wanted = is_wanted(name);
+  if (name == "final") {
+    found.final_result = value.is_boolean() && value.as_boolean();
+  } else if (name == "checkpoint") {
+    if (value.is_string() && is_text(value.as_string(), kMaxCheckpointName)) {
+      found.checkpoint = value.as_string();
+    }
+  } else if (name == "step") {
+    found.set_step(value.is_number() ? to_step(value.as_double()) : std::nullopt, value.dump());
+  } else if (value.is_null() && wanted) {
+    // JavaScript, pandas and others write null for NaN.
+    found.metric(name, std::numeric_limits<double>::quiet_NaN(), wanted);
+  } else if (!value.is_number()) {
+    if (!wanted) return;
+    note_unread(name);
+    if (lines_ > 0) return;
+    near_miss_.see(NearMiss::Rank::kNoNumber, text,
+                   "holds " + name + ", but its value is no number");
+  } else if (name == "checkpoint_step") {
+    found.checkpoint_step = to_step(value.as_double()).value_or(0);
+  } else {
+    found.metric(name, value.as_double(), wanted);
+  }
+}
+
 // A line that does not begin like a JSON object.
 void MetricLines::miss_json(std::string_view text) {
   if (!names_a_wanted_metric(text)) return;
@@ -235,6 +170,15 @@ void MetricLines::miss_json(std::string_view text) {
   }
   near_miss_.see(NearMiss::Rank::kNamed, text,
                  "is no JSON object; spec.trial.metrics.regex says how such a line is read");
+}
+
+// The end of a line that is too long.
+void MetricLines::miss_cut(std::string_view text) {
+  const bool named = names_a_wanted_metric(text);
+  if (!named && text.back() != '}') return;
+  near_miss_.see(named ? NearMiss::Rank::kBroken : NearMiss::Rank::kNamed, text,
+                 "is the end of a line of more than " + std::to_string(kMaxLineBytes) +
+                     " bytes, which is too long; print fewer metrics, or several lines");
 }
 
 bool MetricLines::names_a_wanted_metric(std::string_view text) const {
@@ -259,7 +203,11 @@ void MetricLines::read_step(std::string_view text) {
   }
 }
 
-void MetricLines::regex_line(std::string_view text) {
+void MetricLines::regex_line(std::string_view original) {
+  if (pattern_->step_re) read_step(original);
+  std::optional<FiniteLine> finite;
+  if (!pattern_->matches_nan) finite.emplace(original);
+  const std::string_view text = finite ? std::string_view(finite->text()) : original;
   const re2::StringPiece input(text.data(), text.size());
   // Group 0 is the match itself. RE2 copies no more groups than there are places.
   const int last = std::max({pattern_->name, pattern_->value, pattern_->step});
@@ -268,7 +216,6 @@ void MetricLines::regex_line(std::string_view text) {
     const re2::StringPiece& one = group[static_cast<std::size_t>(i)];
     return i > 0 ? std::string_view(one.data(), one.size()) : std::string_view();
   };
-  if (pattern_->step_re) read_step(text);
   Found found;
   bool matched_any = false;
   std::size_t at = 0;
@@ -278,29 +225,52 @@ void MetricLines::regex_line(std::string_view text) {
     at = matched + std::max<std::size_t>(group[0].size(), 1);  // also past an empty match
     if (const auto step = parse_number(view(pattern_->step))) found.step = to_step(*step);
     const std::string_view name = trimmed(view(pattern_->name));
-    const auto value = parse_number(view(pattern_->value));
-    if (!value) {
-      if (lines_ > 0 || name.empty()) continue;
-      near_miss_.see(NearMiss::Rank::kNoNumber, text,
-                     "is matched, but what it says for " + api::clean_text(name, kMaxMetricName) +
-                         " is no number");
-    } else if (name == "step") {
-      found.step = to_step(*value);
-    } else {
-      found.metric(name, *value, is_wanted(std::string(name)));
-    }
-    matched_any = true;
+    matched_any = matched_any || !name.empty();
+    const bool substitute = finite && finite->holds_substitute(view(pattern_->value));
+    regex_match(name, substitute ? "nan" : view(pattern_->value), original, found);
   }
-  if (!matched_any && lines_ == 0 && names_a_wanted_metric(text)) {
-    near_miss_.see(NearMiss::Rank::kNamed, text, "is not matched by spec.trial.metrics.regex");
+  if (!matched_any && lines_ == 0 && names_a_wanted_metric(original)) {
+    near_miss_.see(NearMiss::Rank::kNamed, original, "is not matched by spec.trial.metrics.regex");
   }
   add(std::move(found), /*step_may_stay=*/true);
 }
 
+void MetricLines::regex_match(std::string_view name, std::string_view text, std::string_view line,
+                              Found& found) {
+  const bool wanted = is_wanted(std::string(name));
+  const bool is_null = wanted && trimmed(text) == "null";
+  const auto value = is_null ? std::numeric_limits<double>::quiet_NaN() : parse_number(text);
+  if (!value) {
+    if (wanted) note_unread(std::string(name));
+    if (lines_ > 0 || name.empty()) return;
+    return near_miss_.see(NearMiss::Rank::kNoNumber, line,
+                          "is matched, but what it says for " +
+                              api::clean_text(name, kMaxMetricName) + " is no number");
+  }
+  if (name == "step") {
+    found.set_step(to_step(*value), text);
+  } else {
+    found.metric(name, *value, wanted);
+  }
+}
+
+// Once a line.
+void MetricLines::note_unread(const std::string& metric) {
+  Unread& unread = unread_[metric];
+  if (unread.line != line_) ++unread.lines;
+  unread.line = line_;
+}
+
 void MetricLines::add(Found found, bool step_may_stay) {
+  if (comes_after_the_end(found)) {
+    printed_on_ = true;
+    found.metrics.clear();
+    found.step.reset();
+  }
   if (found.metrics.empty() && found.checkpoint.empty() && !found.final_result) return;
   keep_room_for(found);
   has_counted_ = has_counted_ || (!found.step && !found.metrics.empty());
+  if (unread_step_.empty()) unread_step_ = std::move(found.unread_step);
   api::ReportLine line{step_of(found, step_may_stay),
                        /*metrics=*/{}, std::move(found.checkpoint), found.checkpoint_step,
                        found.final_result};
@@ -308,12 +278,41 @@ void MetricLines::add(Found found, bool step_may_stay) {
   for (const auto& [name, value] : found.metrics) {
     if (is_wanted(name) || at_step_.size() < kMaxMetrics) at_step_.insert(name);
     has_result_ = has_result_ || wanted_.empty() || is_wanted(name);
+    unread_.erase(name);
   }
   line.metrics = std::move(found.metrics);
   api::add_line(report_, std::move(line), needs_, now_ms_);
   ++lines_;
+  furthest_step_ = std::max(furthest_step_, report_.step);
   const bool at_rung = std::ranges::binary_search(needs_.rungs, report_.step);
   urgent_ = urgent_ || found.final_result || at_rung;
+}
+
+// A result that was called final is not replaced by a later line of the same step.
+bool MetricLines::comes_after_the_end(const Found& found) const {
+  if (!report_.final_result || found.final_result || found.metrics.empty()) return false;
+  return step_of(found, /*step_may_stay=*/true) <= report_.step;
+}
+
+std::string MetricLines::remarks() const {
+  std::string text;
+  const auto add = [&](const std::string& sentence) {
+    text += (text.empty() ? "" : "; ") + sentence;
+  };
+  for (const auto& [metric, unread] : unread_) {
+    const std::string lines = unread.lines == 1 ? "line" : std::to_string(unread.lines) + " lines";
+    add("the last " + lines + " with " + metric + " held no number");
+  }
+  if (!unread_step_.empty()) {
+    add("step " + api::clean_text(unread_step_, kMaxMetricName) +
+        " is no whole number from 0 on, so lines were counted instead");
+  }
+  if (furthest_step_ > report_.step) {
+    add("it reported step " + std::to_string(furthest_step_) + ", then went back to " +
+        std::to_string(report_.step) + ": what was printed last counts");
+  }
+  if (printed_on_) add("it printed metrics after its final result, which do not count");
+  return text;
 }
 
 std::int64_t MetricLines::step_of(const Found& found, bool step_may_stay) const {

@@ -2,12 +2,18 @@
 //
 // Takes the bytes of an output in any pieces and reads the lines that a terminal would show
 // (output_lines.h). Without a regular expression a line that is a JSON object is read by the worker
-// contract: every numeric, NaN or Infinity member but `step` is a metric, `checkpoint` and
-// `checkpoint_step` name the newest durable checkpoint, `"final": true` says that untilStep was
-// reached. A JSON line with none of these and no metric that the Study asks for is only log. With a
-// regular expression every match on a line is a metric: groups `name` and `value` (or 1 and 2), and
-// `step` if there is such a group or a name "step". All else is only log. Of a metric that is
-// several times on a line the last value counts.
+// contract: every number but `step` is a metric, `checkpoint` and `checkpoint_step` name the newest
+// durable checkpoint, `"final": true` says that untilStep was reached. A JSON line with none of
+// these and no metric that the Study asks for is only log. With a regular expression every match on
+// a line is a metric: groups `name` and `value` (or 1 and 2), and `step` if there is such a group
+// or a name "step". All else is only log. Of a metric that is several times on a line the last
+// value counts.
+//
+// A training that diverges prints nan, -nan, NaN, inf, Infinity or 1e400: each is a value that is
+// not finite, in JSON too, and so is null for a metric that the Study asks for. The newest line
+// that names a metric decides, so such a value is never passed over for an earlier one. Where the
+// expression's group for the value matches digits only, such words are read in the place of digits
+// (metric_pattern.h).
 //
 // The step of a line is the one it names. Otherwise, with filter.step, it is the newest that this
 // expression has read, on this line or before, and 0 until then. Without it a JSON line counts as
@@ -22,6 +28,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -31,7 +38,8 @@
 #include "api/report.h"
 #include "api/study.h"
 #include "api/trial.h"
-#include "base/result.h"
+#include "base/json.h"
+#include "runtime/metric_pattern.h"
 #include "runtime/near_miss.h"
 #include "runtime/output_lines.h"
 
@@ -51,14 +59,6 @@ struct MetricLinesOptions {
 
 // Of a trial of `study`.
 MetricLinesOptions metric_options(const api::Study& study);
-
-// kInvalid, in words: a regular expression is malformed or lacks a group.
-Status check_metrics_filter(const api::MetricsFilter& filter);
-
-// A compiled filter. Many MetricLines share one, on any threads, since its cache may take
-// megabytes. It must have passed check_metrics_filter.
-struct MetricPattern;
-std::shared_ptr<const MetricPattern> compile_metrics_filter(const api::MetricsFilter& filter);
 
 class MetricLines {
  public:
@@ -90,18 +90,32 @@ class MetricLines {
   const NearMiss& near_miss() const { return near_miss_; }
   // What a line should be, for near_miss().
   std::string expected_line() const;
+  // At the end, of a program that did report: what in its output did not count, for people; "" =
+  // nothing.
+  std::string remarks() const;
 
  private:
   struct Found;
+  // Lines with a metric but without a number for it, since its last value.
+  struct Unread {
+    std::int64_t lines = 0;
+    std::int64_t line = -1;  // the newest one
+  };
 
   void line(std::string_view text, bool cut);
   void json_line(std::string_view text);
-  void regex_line(std::string_view text);
+  void json_member(const std::string& name, const Json& value, std::string_view text, Found& found);
+  void regex_line(std::string_view original);
+  void regex_match(std::string_view name, std::string_view text, std::string_view line,
+                   Found& found);
   void read_step(std::string_view text);
   // `step_may_stay`: a line that names no step may belong to the current one.
   void add(Found found, bool step_may_stay);
   std::int64_t step_of(const Found& found, bool step_may_stay) const;
+  bool comes_after_the_end(const Found& found) const;
+  void note_unread(const std::string& metric);
   void miss_json(std::string_view text);
+  void miss_cut(std::string_view text);
   bool names_a_wanted_metric(std::string_view text) const;
   bool is_wanted(const std::string& metric) const { return wanted_.count(metric) > 0; }
   void keep_room_for(Found& found);
@@ -118,8 +132,13 @@ class MetricLines {
   bool has_counted_ = false;
   std::int64_t lines_ = 0;
   std::int64_t now_ms_ = 0;
-  std::int64_t read_step_ = 0;     // by filter.step
-  std::set<std::string> at_step_;  // metrics seen at the current step
+  std::int64_t read_step_ = 0;            // by filter.step
+  std::set<std::string> at_step_;         // metrics seen at the current step
+  std::int64_t line_ = 0;                 // lines seen
+  std::map<std::string, Unread> unread_;  // of metrics that the Study asks for
+  std::string unread_step_;               // the first step that was none, as it was written
+  std::int64_t furthest_step_ = 0;
+  bool printed_on_ = false;  // after the final result
 };
 
 }  // namespace fettle::runtime

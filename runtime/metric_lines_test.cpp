@@ -172,6 +172,8 @@ TEST(MetricLines, WhichLineNearlyFitted) {
       {"", "{\"loss\": 0.9}\n{'accuracy': 1}\n",
        "the line that came nearest, \"{\"loss\": 0.9}\", holds loss, but not accuracy"},
       {"", "{\"accuracy\": \"0.9\"}\n", "holds accuracy, but its value is no number"},
+      {"", "{\"a\": 1, LONG \"accuracy\": 0.9}\n",
+       ", is the end of a line of more than 65536 bytes, which is too long; print fewer metrics"},
       {"(\\w+)=(\\S+)", "accuracy=0.9%\n",
        "the line that came nearest, \"accuracy=0.9%\", is matched, but what it says for accuracy "
        "is "
@@ -182,7 +184,10 @@ TEST(MetricLines, WhichLineNearlyFitted) {
   };
   for (const auto& c : cases) {
     MetricLines lines(asks_for("accuracy", {c.regex}));
-    lines.feed(c.output, 7);
+    std::string output = c.output;
+    const std::size_t at = output.find("LONG");
+    for (int i = 0; at != output.npos && i < 10'000; ++i) output.insert(at, "\"m\": 1, ");
+    lines.feed(output, 7);
     EXPECT_FALSE(lines.has_report());
     const std::string said = lines.near_miss().sentence(lines.expected_line());
     EXPECT_NE(said.find(c.said), std::string::npos) << said;
@@ -216,6 +221,125 @@ TEST(MetricLines, NonFiniteValuesAreKept) {
   const api::Report matched = read("loss=nan a=inf b=-Infinity c=1e999", "(\\w+)=(\\S+)");
   EXPECT_TRUE(std::isnan(matched.metrics.at("loss")));
   EXPECT_EQ(matched.metrics.at("c"), std::numeric_limits<double>::infinity());
+}
+
+// The newest line that names the objective decides, however a program writes that it has no value.
+TEST(MetricLines, ALossThatIsNotFiniteIsNeverPassedOver) {
+  for (const std::string word : {"NaN", "nan", "-nan", "+nan", "nan(ind)", "-nan(ind)", "Infinity",
+                                 "-Infinity", "inf", "-inf", "null", "1e400", "-1e400"}) {
+    const std::string output =
+        "{\"step\": 1, \"loss\": 0.5}\n{\"step\": 2, \"loss\": " + word + "}\n";
+    const api::Report report = read(output, asks_for("loss"));
+    EXPECT_EQ(report.step, 2) << word;
+    EXPECT_FALSE(std::isfinite(report.metrics.at("loss"))) << word;
+    EXPECT_EQ(report.history.size(), 2u) << word;
+    const api::Report matched =
+        read("loss=0.5\nloss=" + word + "\n", asks_for("loss", {"(\\w+)=(\\S+)"}));
+    EXPECT_EQ(matched.step, 2) << word;
+    EXPECT_FALSE(std::isfinite(matched.metrics.at("loss"))) << word;
+  }
+  // A metric that nobody asks for may be null without a meaning.
+  const api::Report report = read("{\"loss\": 1, \"note\": null}\n", asks_for("loss"));
+  EXPECT_EQ(report.metrics, (Metrics{{"loss", 1}}));
+  MetricLinesOptions constrained = asks_for("loss");
+  constrained.constraints = {"memory"};
+  EXPECT_TRUE(
+      std::isnan(read("{\"loss\": 1, \"memory\": null}\n", constrained).metrics.at("memory")));
+}
+
+TEST(MetricLines, ExpressionsForDigitsFindWhatIsNotFinite) {
+  const struct {
+    const char* regex;
+    const char* output;
+  } cases[] = {
+      {"(\\w+)=([\\d.]+)", "loss=0.5\nloss=nan\n"},
+      {"(\\w+)=(-?\\d+\\.\\d+)", "loss=0.5\nloss=-nan acc=0.5\n"},
+      {"(\\w+)=(\\d\\.\\d{4})", "loss=0.5000\nloss=inf\n"},
+      {"(?P<value>[\\d.]+) is the (?P<name>\\w+)", "0.5 is the loss\nNaN is the loss\n"},
+      {"([\\w|-]+)\\s*=\\s*([+-]?\\d*(?:\\.\\d+)?)", "loss = 0.5\nloss = null\n"},
+  };
+  for (const auto& c : cases) {
+    const api::Report report = read(c.output, asks_for("loss", {c.regex}));
+    EXPECT_EQ(report.step, 2) << c.regex;
+    EXPECT_TRUE(std::isnan(report.metrics.at("loss"))) << c.regex;
+  }
+  // Within other words there is no number.
+  EXPECT_EQ(read("loss=0.5 nano=1 info=2 x_nan=3\n", "(\\w+)=([\\d.]+)").metrics,
+            (Metrics{{"info", 2}, {"loss", 0.5}, {"nano", 1}, {"x_nan", 3}}));
+}
+
+TEST(MetricLines, AnExpressionThatDoesNotMatchNanIsWarnedAbout) {
+  for (const char* good :
+       {"(\\w+)=(\\S+)", "(\\w+)=([-+.\\w]+)", "(a)|(?P<name>x)(?P<value>.*)", "(a[)(]b\\()(\\S+)",
+        "(?:(x))(?P<v>[^ ,]+)", "\\Q((\\E(x)=([\\w]+)", "(\\w+)=([[:alnum:]]+)"}) {
+    ASSERT_TRUE(check_metrics_filter({good}).ok()) << good;
+    EXPECT_EQ(metrics_filter_warning({good}), "") << good;
+  }
+  const struct {
+    const char* regex;
+    const char* said;
+  } bad[] = {
+      {"(\\w+)=([-+.\\deE]+)", "([-+.\\deE]+), does not match nan or inf"},
+      {"(\\w+)=([\\d.]+|nan)", "does not match inf"},
+      {"(?P<value>[\\d.]+) (?P<name>\\w+)", "([\\d.]+), does not match nan or inf"},
+      {"(a[)(]b)=(\\d+(?:\\.\\d+)?)", "(\\d+(?:\\.\\d+)?), does not match"},
+  };
+  for (const auto& c : bad) {
+    ASSERT_TRUE(check_metrics_filter({c.regex}).ok()) << c.regex;
+    EXPECT_NE(metrics_filter_warning({c.regex}).find(c.said), std::string::npos)
+        << metrics_filter_warning({c.regex});
+  }
+}
+
+TEST(MetricLines, WhatDidNotCountIsSaidAtTheEnd) {
+  const struct {
+    const char* regex;
+    const char* output;
+    const char* said;
+  } cases[] = {
+      {"", "{\"loss\": 1}\n{\"loss\": \"x\"}\n", "the last line with loss held no number"},
+      {"", "{\"loss\": 1}\n{\"loss\": \"x\"}\n{\"loss\": [2]}\n{\"loss\": tensor(nan)}\nbye\n",
+       "the last 3 lines with loss held no number"},
+      {"", "{\"loss\": \"x\"}\n{\"loss\": 1}\n", ""},
+      {"(\\w+)=(\\S+)", "loss=1\nloss=?\nloss=tensor(nan)\n",
+       "the last 2 lines with loss held no number"},
+      {"(\\w+)=(\\S+)", "loss=1 acc=?\n", ""},
+      {"", "{\"step\": \"3\", \"loss\": 1}\n{\"step\": 2.5, \"loss\": 1}\n",
+       "step \"3\" is no whole number from 0 on, so lines were counted instead"},
+      {"", "{\"step\": 1e20, \"loss\": 1}\n", "step 1e+20 is no whole number"},
+      {"", "{\"step\": \"warm-up\"}\n{\"loss\": 1}\n", ""},
+      {"", "{\"step\": 9, \"loss\": 1}\n{\"step\": 5, \"loss\": 2}\n",
+       "it reported step 9, then went back to 5: what was printed last counts"},
+      {"", "{\"step\": 2, \"loss\": 1}\n{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 2}\n",
+       ""},
+      {"", "{\"step\": 3, \"loss\": 1, \"final\": true}\n{\"step\": 3, \"loss\": 2}\n",
+       "it printed metrics after its final result, which do not count"},
+  };
+  for (const auto& c : cases) {
+    MetricLines lines(asks_for("loss", {c.regex}));
+    lines.feed(c.output, 7);
+    EXPECT_TRUE(lines.has_report()) << c.output;
+    if (*c.said == '\0') {
+      EXPECT_EQ(lines.remarks(), "") << c.output;
+    } else {
+      EXPECT_NE(lines.remarks().find(c.said), std::string::npos) << lines.remarks();
+    }
+  }
+}
+
+TEST(MetricLines, AFinalResultStaysWhatItWas) {
+  const api::Report report = read(
+      "{\"step\": 3, \"loss\": 1, \"final\": true}\n{\"step\": 3, \"loss\": 2}\n"
+      "{\"loss\": 4, \"step\": 2, \"checkpoint\": \"c\"}\n");
+  EXPECT_EQ(report.step, 3);
+  EXPECT_EQ(report.metrics, (Metrics{{"loss", 1}}));
+  EXPECT_EQ(report.checkpoint, "c");
+  // A program that calls every line final goes on all the same.
+  EXPECT_EQ(read("{\"step\": 1, \"loss\": 3, \"final\": true}\n"
+                 "{\"step\": 2, \"loss\": 2, \"final\": true}\n"
+                 "{\"step\": 3, \"loss\": 1}\n")
+                .metrics,
+            (Metrics{{"loss", 1}}));
 }
 
 // Whether they have an exponent or not.

@@ -95,4 +95,13 @@ Result<Json> resolve_plain_scalar(std::string_view text) {
   return Json(number);
 }
 
+bool is_surprising(std::string_view text, const Json& value) {
+  if (value.is_boolean()) return (text.front() | 0x20) != 't' && (text.front() | 0x20) != 'f';
+  if (!value.is_integer()) return false;
+  const std::size_t digit = text.find_first_not_of("+-");
+  const bool prefixed =
+      digit != text.npos && text[digit] == '0' && digit + 1 < text.size() && text[digit + 1] != '.';
+  return prefixed || text.find('_') != text.npos;
+}
+
 }  // namespace fettle::api

@@ -85,8 +85,28 @@ class Loader {
                "found the name of an earlier Study in this file; expected distinct names");
       return;
     }
+    warn_of_values(document, read.study);
     out_.studies.push_back(std::move(read.study));
     out_.documents.push_back(document.value());
+  }
+
+  // `values: [on, off, 010]` is true, false and 8, for the program too.
+  void warn_of_values(const YamlDocument& document, const Study& study) {
+    for (std::size_t i = 0; i < study.spec.parameters.size(); ++i) {
+      const Parameter& parameter = study.spec.parameters[i];
+      for (std::size_t j = 0; j < parameter.values.size(); ++j) {
+        const std::string path =
+            "spec.parameters[" + std::to_string(i) + "].values[" + std::to_string(j) + "]";
+        const std::string written = document.surprising_at(path);
+        if (written.empty()) continue;
+        const LineColumn place = document.find(path);
+        const std::string means = parameter.values[j].dump();
+        out_.warnings.push_back({file_, place.line, place.column, path,
+                                 "YAML takes " + written + " for " + means +
+                                     "; if a text is meant, write \"" + written + "\", else " +
+                                     means});
+      }
+    }
   }
 
   // By place; the file as a whole last.

@@ -31,6 +31,7 @@ struct LoadedFile {
   std::vector<Study> studies;           // those without an error
   std::vector<Json> documents;          // of each of them, as it was written
   std::vector<Diagnostic> diagnostics;  // empty = all is well
+  std::vector<Diagnostic> warnings;     // valid, but perhaps not as it was meant
 };
 
 LoadedFile load_study_file(const std::string& path);

@@ -179,6 +179,39 @@ TEST(StudyFile, OtherKindsOfFilesAreRefused) {
   EXPECT_THAT(errors_of(""), ElementsAre("f: holds no Study; it is empty"));
 }
 
+// Of YAML 1.1, which kubectl reads: what a choice means is not always what it looks like.
+TEST(StudyFile, ChoicesThatYamlTakesForSomethingElseAreWarnedOf) {
+  const auto warnings_of = [](const std::string& values) {
+    const std::string text = with_spec(
+        "  objectives: [{metric: loss, direction: Minimize}]\n"
+        "  parameters:\n"
+        "  - name: x\n"
+        "    type: Categorical\n"
+        "    values: [" +
+        values +
+        "]\n"
+        "  trial: {template: {spec: {containers: [{name: trial, command: [train]}]}}}\n");
+    const LoadedFile file = load_study_text(text, "f.yaml");
+    EXPECT_EQ(file.studies.size(), 1u) << values;
+    std::vector<std::string> out;
+    for (const Diagnostic& warning : file.warnings) out.push_back(to_string(warning));
+    return out;
+  };
+  EXPECT_THAT(warnings_of("on, maybe, 010"),
+              ElementsAre("f.yaml:9:14: spec.parameters[0].values[0]: YAML takes on for true; if a "
+                          "text is meant, write \"on\", else true",
+                          "f.yaml:9:25: spec.parameters[0].values[2]: YAML takes 010 for 8; if a "
+                          "text is meant, write \"010\", else 8"));
+  for (const char* surprising :
+       {"off", "yes", "No", "y", "N", "0x10", "0b1", "0o7", "1_000", "-07"}) {
+    EXPECT_EQ(warnings_of(std::string("sgd, ") + surprising).size(), 1u) << surprising;
+  }
+  for (const char* plain :
+       {"true", "False", "\"on\"", "'010'", "0", "-0.5", "10", "1e3", "0.10", "adam"}) {
+    EXPECT_THAT(warnings_of(std::string("sgd, ") + plain), ElementsAre()) << plain;
+  }
+}
+
 TEST(StudyFile, AMissingFileIsNamed) {
   EXPECT_THAT(errors_of(load_study_file("/nowhere/study.yaml")),
               ElementsAre(HasSubstr("No such file or directory")));

@@ -73,7 +73,8 @@ class TreeBuilder : public YAML::EventHandler {
     if (quoted) return add_scalar(mark, anchor, Json(text), text, /*merge=*/false);
     Result<Json> value = resolve_plain_scalar(text);
     if (!value) errors_.push_back({place_of(mark), value.error().message});
-    add_scalar(mark, anchor, value ? *value : Json(), text, plain && text == "<<");
+    const bool surprising = plain && value && is_surprising(text, *value);
+    add_scalar(mark, anchor, value ? *value : Json(), text, plain && text == "<<", surprising);
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -105,10 +106,11 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void add_scalar(const YAML::Mark& mark, YAML::anchor_t anchor, Json value,
-                  const std::string& text, bool merge) {
+                  const std::string& text, bool merge, bool surprising = false) {
     auto node = std::make_shared<YamlNode>();
     node->place = place_of(mark);
     node->scalar = std::move(value);
+    if (surprising) node->surprising = text;
     if (anchor != 0) anchors_[anchor] = node;
     if (wants_key()) return set_key(mark, text, merge);
     attach(mark, node);
@@ -210,6 +212,11 @@ YamlDocument::YamlDocument(std::shared_ptr<const YamlNode> root, Json value)
     : root_(std::move(root)), value_(std::move(value)) {}
 
 LineColumn YamlDocument::find(std::string_view path) const { return find_place(*root_, path); }
+
+std::string YamlDocument::surprising_at(std::string_view path) const {
+  const YamlNode* node = find_node(*root_, path);
+  return node == nullptr ? "" : node->surprising;
+}
 
 ReadYaml read_yaml(std::string_view text) {
   ReadYaml out;

@@ -41,6 +41,9 @@ class YamlDocument {
   // Where the field at `path` ("spec.parameters[2].min") is written; of a field that is missing,
   // the innermost one around it that is there.
   LineColumn find(std::string_view path) const;
+  // How the scalar at `path` is written, if only YAML 1.1 makes a switch or a number of it: on, no,
+  // 010, 0x10, 1_000; "" otherwise.
+  std::string surprising_at(std::string_view path) const;
 
  private:
   std::shared_ptr<const YamlNode> root_;
@@ -56,5 +59,8 @@ ReadYaml read_yaml(std::string_view text);
 
 // A plain scalar as JSON. Errors: a number outside the range of a double.
 Result<Json> resolve_plain_scalar(std::string_view text);
+
+// Whether people may take the plain scalar `text`, which means `value`, for a text.
+bool is_surprising(std::string_view text, const Json& value);
 
 }  // namespace fettle::api

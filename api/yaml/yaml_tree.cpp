@@ -132,6 +132,18 @@ Json expand(const YamlNode& root, std::vector<YamlError>& errors) {
   return Expansion(errors).run(root, 0);
 }
 
+const YamlNode* find_node(const YamlNode& root, std::string_view path) {
+  const YamlNode* node = &root;
+  while (!path.empty()) {
+    const YamlEntry* entry = nullptr;
+    if (node->kind == YamlNode::Kind::kMap) entry = take_entry(*node, path);
+    if (node->kind == YamlNode::Kind::kList) entry = take_item(*node, path);
+    if (entry == nullptr) return nullptr;
+    node = entry->value.get();
+  }
+  return node;
+}
+
 LineColumn find_place(const YamlNode& root, std::string_view path) {
   const YamlNode* node = &root;
   LineColumn place = root.place;  // of the innermost node found; take_*() shorten `path`

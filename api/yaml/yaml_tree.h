@@ -24,6 +24,7 @@ struct YamlNode {
   Kind kind = Kind::kScalar;
   LineColumn place;
   Json scalar;
+  std::string surprising;  // how a scalar is written that YAML 1.1 alone makes a switch or a number
   std::vector<YamlEntry> entries;  // of lists and maps
 };
 
@@ -32,5 +33,7 @@ Json expand(const YamlNode& root, std::vector<YamlError>& errors);
 
 // See YamlDocument::find.
 LineColumn find_place(const YamlNode& root, std::string_view path);
+// The node at `path`; nullptr: there is none.
+const YamlNode* find_node(const YamlNode& root, std::string_view path);
 
 }  // namespace fettle::api

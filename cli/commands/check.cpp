@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/pod_template.h"
+#include "cli/views/text.h"
 #include "core/names.h"
 #include "core/problem.h"
 #include "runtime/kubernetes/job_builder.h"
@@ -90,12 +91,26 @@ CheckedFile check_study_file(const std::string& path, Runs runs) {
       loaded.diagnostics.push_back({path, 0, 0, study.metadata.name, *wrong});
       continue;
     }
+    if (study.spec.trial.metrics) {
+      const std::string warning = runtime::metrics_filter_warning(*study.spec.trial.metrics);
+      if (!warning.empty()) {
+        loaded.warnings.push_back({path, 0, 0, study.metadata.name, warning});
+      }
+    }
     good.studies.push_back(std::move(study));
     good.documents.push_back(std::move(loaded.documents[i]));
     good.refusals.push_back(std::move(refusals));
   }
   good.diagnostics = std::move(loaded.diagnostics);
+  good.warnings = std::move(loaded.warnings);
   return good;
+}
+
+void print_warnings(const CheckedFile& file) {
+  for (api::Diagnostic warning : file.warnings) {
+    warning.message = "warning: " + printable(warning.message);
+    std::cerr << api::to_string(warning) << '\n';
+  }
 }
 
 }  // namespace fettle::cli

@@ -25,6 +25,10 @@ struct CheckedFile : api::LoadedFile {
 
 // Reads and checks `path` ("-" = standard input): the document, the search that it asks for, and
 // whether it can run there. Diagnostics are all there are; studies are those without one.
+// Warnings are of the studies.
 CheckedFile check_study_file(const std::string& path, Runs runs);
+
+// Says the file's warnings on standard error.
+void print_warnings(const CheckedFile& file);
 
 }  // namespace fettle::cli

@@ -1,16 +1,25 @@
-// fettle logs: the output of a trial, also while it grows.
+// fettle logs: the output of a trial, also while it grows. Into a file or pipe as it is, on a
+// terminal without what the terminal would obey, but for colours.
+#include <unistd.h>
 
 #include "cli/commands/open_source.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
 #include "cli/views/terminal.h"
+#include "cli/views/terminal_text.h"
 
 namespace fettle::cli {
 
 Result<int> logs_command(const Target& place, const LogsOptions& options) {
   FETTLE_ASSIGN(const auto source, open_source(place));
-  FETTLE_TRY(source->print_log(options.trial, options.run, options.follow,
-                               [](std::string_view bytes) { write_stdout(std::string(bytes)); }));
+  const bool as_it_is = options.raw || ::isatty(STDOUT_FILENO) == 0;
+  TerminalText text;
+  const Status printed =
+      source->print_log(options.trial, options.run, options.follow, [&](std::string_view bytes) {
+        write_stdout(as_it_is ? std::string(bytes) : text.feed(bytes));
+      });
+  write_stdout(text.finish());
+  FETTLE_TRY(printed);
   return kExitSucceeded;
 }
 

@@ -161,6 +161,7 @@ Result<int> run_command(const Target& place, const RunOptions& options) {
   FETTLE_ASSIGN(const std::size_t chosen, choose_study(loaded.studies, options));
   api::Study& study = loaded.studies[chosen];
   Json& document = loaded.documents[chosen];
+  print_warnings(loaded);
   FETTLE_TRY(override_fields(options, study, document));
   if (place.on_cluster) return run_on_cluster(place, options, std::move(document));
   return run_here(place, options, std::move(study), document);

@@ -45,6 +45,7 @@ Result<int> validate_command(const Target& place, const ValidateOptions& options
       code = kExitInvalid;
     }
     if (!loaded.diagnostics.empty()) continue;
+    print_warnings(loaded);
     for (std::size_t i = 0; i < loaded.studies.size(); ++i) {
       std::cout << file << ": ok, " << describe(loaded.studies[i]) << '\n';
       if (options.anywhere) std::cout << "  " << places(loaded.refusals[i]) << '\n';

@@ -76,6 +76,7 @@ struct LogsOptions {
   std::string trial;
   std::optional<std::int64_t> run;  // absent: the newest
   bool follow = false;
+  bool raw = false;  // with escape sequences, also on a terminal
 };
 Result<int> logs_command(const Target& place, const LogsOptions& options);
 

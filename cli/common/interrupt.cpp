@@ -52,7 +52,8 @@ void on_broken_pipe(int) {}
 Result<std::unique_ptr<Interrupt>> Interrupt::install() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-    return io_error("no pipe for signals: " + system_message(errno));
+    return io_error("cannot make a pipe for signals: " + system_message(errno) +
+                    "; raise the limit on open files (ulimit -n)");
   }
   handler_pipe = ends[1];
   untaken = 0;

@@ -154,6 +154,7 @@ std::string shared_rows(const Shared& shared) {
   if (shared.claims.empty()) return text + row("Studies", "no trial runs on this machine now");
   std::map<std::string, Use> uses;
   for (const local::Claim& claim : shared.claims) {
+    // The process is what the file says, its user is who owns the file.
     uses[claim.study + " of " + claim.user + " (process " + std::to_string(claim.runner) + ")"].add(
         claim);
   }

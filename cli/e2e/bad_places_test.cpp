@@ -2,13 +2,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <ostream>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "base/test_paths.h"
 #include "cli/e2e/workshop.h"
 
 namespace fettle::e2e {
@@ -199,6 +207,73 @@ TEST(Disk, ThatIsReadOnlyIsSaidSoAndCanStillBeLookedAt) {
   EXPECT_EQ(done.code, 3);
   EXPECT_THAT(done.err, HasSubstr("Read-only file system"));
   EXPECT_EQ(shop.count_phase("Completed"), 4U);
+}
+
+// What a power cut or a full disk leaves of a copied file.
+TEST(Places, AnEmptiedDatabaseIsNotBegunAnew) {
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  std::filesystem::resize_file(shop.path(".fettle/digits.db"), 0);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"run", "study.yaml"}, {"status", "digits"}, {"status"}}) {
+    const Finished done = shop.fettle(arguments);
+    EXPECT_EQ(done.code, 3) << arguments[0] << done.out << done.err;
+    EXPECT_THAT(done.err, HasSubstr("digits.db is empty although trials have run"));
+    EXPECT_THAT(done.err, HasSubstr("--fresh"));
+  }
+  EXPECT_EQ(shop.fettle({"run", "study.yaml", "--fresh"}).code, 0);
+}
+
+TEST(Places, AStudyWithoutItsRowIsNotBegunAnew) {
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(shop.path(".fettle/digits.db").c_str(), &database), SQLITE_OK);
+  EXPECT_EQ(
+      sqlite3_exec(database, "DELETE FROM objects WHERE kind='Study'", nullptr, nullptr, nullptr),
+      SQLITE_OK);
+  sqlite3_close(database);
+  for (const char* command : {"run", "status"}) {
+    const Finished done =
+        shop.fettle({command, command == std::string("run") ? "study.yaml" : "digits"});
+    EXPECT_EQ(done.code, 3) << command << done.out << done.err;
+    EXPECT_THAT(done.err, HasSubstr("digits.db holds 4 trials and not their Study"));
+  }
+}
+
+// As after a Ctrl-C in the first milliseconds.
+TEST(Places, ADatabaseWithoutAStudyHasNotBegun) {
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  ASSERT_EQ(::mkdir(shop.path(".fettle").c_str(), 0700), 0);
+  shop.write(".fettle/digits.db", "");
+  const Finished asked = shop.fettle({"status", "digits"});
+  EXPECT_EQ(asked.code, 2);
+  EXPECT_THAT(asked.err, HasSubstr("study digits has not begun: "));
+  EXPECT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+}
+
+// As an ordinary user: no limit holds for root. No other test uses this user, whose processes
+// count.
+TEST(Places, ALimitOnProcessesIsASentence) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  ASSERT_EQ(::chown(shop.directory().c_str(), 64321, 64321), 0);
+  for (int most = 1; most <= 4; ++most) {
+    const std::string command = "cd " + shop.directory() +
+                                " && setpriv --reuid=64321 --regid=64321 --clear-groups prlimit " +
+                                "--nproc=" + std::to_string(most) + " " + program_path("fettle") +
+                                " run study.yaml > said 2>&1";
+    shop.write("said", "");
+    const int status = std::system(command.c_str());
+    EXPECT_TRUE(WIFEXITED(status)) << most;
+    EXPECT_EQ(WEXITSTATUS(status), 3) << most << ": " << shop.read("said");
+    EXPECT_THAT(shop.read("said"), HasSubstr("the limit on processes")) << most;
+    EXPECT_THAT(shop.read("said"), HasSubstr("ulimit -u")) << most;
+  }
 }
 
 }  // namespace

@@ -55,6 +55,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadTrial{"PrintsNoMetric", "echo fine", "", "", "Failed", "value"},
         BadTrial{"PrintsGarbage", "head -c 100000 /dev/urandom; echo", "", "", "Failed", "value"},
         BadTrial{"NamesAnotherMetric", "echo '{\"valeu\": 1}'", "", "", "Failed", "valeu"},
+        BadTrial{"PrintsNothingThatItsExpressionFinds", "echo value 1",
+                 "    metrics: {regex: '(\\w+)=(\\S+)'}\n", "", "Failed",
+                 "expected value, as spec.trial.metrics.regex finds it"},
         BadTrial{"Hangs", "sleep 300", "    timeout: 0.2s\n", "", "TimedOut", "timeout"},
         BadTrial{"IgnoresTheEnd", "trap '' TERM; while :; do sleep 0.1; done",
                  "    timeout: 0.2s\n", "", "TimedOut", "timeout"},
@@ -116,6 +119,42 @@ TEST(Misbehaving, SomeTrialsDoNotFailTheStudy) {
   EXPECT_EQ(done.code, 0) << done.out << done.err;
   EXPECT_THAT(done.out, HasSubstr("2 failed, 1 infeasible"));
   EXPECT_THAT(done.out, HasSubstr("What failed:\n  2 trials: "));
+}
+
+// Whatever it was before: the newest value counts, and it is not finite.
+TEST(Misbehaving, DivergesAndIsInfeasible) {
+  const std::string json =
+      "printf '{\"step\": 1, \"value\": 5}\\n{\"step\": 2, \"value\": %s}\\n' ";
+  for (const std::string word : {"nan", "-nan", "inf", "-inf", "null", "1e400"}) {
+    Workshop shop;
+    StudyText text;
+    text.budget = "{trials: 1}";
+    text.steps = 2;
+    text.script = json + word;
+    shop.write("json.yaml", text.yaml());
+    EXPECT_THAT(shop.fettle({"run", "json.yaml"}).out,
+                HasSubstr("digits-0 completed: infeasible, step 2"))
+        << word;
+    text.name = "lines";
+    text.script = "printf 'epoch 1: value=5\\nepoch 2: value=%s\\n' " + word;
+    text.trial = "    metrics: {regex: '(\\w+)=([-+.\\deE]+)', step: 'epoch (\\d+)'}\n";
+    shop.write("lines.yaml", text.yaml());
+    const Finished done = shop.fettle({"run", "lines.yaml"});
+    EXPECT_THAT(done.out, HasSubstr("lines-0 completed: infeasible, step 2")) << word;
+    EXPECT_THAT(done.err, HasSubstr("warning: spec.trial.metrics.regex: the group of the value"));
+  }
+}
+
+TEST(Misbehaving, LinesThatDidNotCountAreSaidAtTheEnd) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 1}";
+  text.script =
+      "echo '{\"value\": 1}'; echo '{\"value\": \"two\"}'; echo '{\"value\": tensor(nan)}'";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr("; the last 2 lines with value held no number"));
 }
 
 TEST(Misbehaving, TooManyTrialsFailTheStudy) {

@@ -9,6 +9,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <utility>
+#include <vector>
 
 #include "base/test_paths.h"
 #include "cli/e2e/workshop.h"
@@ -22,14 +24,17 @@ using testing::Not;
 // Runs a study in a terminal of 80 columns, whose trials end once `awaited` was written to it, and
 // returns everything that was; "" if that never ends.
 std::string run_in_terminal(const Workshop& shop, const char* name, const char* value,
-                            const std::string& awaited) {
+                            const std::string& awaited,
+                            std::vector<const char*> arguments = {"run", "study.yaml"}) {
   winsize size{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
   int terminal = -1;
   const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, &size);
   if (pid == 0) {
     ::setenv(name, value, 1);
     if (::chdir(shop.directory().c_str()) != 0) ::_exit(127);
-    ::execl(program_path("fettle").c_str(), "fettle", "run", "study.yaml", nullptr);
+    arguments.insert(arguments.begin(), "fettle");
+    arguments.push_back(nullptr);
+    ::execv(program_path("fettle").c_str(), const_cast<char* const*>(arguments.data()));
     ::_exit(127);
   }
   std::string written;
@@ -84,6 +89,23 @@ TEST_F(Terminal, GetsPlainLinesWhenItIsDumb) {
   const std::string written = run_in_terminal(shop_, "TERM", "dumb", "digits-0 started");
   EXPECT_THAT(written, HasSubstr("digits-0 started"));
   EXPECT_THAT(written, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(Terminal, GetsOnlyTheColoursOfATrialsOutput) {
+  const std::string clipboard = "\x1b]52;c;ZXZpbA==\x07";
+  const std::string printed = "a" + clipboard + "\x1b[32mgreen\x1b[0m";
+  StudyText text;
+  text.budget = "{trials: 1}";
+  text.script =
+      "printf 'a\\033]52;c;ZXZpbA==\\007\\033[32mgreen\\033[0m\\n'; echo '{\"value\": 1}'";
+  shop_.write("study.yaml", text.yaml());
+  ASSERT_EQ(shop_.fettle({"run", "study.yaml"}).code, 0);
+  const auto in_terminal = [&](std::vector<const char*> arguments) {
+    return run_in_terminal(shop_, "TERM", "xterm", "value", std::move(arguments));
+  };
+  EXPECT_THAT(in_terminal({"logs", "digits-0"}), HasSubstr("a\x1b[32mgreen\x1b[0m"));
+  EXPECT_THAT(in_terminal({"logs", "digits-0", "--raw"}), HasSubstr(printed));
+  EXPECT_THAT(shop_.fettle({"logs", "digits-0"}).out, HasSubstr(printed));
 }
 
 }  // namespace

@@ -32,6 +32,17 @@ TEST(Validate, SaysWhatIsInAGoodFile) {
       "cluster needs; add one\n");
 }
 
+TEST(Validate, WarnsOfAnExpressionThatCannotMatchNaN) {
+  Workshop shop;
+  StudyText text;
+  text.trial = "    metrics: {regex: '(\\w+)=([\\d.]+)'}\n";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"validate", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.err, HasSubstr("digits: warning: spec.trial.metrics.regex: the group of the "
+                                  "value, ([\\d.]+), does not match nan or inf"));
+}
+
 TEST(Validate, ReadsStandardInput) {
   Workshop shop;
   const Finished done = shop.fettle({"validate", "-"}, StudyText{}.yaml());

@@ -13,6 +13,7 @@
 #include "cli/views/text.h"
 #include "control/clock.h"
 #include "runtime/local/process/trial_log_reader.h"
+#include "runtime/local/store/missing_study.h"
 #include "runtime/local/store/pruning.h"
 #include "runtime/local/store/scaling.h"
 #include "runtime/local/store/sqlite_store.h"
@@ -109,7 +110,9 @@ Result<std::vector<std::string>> LocalSource::names() {
 }
 
 Error LocalSource::no_such(const std::string& study) {
-  return no_such_study(study, place(), local::recorded_studies(root_), "-C says where to look");
+  std::vector<std::string> others = local::recorded_studies(root_);
+  std::erase(others, study);
+  return no_such_study(study, place(), others, "-C says where to look");
 }
 
 Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
@@ -124,7 +127,11 @@ Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
   }
   const control::Key key{"", name};
   auto study = (*store)->get_study(key);
-  if (!study.ok() && study.error().code == ErrorCode::kNotFound) return no_such(name);
+  if (!study.ok() && study.error().code == ErrorCode::kNotFound) {
+    FETTLE_TRY(local::check_has_study(**store, layout));
+    return not_found("study " + printable(name) + " has not begun: " + layout.database() +
+                     " is empty; fettle run begins it");
+  }
   if (!study.ok()) return study.error();
   FETTLE_ASSIGN(seen.view.trials, (*store)->list_trials(key));
   if (detail == Detail::kWithEvents) {

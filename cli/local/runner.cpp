@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread.h"
 #include "runtime/local/store/scaling.h"
 
 namespace fettle::cli {
@@ -36,7 +37,7 @@ Runner::~Runner() {
 
 Result<StudyState> Runner::run() {
   FETTLE_TRY(refresh());
-  std::thread worker([this] { work(); });
+  FETTLE_ASSIGN(std::thread worker, start_thread([this] { work(); }));
   Status seen = success();  // the first failure to read the store
   while (!done_) {
     wait();
@@ -65,7 +66,9 @@ void Runner::work() {
     return stopping_ || !session_.runs().failure().empty() || study_state() != StudyState::kActive;
   });
   const std::string failure = session_.runs().failure();
-  if (outcome_.ok() && !failure.empty()) outcome_ = io_error(failure);
+  if (outcome_.ok() && !failure.empty()) {
+    outcome_ = io_error(failure + "; the same command resumes the study");
+  }
   session_.shutdown();
   done_ = true;
   const std::uint64_t one = 1;

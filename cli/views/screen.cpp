@@ -66,7 +66,8 @@ Line progress_line(const RunView& view, int columns, const Style& style) {
 Line counts_line(const RunView& view, const Style& style) {
   const api::TrialCounts& counts = view.study.status.trials;
   const Ink failed = counts.failed > 0 ? Ink::kBad : Ink::kPlain;
-  return {{format_count(counts.running) + " running"},
+  // Of a study whose runner was killed nothing runs, whatever was recorded last.
+  return {{format_count(counts.running) + (view.interrupted ? " cut off" : " running")},
           dot(style),
           {format_count(counts.completed) + " completed", Ink::kGood},
           dot(style),

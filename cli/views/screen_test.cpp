@@ -118,6 +118,9 @@ TEST(Screen, TellsAnInterruptedStudyFromARunningOne) {
   view.interrupted = true;
   const std::string title = lines_of(render_screen(view, 40, 40, kPlain))[0];
   EXPECT_EQ(title.rfind("digits · interrupted", 0), 0U) << title;
+  const std::string screen = render_screen(view, 80, kAllRows, kPlain);
+  EXPECT_EQ(screen.find(" running"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("2 cut off"), std::string::npos) << screen;
 }
 
 TEST(Screen, KeepsLinesShortWhereThereIsNoWidth) {

@@ -82,7 +82,7 @@ void add_trial(TimeSpent& spent, const api::Trial& trial, std::int64_t now_ms) {
   for (const api::RunRecord& run : trial.status.runs) {
     const std::int64_t end_ms = run.ended_ms > 0 ? run.ended_ms : now_ms;
     const std::int64_t running_ms = run.running_ms > 0 ? run.running_ms : end_ms;
-    spent.start_up += seconds(run.started_ms, running_ms);
+    spent.waiting += seconds(run.started_ms, running_ms);
     running += seconds(running_ms, end_ms);
   }
   // Of the first run alone, and only while its record is there: old ones are pruned.
@@ -92,11 +92,11 @@ void add_trial(TimeSpent& spent, const api::Trial& trial, std::int64_t now_ms) {
   }
   const double in_epochs = std::min(epoch_seconds(trial).value_or(running), running);
   // The metric is a share of the time of steps (docs/trainer.md).
-  const double waiting =
+  const double data_wait =
       in_epochs * std::clamp(metric_of(trial, "data_wait").value_or(0), 0.0, 1.0);
   spent.start_up += running - in_epochs;
-  spent.data_wait += waiting;
-  spent.training += in_epochs - waiting;
+  spent.data_wait += data_wait;
+  spent.training += in_epochs - data_wait;
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ TimeSpent time_spent(const RunView& view) {
   const std::vector<Interval> intervals = run_intervals(view);
   spent.slots = most_at_once(intervals);
   for (const api::TrialPtr& trial : view.trials) add_trial(spent, *trial, view.now_ms);
-  const double busy = spent.training + spent.data_wait + spent.start_up;
+  const double busy = spent.training + spent.data_wait + spent.waiting + spent.start_up;
   const double slots = static_cast<double>(spent.slots);
   spent.wall_seconds = view.study.status.active_seconds;
   // active_seconds may lag behind the records of runs; parts must not sum to more than the whole.
@@ -122,6 +122,7 @@ std::string render_time_spent(const TimeSpent& spent, const Style& style) {
   if (total <= 0) return "";
   const std::pair<const char*, double> parts[] = {{"training", spent.training},
                                                   {"waiting for data", spent.data_wait},
+                                                  {"waiting to start", spent.waiting},
                                                   {"start-up and saving", spent.start_up},
                                                   {"search and bookkeeping", spent.bookkeeping},
                                                   {"no trial left to start", spent.no_trial_left}};
@@ -148,6 +149,7 @@ Json time_spent_json(const TimeSpent& spent) {
                        {"wallSeconds", spent.wall_seconds},
                        {"trainingSeconds", spent.training},
                        {"dataWaitSeconds", spent.data_wait},
+                       {"waitingSeconds", spent.waiting},
                        {"startUpSeconds", spent.start_up},
                        {"bookkeepingSeconds", spent.bookkeeping},
                        {"noTrialLeftSeconds", spent.no_trial_left},

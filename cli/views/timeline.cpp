@@ -79,16 +79,26 @@ std::int64_t ended_at(const api::Trial& trial) {
   return at_ms;
 }
 
+// What is to be known of a run that succeeded: processes that it left behind, lines that did not
+// count.
+std::string remark_of(const api::Trial& trial) {
+  const api::RunRecord* run = newest_run(trial);
+  const bool has_one = run != nullptr && run->outcome == api::Outcome::kSucceeded;
+  return !has_one || run->message.empty() ? "" : "; " + printable(run->message);
+}
+
 std::string completed_text(const api::Study& study, const api::Trial& trial,
                            const std::vector<api::TrialPtr>& trials) {
   std::string text = trial.metadata.name + " completed: ";
   const api::Fact* end = core::newest_end(trial);
-  if (end != nullptr && end->infeasible) return text + "infeasible, " + progress_text(study, trial);
+  if (end != nullptr && end->infeasible) {
+    return text + "infeasible, " + progress_text(study, trial) + remark_of(trial);
+  }
   text += objective_text(study, trial) + " at " + progress_text(study, trial);
   for (const TrialResult& result : results_in_order(study.spec, trials)) {
     if (result.trial == trial.metadata.name && result.best_so_far) text += ", the best so far";
   }
-  return text;
+  return text + remark_of(trial);
 }
 
 TimelineEntry ended(const api::Study& study, const api::Trial& trial,

@@ -14,6 +14,7 @@
 #include "runtime/kubernetes/run_output.h"
 #include "runtime/kubernetes/service.h"
 #include "runtime/kubernetes/template_check.h"
+#include "runtime/sentences.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -84,7 +85,16 @@ Status JobRuns::check(const api::Study& study) {
   FETTLE_ASSIGN(const JobOptions options, options_for(study));
   FETTLE_TRY(check_template(client_, study, options));
   warn_of_volume(study);
+  warn_of_metrics(study);
   return success();
+}
+
+void JobRuns::warn_of_metrics(const api::Study& study) {
+  if (!study.spec.trial.metrics) return;
+  const std::string warning = runtime::metrics_filter_warning(*study.spec.trial.metrics);
+  if (warning.empty()) return;
+  store_.record_event({control::Kind::kStudy, {study.metadata.ns, study.metadata.name}, ""},
+                      /*warning=*/true, "MetricsMissNaN", warning, clock_.now_ms());
 }
 
 void JobRuns::warn_of_volume(const api::Study& study) {
@@ -401,9 +411,7 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
   core::Run run = read_run(view, trial);
   if (study.ok()) move_queue(*study, job);
   const std::string trouble = help_to_start(view, trial, study.ok() ? &*study : nullptr, run);
-  if (run.state == RunState::kPending && !trouble.empty()) {
-    run.reason += (run.reason.empty() ? "" : "; ") + trouble;
-  }
+  if (run.state == RunState::kPending) runtime::add_sentence(run.reason, trouble);
   if (study.ok() && !study->spec.trial.trainer) read_log(job, *study, trial, pods, run);
   return run;
 }

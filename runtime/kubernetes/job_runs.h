@@ -129,6 +129,7 @@ class JobRuns final : public control::Runs {
   void add_held(const api::Trial& trial, bool fenced, std::vector<core::Run>& runs);
   void forget_held(const std::string& ns, const std::string& trial);
   void warn_of_volume(const api::Study& study);
+  void warn_of_metrics(const api::Study& study);
   Result<std::vector<std::shared_ptr<const kube::Pod>>> pods_of(const kube::Job& job);
   Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial,
                                 const Result<api::Study>& study);

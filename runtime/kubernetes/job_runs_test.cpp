@@ -322,6 +322,15 @@ TEST_F(JobRunsTest, AVolumeThatOneNodeCanHaveIsWarnedOfWhereSeveralTrialsRunAtOn
   }
 }
 
+TEST_F(JobRunsTest, AnExpressionThatDoesNotMatchNaNIsWarnedOf) {
+  study_.spec.trial.metrics = {"(\\w+)=([-+.\\w]+)"};
+  ASSERT_TRUE(runs().check(study_).ok());
+  EXPECT_FALSE(cluster_.manager->has_event("MetricsMissNaN", ""));
+  study_.spec.trial.metrics = {"(\\w+)=([\\d.]+)"};
+  ASSERT_TRUE(runs().check(study_).ok());
+  EXPECT_TRUE(cluster_.manager->has_event("MetricsMissNaN", "does not match nan or inf"));
+}
+
 // The clock of the pod's node and that of its trainer are ten minutes off.
 TEST_F(JobRunsTest, TimesAreByOurOwnClock) {
   constexpr std::int64_t kOff = 600'000;

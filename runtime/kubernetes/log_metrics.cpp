@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <stop_token>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -90,9 +91,18 @@ LogReading LogMetrics::read(const LogSource& source, bool ended) {
   }
   if (is_new) drop_oldest();
   if (!stopped_ && threads_.size() < std::min(readers_, logs_.size())) {
-    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    add_reader();
   }
   return reading;
+}
+
+// Where there is no room for another thread, those that run read on; without any, the next call
+// tries again.
+void LogMetrics::add_reader() {
+  try {
+    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  } catch (const std::system_error&) {
+  }
 }
 
 LogReading LogMetrics::recall(const std::string& uid) const {
@@ -228,6 +238,7 @@ bool LogMetrics::record_piece(Log& log, std::int64_t now_ms, bool at_end) {
   if (log.reading.complete && !log.lines.has_report()) {
     log.reading.why_no_report = log.lines.near_miss().sentence(log.lines.expected_line());
   }
+  if (log.reading.complete) log.reading.remarks = log.lines.remarks();
   const bool published = publish(log, now_ms);
   if (!log.reading.complete) enqueue_again(log, now_ms, at_end);
   return published || log.reading.complete;

@@ -61,6 +61,7 @@ struct LogReading {
   std::int64_t read_ms = 0;   // everything printed before this time was read; 0 = not read yet
   bool complete = false;      // read to its end, or abandoned
   std::string why_no_report;  // complete, without a report: why there was none
+  std::string remarks;        // complete: what in the output did not count (MetricLines::remarks)
   std::string read_error;     // why it cannot be read, or was given up; "" = it can
 };
 
@@ -97,6 +98,7 @@ class LogMetrics {
 
   // These require mutex_.
   LogPtr take();
+  void add_reader();
   std::shared_ptr<const runtime::MetricPattern> pattern_of(const api::MetricsFilter& filter);
   void drop_oldest();
   bool record_piece(Log& log, std::int64_t now_ms, bool at_end);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "kube/testing/fake_api_server.h"
@@ -172,6 +173,40 @@ TEST_F(LogMetricsTest, TheStudysExpressionFindsMetrics) {
   (void)logs_.read(pod, true);
   pass();
   EXPECT_EQ(logs_.read(pod, true).report->metrics.at("loss"), 0.25);
+}
+
+TEST_F(LogMetricsTest, ALossThatIsNotFiniteIsTheNewestValue) {
+  int pods = 0;
+  for (const char* word : {"nan", "-nan", "NaN", "inf", "-inf", "null", "1e400"}) {
+    for (const char* regex : {"", "(\\w+)=([-+.\\w]+)", "(\\w+)=([-+.\\deE]+)"}) {
+      const std::string name = "pod-" + std::to_string(pods++);
+      const bool json = *regex == '\0';
+      print(name, json ? metric(1, 0.5) : "loss=0.5");
+      print(name, json ? R"({"step": 2, "loss": )" + std::string(word) + "}"
+                       : "loss=" + std::string(word));
+      LogSource pod = source(name, regex);
+      pod.metrics.objectives.emplace_back().metric = "loss";
+      (void)logs_.read(pod, true);
+      pass();
+      const LogReading reading = logs_.read(pod, true);
+      ASSERT_TRUE(reading.report) << word << " " << regex;
+      EXPECT_FALSE(std::isfinite(reading.report->metrics.at("loss"))) << word << " " << regex;
+      EXPECT_EQ(reading.report->step, 2) << word << " " << regex;
+    }
+  }
+}
+
+TEST_F(LogMetricsTest, LinesThatDidNotCountAreSaidOnceTheLogIsComplete) {
+  print("a", metric(1, 0.5));
+  print("a", R"({"step": 2, "loss": "?"})");
+  LogSource pod = source("a");
+  pod.metrics.objectives.emplace_back().metric = "loss";
+  (void)logs_.read(pod, false);
+  pass(kFirstPauseMs);
+  EXPECT_EQ(logs_.read(pod, false).remarks, "");
+  (void)logs_.read(pod, true);
+  pass();
+  EXPECT_EQ(logs_.read(pod, true).remarks, "the last line with loss held no number");
 }
 
 TEST_F(LogMetricsTest, ALogWithoutMetricsIsCompleteAndEmpty) {

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "runtime/sentences.h"
+
 namespace fettle::kubernetes {
 namespace {
 
 using core::RunState;
+using runtime::add_sentence;
 
 bool waits_for_log(const RunOutput& output, const core::Run& run) {
   const LogReading& reading = output.reading;
@@ -44,9 +47,8 @@ void add_output(const RunOutput& output, core::Run& run) {
   if (run.state == RunState::kRunning) run.reason = reading.read_error;
   if (run.state != RunState::kExited) return;
   run.read_error = why_unread(output, run);
-  if (!reading.read_error.empty()) {
-    run.reason += (run.reason.empty() ? "" : "; ") + reading.read_error;
-  }
+  add_sentence(run.reason, reading.read_error);
+  if (run.outcome == api::Outcome::kSucceeded) add_sentence(run.reason, reading.remarks);
 }
 
 }  // namespace fettle::kubernetes

@@ -33,6 +33,8 @@ class OutputMetrics {
   bool take_urgent();
   // Why there is no report; "" if there is one.
   std::string silence() const;
+  // At the end: what in the output did not count (MetricLines::remarks); "" = nothing.
+  std::string remarks() const { return chosen().remarks(); }
 
  private:
   OutputMetrics(const runtime::MetricLinesOptions& options,

@@ -8,9 +8,12 @@
 #include "api/quantity.h"
 #include "base/file.h"
 #include "core/endings.h"
+#include "runtime/sentences.h"
 
 namespace fettle::local {
 namespace {
+
+using runtime::add_sentence;
 
 std::string mebibytes(std::int64_t bytes) {
   return std::to_string((bytes + (1 << 19)) >> 20) + " MiB";
@@ -137,11 +140,6 @@ void by_end(const RunEnd& end, RunOutcome& out) {
   out.outcome = judged.outcome;
   out.presumed = judged.presumed;
   out.message = sentence_of(end, exit, judged);
-}
-
-void add_sentence(std::string& message, const std::string& sentence) {
-  if (!message.empty()) message += "; ";
-  message += sentence;
 }
 
 }  // namespace

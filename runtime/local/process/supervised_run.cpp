@@ -16,9 +16,12 @@
 #include "machine/oom.h"
 #include "machine/usable.h"
 #include "runtime/local/process/outcome_file.h"
+#include "runtime/sentences.h"
 
 namespace fettle::local {
 namespace {
+
+using runtime::add_sentence;
 
 constexpr std::size_t kReadBytes = 64 << 10;
 constexpr int kDrainReads = 64;  // what can still be in a pipe (1 MiB at most) when it has ended
@@ -229,8 +232,11 @@ RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   outcome.ended_ms = now_ms;
   if (metrics_.has_report()) outcome.report = metrics_.report();
   outcome.silence = metrics_.silence();
+  // A result that is not the one that its user takes it for; any other outcome has its own reason.
+  const bool succeeded = outcome.outcome == api::Outcome::kSucceeded;
+  if (succeeded) add_sentence(outcome.message, metrics_.remarks());
   const Status written = write_outcome_file(command_.run_directory, outcome);
-  if (!written.ok()) outcome.message += "; " + written.error().message;
+  if (!written.ok()) add_sentence(outcome.message, written.error().message);
   return outcome;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/thread.h"
 
 namespace fettle::local {
 namespace {
@@ -53,6 +54,11 @@ Result<pid_t> spawn(const std::string& executable, int control, int lock) {
                                  const_cast<char* const*>(arguments.data()), ::environ);
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(high_control);
+  if (code == EAGAIN) {
+    return io_error("cannot start the supervisor: " + system_message(code) +
+                    "; the limit on processes is reached: raise it (ulimit -u, pids.max of a "
+                    "container), or end other programs");
+  }
   if (code != 0) {
     return io_error("cannot start the supervisor " + executable + ": " + system_message(code));
   }
@@ -100,11 +106,12 @@ SupervisorClient::~SupervisorClient() {
   ::close(fd_);
 }
 
-void SupervisorClient::listen(std::function<void(const SupervisorEvent&)> on_event,
-                              std::function<void(const std::string&)> on_lost) {
+Status SupervisorClient::listen(std::function<void(const SupervisorEvent&)> on_event,
+                                std::function<void(const std::string&)> on_lost) {
   on_event_ = std::move(on_event);
   on_lost_ = std::move(on_lost);
-  reader_ = std::thread([this] { read_events(); });
+  FETTLE_ASSIGN(reader_, start_thread([this] { read_events(); }));
+  return success();
 }
 
 Status SupervisorClient::send(const SupervisorCommand& command) {

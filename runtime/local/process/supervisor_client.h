@@ -28,9 +28,9 @@ class SupervisorClient {
   // Closes the socket (the supervisor then stops everything) and waits for the supervisor to end.
   ~SupervisorClient();
 
-  // Begins to deliver events; once, before the first kStart.
-  void listen(std::function<void(const SupervisorEvent&)> on_event,
-              std::function<void(const std::string& reason)> on_lost);
+  // Begins to deliver events; once, before the first kStart. kUnavailable: no thread can be made.
+  Status listen(std::function<void(const SupervisorEvent&)> on_event,
+                std::function<void(const std::string& reason)> on_lost);
   Status send(const SupervisorCommand& command);
   // Blocks until on_lost has been called.
   void join();

@@ -49,8 +49,10 @@ namespace {
 
 constexpr const char* kSuffix = ".claim";
 constexpr const char* kSharedDirectory = "/tmp/fettle-machine";
-constexpr std::size_t kMostBytes = 64 << 10;  // of a claim
-constexpr std::size_t kMostClaims = 16'384;   // that are read
+// Any user may add files, so what is read is bounded: 16 MiB of each user.
+constexpr std::size_t kMostBytes = 16 << 10;  // of a claim
+constexpr std::size_t kMostClaims = 16'384;   // that are looked at
+constexpr std::size_t kMostClaimsOfUser = 1'024;
 constexpr int kLockTries = 50;
 constexpr auto kLockInterval = std::chrono::milliseconds(2);
 
@@ -91,12 +93,28 @@ int open_directory(const std::string& directory) {
   return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+std::string name_of(uid_t user) {
+  if (const passwd* const entry = ::getpwuid(user)) return entry->pw_name;
+  return std::to_string(user);
+}
+
 // Returns what is wrong with the directory, "" if it can be used. Every user may add files, and no
 // user may remove those of others, as in /tmp.
 std::string make_shared_directory(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0777) == 0) (void)::chmod(directory.c_str(), 01777);
   const Descriptor opened(open_directory(directory));
-  if (opened.get() < 0) return directory + ": " + system_message(errno);
+  struct stat about {};
+  if (opened.get() < 0 || ::fstat(opened.get(), &about) != 0) {
+    return directory + ": " + system_message(errno);
+  }
+  const bool others_write = (about.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  const bool is_sticky = (about.st_mode & S_ISVTX) != 0;
+  if (about.st_uid != ::geteuid() && !is_sticky) {
+    return directory + " belongs to user " + name_of(about.st_uid) +
+           " and has no sticky bit, so claims of others can be removed there; set it (chmod 1777), "
+           "or choose another directory with FETTLE_MACHINE_DIR";
+  }
+  if (others_write && !is_sticky) (void)::fchmod(opened.get(), about.st_mode | S_ISVTX);
   if (::faccessat(opened.get(), ".", W_OK | X_OK, 0) != 0) {
     return directory + ": " + system_message(errno);
   }
@@ -110,11 +128,6 @@ bool lock_directory(int fd) {
     std::this_thread::sleep_for(kLockInterval);
   }
   return false;
-}
-
-std::string user_name() {
-  if (const passwd* const entry = ::getpwuid(::getuid())) return entry->pw_name;
-  return std::to_string(::getuid());
 }
 
 // Process ids are not enough: containers that share the directory count them from 1 each.
@@ -143,18 +156,32 @@ std::string read_all(int fd) {
   return text;
 }
 
-// What is missing, malformed or out of bounds keeps its default.
-Claim read_claim(const std::string& name, const Json& document) {
+// What all processes of the machine can have together.
+Need whole_machine() {
+  Need all;
+  all.cores = static_cast<double>(::sysconf(_SC_NPROCESSORS_CONF));
+  all.memory = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  return all;
+}
+
+// What is missing, malformed or out of bounds keeps its default. Whose it is says the file's owner,
+// which the writer cannot choose. `most`: what the machine has.
+Claim read_claim(const std::string& name, uid_t owner, const Need& most, const Json& document) {
   Claim claim;
   api::FieldErrors ignored(api::UnknownFields::kIgnored);
   api::read_struct(document, api::FieldPath(), claim, ignored);
   claim.name = name;
+  claim.user = name_of(owner);
+  claim.need.cores = std::min(claim.need.cores, most.cores);
+  claim.need.memory = std::min(claim.need.memory, most.memory);
   return claim;
 }
 
 // Appends the claim in that file to `out`, if a process holds it; a file without a lock is removed.
-// A run that waits counts only if touch() or take() has written the file lately.
-void visit(int directory, const std::string& name, std::int64_t now_ms, std::vector<Claim>& out) {
+// A run that waits counts only if touch() or take() has written the file lately. `seen`: the files
+// of each user so far.
+void visit(int directory, const std::string& name, const Need& most,
+           std::map<uid_t, std::size_t>& seen, std::vector<Claim>& out) {
   const Descriptor file(
       ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat about {};
@@ -163,11 +190,12 @@ void visit(int directory, const std::string& name, std::int64_t now_ms, std::vec
     (void)::unlinkat(directory, name.c_str(), 0);
     return;
   }
+  if (++seen[about.st_uid] > kMostClaimsOfUser) return;
   const Result<Json> document = parse_json(read_all(file.get()));
   if (!document.ok() || !document->is_object()) return;
-  Claim claim = read_claim(name, *document);
+  Claim claim = read_claim(name, about.st_uid, most, *document);
   const std::int64_t seen_ms = std::int64_t{about.st_mtim.tv_sec} * 1000;
-  if (!claim.granted && seen_ms + kStillHereMs < now_ms) return;
+  if (!claim.granted && seen_ms + kStillHereMs < unix_ms()) return;
   out.push_back(std::move(claim));
 }
 
@@ -207,10 +235,12 @@ Room this_machine() {
 
 std::vector<Claim> read_claims(const std::string& directory) {
   std::vector<Claim> claims;
+  std::map<uid_t, std::size_t> seen;
   const Descriptor opened(open_directory(directory));
   if (opened.get() < 0 || !lock_directory(opened.get())) return claims;
-  for_each_claim_file(
-      opened.get(), [&](const std::string& name) { visit(opened.get(), name, unix_ms(), claims); });
+  for_each_claim_file(opened.get(), [&](const std::string& name) {
+    visit(opened.get(), name, whole_machine(), seen, claims);
+  });
   return claims;
 }
 
@@ -236,8 +266,12 @@ Result<Grant> Claims::decide(const Claim& wanted) const {
   };
   const Descriptor opened(open_directory(directory_));
   if (opened.get() < 0) return grant(room_, claims, wanted);
+  Need most = whole_machine();
+  most.cores = std::max(most.cores, room_.cores);
+  most.memory = std::max(most.memory, room_.memory);
+  std::map<uid_t, std::size_t> seen;
   for_each_claim_file(opened.get(), [&](const std::string& name) {
-    if (name != wanted.name && !is_own(name)) visit(opened.get(), name, unix_ms(), claims);
+    if (name != wanted.name && !is_own(name)) visit(opened.get(), name, most, seen, claims);
   });
   return grant(room_, claims, wanted);
 }
@@ -280,7 +314,7 @@ Result<std::vector<GpuName>> Claims::take(const std::string& run, const Need& ne
   }
   own.claim.study = study_;
   own.claim.run = run;
-  own.claim.user = user_name();
+  own.claim.user = name_of(::geteuid());
   own.claim.runner = ::getpid();
   own.claim.granted = false;
   own.claim.need = clamp(need, room_);

@@ -6,10 +6,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "base/file.h"
 
@@ -131,6 +134,70 @@ TEST_F(ClaimsTest, FilesOfOthersMayHoldAnything) {
   ASSERT_EQ(::symlink("/etc/passwd", (directory() + "/6.claim").c_str()), 0);
   EXPECT_EQ(refusal(one, "one-0-r0", {2, 4, 0}), "");
   for (const int fd : held) ::close(fd);
+}
+
+// Whoever writes a claim chooses its text, but not who owns the file.
+TEST_F(ClaimsTest, AClaimIsOfTheUserWhoOwnsItsFile) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  Claims one("one", room_, directory());
+  const std::string file = directory() + "/a.claim";
+  ASSERT_TRUE(write_file(file, R"({"study": "x", "user": "root", "granted": true, "cores": 1e300,
+                                  "memory": 9000000000000000})")
+                  .ok());
+  ASSERT_EQ(::chown(file.c_str(), 64321, 64321), 0);
+  const int held = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(held, LOCK_SH), 0);
+  room_.cores = static_cast<double>(::sysconf(_SC_NPROCESSORS_CONF));
+  Claims two("two", room_, directory());
+  const std::string said = refusal(two, "two-0-r0", {0, 1, 0});
+  EXPECT_THAT(said, HasSubstr("(study x of 64321: "));
+  EXPECT_THAT(said, HasSubstr(", file a.claim)"));
+  const auto claims = read_claims(directory());
+  ASSERT_EQ(claims.size(), 2U);
+  for (const Claim& claim : claims) EXPECT_LE(claim.need.cores, room_.cores) << claim.study;
+  ::close(held);
+}
+
+// They crowd out neither the claims of others nor the time of a run.
+TEST_F(ClaimsTest, OfOneUserABoundedNumberOfFilesIsRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  Claims one("one", room_, directory());
+  ASSERT_TRUE(one.take("one-0-r0", {1, 1, 0}).ok());
+  std::vector<int> held;
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  files.rlim_cur = files.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+  if (files.rlim_cur < 2'000) GTEST_SKIP() << "too few open files";
+  for (int i = 0; i < 1'500; ++i) {
+    const std::string file = directory() + "/" + std::to_string(i) + ".claim";
+    ASSERT_TRUE(write_file(file, R"({"study": "x", "granted": true})").ok());
+    ASSERT_EQ(::chown(file.c_str(), 64321, 64321), 0);
+    held.push_back(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_EQ(::flock(held.back(), LOCK_SH), 0);
+  }
+  const auto claims = read_claims(directory());
+  EXPECT_EQ(claims.size(), 1'024U + 1U);
+  EXPECT_EQ(std::ranges::count(claims, "one", &Claim::study), 1);
+  for (const int fd : held) ::close(fd);
+}
+
+TEST_F(ClaimsTest, ADirectoryInWhichClaimsCanBeTakenAwayIsNotUsed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a directory away";
+  ASSERT_EQ(::mkdir(directory().c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(directory().c_str(), 0777), 0);
+  ASSERT_EQ(::chown(directory().c_str(), 64321, 64321), 0);
+  EXPECT_THAT(Claims("one", room_, directory()).problem(),
+              HasSubstr("belongs to user 64321 and has no sticky bit"));
+  ASSERT_EQ(::chmod(directory().c_str(), 01777), 0);
+  EXPECT_EQ(Claims("one", room_, directory()).problem(), "");
+  // One's own gets the bit.
+  ASSERT_EQ(::chown(directory().c_str(), 0, 0), 0);
+  ASSERT_EQ(::chmod(directory().c_str(), 0777), 0);
+  EXPECT_EQ(Claims("one", room_, directory()).problem(), "");
+  struct stat about {};
+  ASSERT_EQ(::stat(directory().c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 07777, 01777U);
 }
 
 TEST_F(ClaimsTest, WithoutADirectoryASessionCountsItsOwn) {

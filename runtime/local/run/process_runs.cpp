@@ -11,6 +11,7 @@
 #include "api/resolve.h"
 #include "api/trial_file.h"
 #include "base/file.h"
+#include "base/thread.h"
 #include "control/clock.h"
 #include "core/names.h"
 #include "machine/gpu_list.h"
@@ -71,9 +72,17 @@ ProcessRuns::ProcessRuns(Layout layout, std::string trainer,
       trainer_(std::move(trainer)),
       claims_(std::move(claims)),
       supervisor_(std::move(supervisor)) {
-  supervisor_->listen([this](const SupervisorEvent& event) { on_event(event); },
-                      [this](const std::string& reason) { on_lost(reason); });
-  starter_ = std::thread([this] { start_waiting(); });
+  const Status begun = start_threads();
+  // A supervisor that is lost at once may have said so already.
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (!begun.ok() && failure_.empty()) failure_ = begun.error().message;
+}
+
+Status ProcessRuns::start_threads() {
+  FETTLE_TRY(supervisor_->listen([this](const SupervisorEvent& event) { on_event(event); },
+                                 [this](const std::string& reason) { on_lost(reason); }));
+  FETTLE_ASSIGN(starter_, start_thread([this] { start_waiting(); }));
+  return success();
 }
 
 ProcessRuns::~ProcessRuns() { close(); }

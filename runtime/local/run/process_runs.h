@@ -93,6 +93,7 @@ class ProcessRuns final : public control::Runs {
   void wait(const RunKey& key, const std::string& reason, std::int64_t pause_ms);
   void leave_queue(const RunKey& key);
   void end_unbegun(const RunKey& key, api::Outcome outcome, const std::string& reason);
+  Status start_threads();
   void start_waiting();
   void serve_queue();
   void drop_queue();

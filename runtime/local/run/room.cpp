@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <map>
+#include <utility>
 
 #include "machine/units.h"
 
@@ -147,22 +148,27 @@ Grant grant(const Room& room, const std::vector<Claim>& claims, const Claim& wan
 }
 
 std::string holders(const std::vector<Claim>& claims, Resource what, const std::string& user) {
-  std::map<std::string, double> amounts;
+  // What each has, and a file of it, for whoever wants to know more of another user's.
+  std::map<std::string, std::pair<double, std::string>> amounts;
   for (const Claim& claim : claims) {
     if (!claim.granted) continue;
     const double amount = what == Resource::kGpus    ? static_cast<double>(claim.gpus.size())
                           : what == Resource::kCores ? claim.need.cores
                                                      : static_cast<double>(claim.need.memory);
     const std::string of = claim.user == user ? "" : " of " + claim.user;
-    if (amount > 0) amounts["study " + claim.study + of] += amount;
+    if (amount <= 0) continue;
+    auto& [sum, file] = amounts["study " + claim.study + of];
+    sum += amount;
+    if (!of.empty() && file.empty()) file = ", file " + claim.name;
   }
   std::string list;
   std::size_t said = 0;
-  for (const auto& [name, amount] : amounts) {
+  for (const auto& [name, held] : amounts) {
+    const auto& [amount, file] = held;
     if (said++ == kMostHolders) return list + ", others";
     const std::string text =
         what == Resource::kMemory ? machine::bytes_text(amount) : number(amount);
-    list += (list.empty() ? "" : ", ") + name + ": " + text;
+    list += (list.empty() ? "" : ", ") + name + ": " + text + file;
   }
   return list;
 }

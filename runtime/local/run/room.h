@@ -56,7 +56,7 @@ Need clamp(const Need& need, const Room& room);
 // What `wanted` can have besides `claims`, which are those of all others on the machine.
 Grant grant(const Room& room, const std::vector<Claim>& claims, const Claim& wanted);
 
-// "study a: 2, study b of anna: 1", by what each has of it.
+// "study a: 2, study b of anna: 1, file 7.claim", by what each has of it.
 enum class Resource { kGpus, kCores, kMemory };
 std::string holders(const std::vector<Claim>& claims, Resource what, const std::string& user);
 

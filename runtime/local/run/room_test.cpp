@@ -69,7 +69,8 @@ TEST(Room, CoresAndMemoryAreCounted) {
   large.need.memory = std::int64_t{60} << 30;
   large.user = "bob";
   EXPECT_THAT(grant(room, {large}, waits("a", room, {0, 1, std::int64_t{8} << 30}, 5)).waits_for,
-              HasSubstr("of memory, and 4.00 GiB of 64.0 GiB are free (study b of bob: 60.0 GiB)"));
+              HasSubstr("of memory, and 4.00 GiB of 64.0 GiB are free (study b of bob: 60.0 GiB, "
+                        "file b)"));
   EXPECT_EQ(grant(room, {large}, waits("a", room, {0, 1, std::int64_t{4} << 30}, 5)).waits_for, "");
 }
 

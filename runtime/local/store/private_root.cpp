@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "base/file.h"
 
@@ -43,8 +44,16 @@ Status make_private_root(const std::string& root) {
   }
   struct stat itself {};  // which may be a link, say to a larger disk
   struct stat directory {};
-  if (::lstat(root.c_str(), &itself) != 0 || ::stat(root.c_str(), &directory) != 0) {
-    return io_error("cannot read " + root + ": " + system_message(errno));
+  const bool there = ::lstat(root.c_str(), &itself) == 0;
+  if (!there || ::stat(root.c_str(), &directory) != 0) {
+    const int code = errno;
+    std::error_code unread;
+    const std::string target = std::filesystem::read_symlink(root, unread).string();
+    if (there && S_ISLNK(itself.st_mode) && code == ENOENT) {
+      return invalid(root + " is a link to " + target +
+                     ", which is not there; make that directory, or remove the link");
+    }
+    return io_error("cannot read " + root + ": " + system_message(code));
   }
   if (!S_ISDIR(directory.st_mode)) return io_error(root + " is no directory; move it away");
   for (const uid_t owner : {itself.st_uid, directory.st_uid}) {

@@ -82,5 +82,13 @@ TEST_F(PrivateRoot, ThatIsAFileIsRefused) {
   EXPECT_THAT(made.error().message, HasSubstr("is no directory"));
 }
 
+TEST_F(PrivateRoot, ALinkToNowhereIsCalledThat) {
+  const std::string link = place_ + "/.fettle";
+  ASSERT_EQ(::symlink("/no/such/place", link.c_str()), 0);
+  const Status made = make_private_root(link);
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.error().message, HasSubstr("is a link to /no/such/place, which is not there"));
+}
+
 }  // namespace
 }  // namespace fettle::local

@@ -1,6 +1,7 @@
 #include "runtime/local/store/sqlite.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -63,6 +64,10 @@ int bind(sqlite3_stmt* statement, const std::vector<Sqlite::Value>& values) {
 void Sqlite::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
 Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, bool writable) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode)) {
+    return io_error(path + " is a directory and no database; move it away");
+  }
   std::unique_ptr<Sqlite> opened(new Sqlite(path));
   const int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI |
                     (writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);

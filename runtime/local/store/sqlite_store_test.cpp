@@ -9,6 +9,7 @@
 #include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -214,6 +215,15 @@ TEST_F(SqliteStoreTest, AFileThatIsNoDatabase) {
   EXPECT_EQ(store.error().code, ErrorCode::kIo);
   EXPECT_THAT(store.error().message, HasSubstr("s.db is no SQLite database"));
   EXPECT_EQ(read_file(path_).value(), std::string(5000, 'x'));
+}
+
+TEST_F(SqliteStoreTest, ADirectoryInItsPlace) {
+  ASSERT_EQ(::mkdir(path_.c_str(), 0700), 0);
+  for (const auto mode : {Mode::kReadWrite, Mode::kReadOnly}) {
+    const auto store = SqliteStore::open(path_, mode);
+    ASSERT_FALSE(store.ok());
+    EXPECT_THAT(store.error().message, HasSubstr("s.db is a directory"));
+  }
 }
 
 TEST_F(SqliteStoreTest, ADatabaseThatIsDamaged) {
