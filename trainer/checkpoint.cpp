@@ -42,6 +42,7 @@ Json write_metadata(const Checkpoint& c) {
   Json json = Json::object();
   json.set("layout", c.layout);
   json.set("settings", c.settings);
+  if (!c.data.is_null()) json.set("data", c.data);
   json.set("epoch", c.position.epoch);
   json.set("offset", c.position.offset);
   json.set("updates", c.updates);
@@ -88,6 +89,7 @@ bool read_metadata(const Json& json, Checkpoint& to) {
   }
   to.layout = layout->as_string();
   to.settings = *settings;
+  if (const Json* data = json.find("data")) to.data = *data;
   to.sums.loss = loss->as_double();
   to.metrics = *metrics;
   return read_integer(json, "epoch", to.position.epoch) &&

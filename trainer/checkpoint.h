@@ -28,6 +28,7 @@ struct EpochSums {
 struct Checkpoint {
   std::string layout;        // of the network: weights fit only the same one
   Json settings;             // what else the numbers depend on: seed, data, training
+  Json data;                 // the fingerprint of the samples; null in older checkpoints
   Position position;         // samples used up
   std::int64_t updates = 0;  // of the optimiser, a parent's included
   EpochSums sums;

@@ -24,6 +24,7 @@ Checkpoint example(std::int64_t updates = 7, Position position = {2, 0}) {
   Checkpoint checkpoint;
   checkpoint.layout = "linear 784 to 10; ";
   checkpoint.settings = Json::object({{"seed", 3}});
+  checkpoint.data = Json::object({{"train", Json::object({{"samples", 600}})}});
   checkpoint.position = position;
   checkpoint.updates = updates;
   checkpoint.sums = {0.1 + 0.2, 640};

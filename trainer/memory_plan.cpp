@@ -83,6 +83,7 @@ std::int64_t checkpoint_bytes(const api::TrainerConfig& config, const NetworkPla
   Checkpoint empty;
   empty.layout = layout_of(plan);
   empty.settings = settings_of(config, 0);
+  empty.data = to_json(fingerprint_of(ImageSet(), {}, nullptr));
   const std::int64_t floats =
       plan.parameters * (1 + state_arrays(config.training)) + plan.statistics;
   return std::ssize(encode_checkpoint(empty)) + floats * kFloat;

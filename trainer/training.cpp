@@ -46,6 +46,16 @@ TrainingTask with_defaults(TrainingTask task) {
   return task;
 }
 
+// "images 28×28×1, 10 classes, content 8f0c2a51".
+std::string describe_samples(const TrainingData& data) {
+  const ImageSet& images = data.images;
+  const std::string kind = images.pixel_type() == PixelType::kToken
+                               ? std::to_string(images.shape().height) + " tokens each"
+                               : "images " + to_string(images.shape());
+  return kind + ", " + std::to_string(images.classes()) + " classes, content " +
+         data.fingerprint.digest();
+}
+
 Status check_world(const api::TrainerConfig& config, std::int64_t world_size) {
   if (world_size == 1 || config.training.norm_group || !api::has_batch_norm(config.model)) {
     return success();
@@ -108,6 +118,7 @@ Result<std::unique_ptr<Training>> Training::create_on(TrainingDevice& device,
     return invalid("the trial is to run until epoch " + std::to_string(task.until_epoch) +
                    ", but training.epochs is " + std::to_string(training->epochs_));
   }
+  FETTLE_TRY(training->agree_on_data());
   FETTLE_TRY(training->make_learner(device));
   FETTLE_TRY(training->agree_with_others());
   FETTLE_TRY(training->restore(from));
@@ -360,10 +371,10 @@ api::Precision Training::precision() const {
 std::string Training::describe() {
   return std::to_string(learner_->network().plan().trained()) + " parameters, " +
          std::to_string(data_.split.train.size()) + " training and " +
-         std::to_string(data_.split.validation.size()) + " validation samples, backend " +
-         std::string(learner_->backend().name()) + ", " + std::string(api::to_string(precision())) +
-         ", data " + std::string(to_string(place_)) + ", until epoch " +
-         std::to_string(task_.until_epoch);
+         std::to_string(data_.split.validation.size()) + " validation samples (" +
+         describe_samples(data_) + "), backend " + std::string(learner_->backend().name()) + ", " +
+         std::string(api::to_string(precision())) + ", data " + std::string(to_string(place_)) +
+         ", until epoch " + std::to_string(task_.until_epoch);
 }
 
 Metrics Training::measure_epoch(const Loader& loader, double seconds) {

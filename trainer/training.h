@@ -101,6 +101,8 @@ class Training {
   Training(const TrainingTask& task, const TrainingData& data, Collective& collective,
            TrainingHooks hooks);
 
+  // Errors: a worker reads other data than rank 0.
+  Status agree_on_data();
   // Errors: there is too little memory.
   Status make_learner(TrainingDevice& device);
   // What the workers do together depends on it: whether the optimiser is sharded, which must be the
@@ -116,6 +118,9 @@ class Training {
   // Rank 0 sends where it starts, or its error, to the others.
   Status share(Start start);
   Status refuse_another_training(const Checkpoint& checkpoint, const std::string& from) const;
+  // `parents`: of a population, whose members may normalise differently.
+  Status refuse_other_data(const Checkpoint& checkpoint, const std::string& from,
+                           bool parents = false) const;
   Status refuse_another_model(const Checkpoint& checkpoint, const std::string& from) const;
   // Weights, the optimiser's state, position and scores.
   Status adopt(const Checkpoint& checkpoint);

@@ -274,6 +274,78 @@ TEST_F(TrainingTest, RefusesACheckpointOfAnotherConfiguration) {
   EXPECT_THAT(refused.error().message, HasSubstr("training.learningRate is 0.01 there and 0.5"));
 }
 
+// A file that grew between two runs would hold out samples that the first run trained on.
+TEST_F(TrainingTest, RefusesToResumeOnAFileThatGrewOrShrank) {
+  ASSERT_TRUE(run(task_, 12).ok());
+  for (const std::int64_t samples : {kSamples + 60, kSamples - 20}) {
+    const std::int64_t held_out = task_.config.data.validation_samples;
+    write_synthetic(directory_, samples);  // at the same paths
+    task_.config.data.validation_samples = held_out;
+    const auto refused = run(task_);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(refused.error().message,
+                HasSubstr("was trained on other data: samples: 400 there, " +
+                          std::to_string(samples) + " here"));
+    EXPECT_THAT(refused.error().message, HasSubstr("put the files back"));
+  }
+  write_synthetic(directory_, kSamples);
+  EXPECT_TRUE(run(task_).ok()) << "the files are back";
+}
+
+TEST_F(TrainingTest, RefusesToResumeOnOtherContentOfTheSameLength) {
+  ASSERT_TRUE(run(task_, 12).ok());
+  for (const auto& path : {task_.config.data.train_images, task_.config.data.train_labels}) {
+    const std::string before = *read_file(path);
+    std::string changed = before;
+    changed.back() = static_cast<char>(changed.back() ^ 1);
+    ASSERT_TRUE(write_file(path, changed).ok());
+    const auto refused = run(task_);
+    ASSERT_FALSE(refused.ok()) << path;
+    EXPECT_THAT(refused.error().message, HasSubstr("was trained on other data: "));
+    ASSERT_TRUE(write_file(path, before).ok());
+  }
+}
+
+TEST_F(TrainingTest, RefusesAParentThatWasTrainedOnOtherData) {
+  TrainingTask parent = apart("parent");
+  parent.until_epoch = 2;
+  ASSERT_TRUE(run(parent).ok());
+  write_synthetic(directory_, kSamples + 60);
+  TrainingTask child = apart("child");
+  child.parent = {parent.checkpoints, 2};
+  EXPECT_THAT(run(child).error().message, HasSubstr("was trained on other data: samples: 400"));
+}
+
+TEST_F(TrainingTest, AChildMayTrainOnFewerOfTheSameSamples) {
+  TrainingTask parent = apart("parent");
+  parent.until_epoch = 2;
+  ASSERT_TRUE(run(parent).ok());
+  TrainingTask child = apart("child");
+  child.parent = {parent.checkpoints, 2};
+  child.config.data.train_samples = 200;  // another mean
+  const auto done = run(child);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+}
+
+TEST_F(TrainingTest, ResumesFromACheckpointThatDoesNotSayOnWhichDataItWasTrained) {
+  ASSERT_TRUE(run(task_, 12).ok());
+  const CheckpointStore store(task_.checkpoints);
+  Checkpoint older = *store.newest()->checkpoint;
+  EXPECT_FALSE(older.data.is_null());
+  older.data = Json();
+  ASSERT_TRUE(store.save(older).ok());
+  EXPECT_TRUE(run(task_).ok());
+}
+
+TEST_F(TrainingTest, TheFirstLineNamesTheShapeAndTheContentOfTheSamples) {
+  const auto done = run(task_);
+  ASSERT_TRUE(done.ok());
+  EXPECT_THAT(
+      done->log,
+      testing::Contains(testing::ContainsRegex("images 8×8×1, 4 classes, content [0-9a-f]{8}")));
+}
+
 TEST_F(TrainingTest, WhatChangesOnlySpeedMayChange) {
   ASSERT_TRUE(run(task_, 12).ok());
   task_.config.training.max_per_worker = 16;

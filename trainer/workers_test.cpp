@@ -218,6 +218,47 @@ TEST_F(WorkersTest, AWorkerWithAnotherConfigurationIsToldWhatDiffers) {
   EXPECT_THAT(content(1, "err"), HasSubstr("training.learningRate is 0.01 there and 0.5 here"));
 }
 
+// As a copy on a node that is stale, or only half there: the same paths, other files.
+TEST_F(WorkersTest, WorkersThatReadDifferentDataAreRefused) {
+  trial_.trainer->data.train_images = "images";
+  trial_.trainer->data.train_labels = "labels";
+  for (const std::int64_t samples : {440, 380}) {
+    const TemporaryDirectory elsewhere;
+    write_synthetic(elsewhere, samples);
+    begin(2, "stale-" + std::to_string(samples));
+    folder_ = directory_.path();
+    start(0);
+    folder_ = elsewhere.path();
+    start(1);
+    EXPECT_THAT(exit_codes(), testing::Each(2));
+    EXPECT_EQ(content(0, "out"), "") << "no loss of two trainings that are mixed";
+    EXPECT_THAT(content(0, "err"), HasSubstr("rank 1 reads other data than rank 0: " +
+                                             std::to_string(samples) + " samples, rank 0 has 400"));
+    EXPECT_THAT(content(1, "err"), HasSubstr("samples: 400 there, " + std::to_string(samples)));
+    EXPECT_THAT(content(1, "err"), HasSubstr("all workers must read the same files"));
+  }
+}
+
+TEST_F(WorkersTest, WorkersWithAsManySamplesOfOtherContentAreRefused) {
+  const TemporaryDirectory elsewhere;
+  write_synthetic(elsewhere, 400);
+  std::string changed = *read_file(elsewhere.file("images"));
+  changed.back() = static_cast<char>(changed.back() ^ 1);
+  ASSERT_TRUE(write_file(elsewhere.file("images"), changed).ok());
+  trial_.trainer->data.train_images = "images";
+  trial_.trainer->data.train_labels = "labels";
+  begin(3, "changed");
+  folder_ = directory_.path();
+  start(0);
+  start(1);
+  folder_ = elsewhere.path();
+  start(2);
+  EXPECT_THAT(exit_codes(), testing::Each(2));
+  for (const std::int64_t rank : {0, 1}) {
+    EXPECT_THAT(content(rank, "err"), HasSubstr("rank 2 reads other data than rank 0: as many"));
+  }
+}
+
 TEST_F(WorkersTest, ShardingOnSomeWorkersOnlyIsRefused) {
   begin(2, "half");
   start(0);

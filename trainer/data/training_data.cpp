@@ -67,6 +67,17 @@ Result<TrainingData> load_text(const api::DataConfig& config, DataCache& cache) 
   return data;
 }
 
+Result<TrainingData> load_images(const api::DataConfig& config, DataCache& cache) {
+  TrainingData data;
+  FETTLE_ASSIGN(data.images,
+                read_images(config.format, config.train_images, config.train_labels, cache));
+  FETTLE_ASSIGN(data.split, split_samples(data.images.size(), config));
+  FETTLE_ASSIGN(data.test, read_test_set(config, data.images, cache));
+  data.normalize =
+      config.normalize ? *config.normalize : measure_pixels(data.images, data.split.train);
+  return data;
+}
+
 }  // namespace
 
 SampleFormat TrainingData::format() const {
@@ -79,14 +90,9 @@ std::string to_string(const kernels::ImageShape& shape) {
 }
 
 Result<TrainingData> load_training_data(const api::DataConfig& config, DataCache& cache) {
-  if (is_text(config)) return load_text(config, cache);
-  TrainingData data;
-  FETTLE_ASSIGN(data.images,
-                read_images(config.format, config.train_images, config.train_labels, cache));
-  FETTLE_ASSIGN(data.split, split_samples(data.images.size(), config));
-  FETTLE_ASSIGN(data.test, read_test_set(config, data.images, cache));
-  data.normalize =
-      config.normalize ? *config.normalize : measure_pixels(data.images, data.split.train);
+  FETTLE_ASSIGN(TrainingData data,
+                is_text(config) ? load_text(config, cache) : load_images(config, cache));
+  data.fingerprint = fingerprint_of(data.images, data.normalize, data.test ? &*data.test : nullptr);
   return data;
 }
 

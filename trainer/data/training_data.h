@@ -8,6 +8,7 @@
 #include "api/trainer_config.h"
 #include "base/result.h"
 #include "trainer/data/cache.h"
+#include "trainer/data/fingerprint.h"
 #include "trainer/data/image_set.h"
 #include "trainer/data/sample_format.h"
 #include "trainer/data/split.h"
@@ -20,6 +21,7 @@ struct TrainingData {
   Split split;
   api::NormalizeConfig normalize;  // given, or measured on the training samples
   std::optional<ImageSet> test;
+  DataFingerprint fingerprint;  // not known where the data were made in memory
 
   SampleFormat format() const;
 };

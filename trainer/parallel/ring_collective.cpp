@@ -150,9 +150,8 @@ class RingCollective final : public Collective {
       if (find_greeting(expected, strangers)) return true;
       if (came) continue;
       if (find_trouble(watched)) {
-        if (strangers.empty()) return false;
-        // One of the strangers may be the worker before, its greeting still under way: it has a
-        // short while. The members are watched no more.
+        // The worker before may have connected, greeted and left since the listener was asked, or
+        // its greeting be under way: it has a short while. The members are watched no more.
         deadline = std::min(deadline, in(kShortWhile));
         watched.clear();
       }
