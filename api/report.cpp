@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/display.h"
+#include "base/utf8.h"
 
 namespace fettle::api {
 
@@ -23,6 +24,12 @@ bool same_metrics(const Metrics& a, const Metrics& b) {
   });
 }
 
+// A run that waits and has not trained yet: its step says nothing of the trial's.
+bool has_only_waited(const Report& report) {
+  return !report.waiting.empty() && report.metrics.empty() && report.history.empty() &&
+         report.step == 0;
+}
+
 // The texts for the columns of kubectl get, from the newest values.
 void set_column_texts(Report& report, const std::vector<Objective>& objectives) {
   report.objective = objective_text(objectives, report.metrics);
@@ -32,6 +39,12 @@ void set_column_texts(Report& report, const std::vector<Objective>& objectives) 
 }  // namespace
 
 void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int64_t now_ms) {
+  report.waiting = utf8_excerpt(line.waiting, kLongestWaiting);
+  if (!report.waiting.empty()) {
+    thin_history(report.history, needs, history_room(report));
+    report.at_ms = now_ms;
+    return;
+  }
   report.step = line.step;
   std::erase_if(line.metrics,
                 [](const auto& metric) { return metric.first.size() > kLongestMetricName; });
@@ -57,6 +70,13 @@ void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int
 
 Report join_reports(const std::optional<Report>& earlier, const Report& newer,
                     const CurveNeeds& needs) {
+  if (earlier && has_only_waited(newer)) {
+    Report joined = *earlier;
+    joined.waiting = newer.waiting;
+    joined.at_ms = newer.at_ms;
+    thin_history(joined.history, needs, history_room(joined));
+    return joined;
+  }
   Report joined = newer;
   joined.history = curve_of(newer);
   if (earlier) {
@@ -102,7 +122,7 @@ bool same_report(const Report& a, const Report& b) {
   };
   return a.step == b.step && a.checkpoint == b.checkpoint &&
          a.checkpoint_step == b.checkpoint_step && a.final_result == b.final_result &&
-         a.at_ms == b.at_ms && same_metrics(a.metrics, b.metrics) &&
+         a.at_ms == b.at_ms && a.waiting == b.waiting && same_metrics(a.metrics, b.metrics) &&
          std::ranges::equal(a.history, b.history, same_point);
 }
 

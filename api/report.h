@@ -25,6 +25,9 @@ inline constexpr std::size_t kLongestMetricName = 64;  // bytes
 inline constexpr std::size_t kLongestCheckpointName = 512;
 inline constexpr std::size_t kMaxHistoryValues = 256;  // of all points of the curve
 
+// Bytes of what a training waits for. A longer text is cut.
+inline constexpr std::size_t kLongestWaiting = 256;
+
 // The field manager of status.report on a cluster.
 inline constexpr const char* kReportManager = "fettle-trainer";
 // The kubelet's limit of a container's termination message, in bytes; it truncates longer ones.
@@ -41,6 +44,9 @@ struct ReportLine {
   std::string checkpoint;  // newest durable one; "" = nothing new
   std::int64_t checkpoint_step = 0;
   bool final_result = false;
+  // What keeps it from training: the line says this and nothing else, and the values stay. Any line
+  // without it means that the wait is over.
+  std::string waiting;
 };
 
 // Takes `line` into `report`: newest values, the curve (report_history.h), the checkpoint. A line

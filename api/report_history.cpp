@@ -91,8 +91,9 @@ std::size_t least_needed(const std::vector<HistoryPoint>& history, const Steps& 
 
 std::size_t history_room(const Report& report) {
   constexpr std::size_t kReport = 4096;
-  constexpr std::size_t kFrame = 240;  // everything but metrics, checkpoint and history
-  std::size_t taken = kFrame + report.checkpoint.size() + report.objective.size();
+  constexpr std::size_t kFrame = 240;  // everything else
+  std::size_t taken =
+      kFrame + report.checkpoint.size() + report.objective.size() + report.waiting.size();
   for (const auto& [name, value] : report.metrics) taken += metric_bytes(name);
   return taken < kReport ? kReport - taken : 0;
 }

@@ -126,6 +126,46 @@ TEST(Report, ALineAtAnEarlierStepMeansThatTrainingWentBack) {
   EXPECT_THAT(steps_of(report), testing::ElementsAre(1, 2));
 }
 
+ReportLine waits_for(const std::string& waiting) {
+  ReportLine line;
+  line.waiting = waiting;
+  return line;
+}
+
+TEST(Report, AWaitLeavesTheValuesAndEndsWithTheNextLine) {
+  Report report;
+  add_line(report, line_at(2, {{"loss", 0.5}}), {}, 100);
+  add_line(report, waits_for("waits for ranks 2, 3"), {}, 200);
+  EXPECT_EQ(report.waiting, "waits for ranks 2, 3");
+  EXPECT_EQ(report.step, 2);
+  EXPECT_EQ(report.metrics.at("loss"), 0.5);
+  EXPECT_EQ(report.at_ms, 200);
+  Report later = report;
+  add_line(later, line_at(3, {{"loss", 0.4}}), {}, 300);
+  EXPECT_EQ(later.waiting, "");
+  later = report;
+  later.waiting.clear();
+  EXPECT_FALSE(same_report(report, later)) << "the end of a wait is worth a write";
+  add_line(report, waits_for(std::string(3000, 'x')), {}, 400);
+  EXPECT_EQ(report.waiting.size(), kLongestWaiting);
+}
+
+TEST(Report, ARunThatOnlyWaitsLeavesTheReportOfTheOneBefore) {
+  Report earlier;
+  add_line(earlier, line_at(4, {{"loss", 0.5}}), {}, 100);
+  Report waits;
+  add_line(waits, waits_for("waits for rank 1"), {}, 200);
+  const Report joined = join_reports(earlier, waits, {});
+  EXPECT_EQ(joined.step, 4) << "or the run would seem to have gone back";
+  EXPECT_EQ(joined.metrics, earlier.metrics);
+  EXPECT_EQ(joined.waiting, "waits for rank 1");
+  EXPECT_EQ(joined.at_ms, 200);
+  EXPECT_EQ(join_reports(std::nullopt, waits, {}).waiting, "waits for rank 1");
+  Report trains;
+  add_line(trains, line_at(5, {{"loss", 0.4}}), {}, 300);
+  EXPECT_EQ(join_reports(joined, trains, {}).waiting, "");
+}
+
 TEST(Report, StaysWithinFourKibibytesWhateverTheLinesSay) {
   Report report;
   for (std::int64_t step = 1; step <= 2000; ++step) {
@@ -137,6 +177,8 @@ TEST(Report, StaysWithinFourKibibytesWhateverTheLinesSay) {
     add_line(report, std::move(line), {}, 1'700'000'000'000);
   }
   EXPECT_EQ(report.metrics.size(), kMaxReportMetrics);
+  EXPECT_LE(write_report(report).dump().size(), 4096u);
+  add_line(report, waits_for(std::string(kLongestWaiting, 'w')), {}, 1'700'000'000'000);
   EXPECT_LE(write_report(report).dump().size(), 4096u);
 }
 

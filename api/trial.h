@@ -186,6 +186,7 @@ struct Report {
   std::int64_t at_ms = 0;
   std::string objective;              // for display: the newest objective values, "0.9132"
   std::string throughput;             // for display: "4120 images/s"
+  std::string waiting;                // for people: what keeps it from training; "" = nothing
   std::vector<HistoryPoint> history;  // at most 50, thinned; rungs and results kept
   bool operator==(const Report&) const = default;
 };

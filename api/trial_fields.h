@@ -165,6 +165,10 @@ void visit_fields(Visitor& v, T& c) {
   v.field("objective", c.objective, "Newest objective values. For display.", message_text(256));
   v.field("throughput", c.throughput, "Images or tokens per second. For display.",
           message_text(64));
+  v.field("waiting", c.waiting,
+          "What keeps the program from training, such as workers that have not come. Absent: "
+          "nothing.",
+          message_text(kLongestWaiting));
   v.field("history", c.history, "Learning curve, with some points left out if it is long.",
           list(0, kMaxHistoryPoints));
 }
