@@ -6,6 +6,7 @@
 // Pure functions; usable from any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -42,6 +43,13 @@ struct Checkpoint {
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);
+
+// The same bytes without a copy of the arrays: the file is `head` and then these.
+struct CheckpointParts {
+  std::string head;
+  std::array<std::string_view, 4> arrays;  // of the checkpoint
+};
+CheckpointParts encode_in_parts(const Checkpoint& checkpoint);
 
 // Errors, each with `name` (the file's): no checkpoint at all, of another version, cut short or too
 // long, damaged.
