@@ -86,7 +86,8 @@ Training::Training(const TrainingTask& task, const TrainingData& data, Collectiv
       train_writer_(data.normalize, task.config.data.augment,
                     data_type(task.config.training.precision), task.seed),
       evaluation_writer_(data.normalize, {}, data_type(task.config.training.precision), task.seed),
-      store_(task.checkpoints, task.keep, task.fence) {}
+      store_(task.checkpoints, task.keep, task.fence),
+      files_(data.files) {}
 
 Result<std::unique_ptr<Training>> Training::create(const TrainingTask& task,
                                                    const TrainingData& data, Collective& collective,
@@ -128,7 +129,8 @@ Result<std::unique_ptr<Training>> Training::create_on(TrainingDevice& device,
 Status Training::make_learner(TrainingDevice& device) {
   const api::TrainerConfig& config = task_.config;
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config, data_.format()));
-  const TrainingWorld world = world_of(data_, collective_.world_size());
+  const TrainingWorld world =
+      world_of(data_, collective_.world_size(), collective_.rank() == 0 && store_.keeps_any());
   MemoryThere there = memory_there(device.backend(), task_.processes_here);
   // What the training before has left there is used again, or makes room.
   if (there.device) *there.device += device.kept_bytes();
@@ -176,6 +178,7 @@ Result<Ending> Training::run() {
     FETTLE_TRY(save_and_report(scores_, true));
     return Ending::kReached;
   }
+  report_start();
   const LoaderSettings settings{.seed = task_.seed,
                                 .epochs = task_.until_epoch,
                                 .global_batch = global_batch_,
@@ -191,6 +194,7 @@ Result<Ending> Training::run() {
     if (ended) return *ended;
     FETTLE_ASSIGN(const Score score,
                   learner_->evaluate(data_.images, data_.split.validation, evaluation_writer_));
+    FETTLE_TRY(check_data());  // before anything of this epoch is kept
     if (!std::isfinite(score.loss)) return end_diverged("the validation loss is not finite");
     scores_ = {{metric::kLoss, sums_.loss / static_cast<double>(sums_.samples)},
                {metric::kValidationLoss, score.mean_loss()},
@@ -301,6 +305,14 @@ Result<WorkerRequests> Training::all_requests() {
   std::array<double, 2> sums = {own.stop ? 1.0 : 0.0, own.regroup ? 1.0 : 0.0};
   FETTLE_TRY(collective_.sum(std::span<double>(sums)));
   return WorkerRequests{sums[0] > 0, sums[1] > 0};
+}
+
+Status Training::check_data() {
+  const Status unchanged = check_unchanged(data_, files_);
+  double changed = unchanged.ok() ? 0 : 1;
+  FETTLE_TRY(collective_.sum(std::span(&changed, 1)));
+  if (!unchanged.ok() || changed == 0) return unchanged;
+  return io_error("the data of another worker changed while it was trained on; its log says how");
 }
 
 void Training::add_text_scores(const Score& score) {
@@ -436,6 +448,20 @@ Result<std::string> Training::save_checkpoint() {
   const Span span(&trace_, "checkpoint", "", /*always=*/true);
   FETTLE_ASSIGN(const Checkpoint reached, snapshot());
   return collective_.rank() == 0 ? store_.save(reached) : std::string();
+}
+
+// An earlier run may have ended between the checkpoint of an epoch and its report.
+void Training::report_start() {
+  if (collective_.rank() != 0) return;
+  const bool whole_epoch = position_.offset == 0 && position_.epoch > 0;
+  if (whole_epoch && !resumed_from_.empty() && task_.new_process) {
+    EpochReport report;
+    report.step = report.checkpoint_step = position_.epoch;
+    report.metrics = scores_;
+    report.checkpoint = resumed_from_;
+    hooks_.report(report);
+  }
+  if (hooks_.begin) hooks_.begin(position_.epoch);
 }
 
 Status Training::save_and_report(const Metrics& metrics, bool final_result) {

@@ -1,7 +1,10 @@
 // Where a training starts: the newest checkpoint, a parent's, rank 0's memory or initial values;
 // and the snapshot that the next one starts from.
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "trainer/identity.h"
@@ -158,12 +161,27 @@ Training::Start Training::start_from_disk() {
                    " has another number of optimiser values than the model; remove it");
   }
   hooks_.log("resumes from " + found.path);
+  resumed_from_ = found.path;
   return std::move(found.checkpoint);
 }
 
-Training::Start Training::start_from_parent() {
+// The parent has reported it, so it is there, but perhaps not yet to be seen from this machine.
+Result<Checkpoint> Training::await_parent() const {
+  constexpr auto kBetweenLooks = std::chrono::milliseconds(500);
   const CheckpointStore parents(task_.parent->directory);
-  FETTLE_ASSIGN(Checkpoint checkpoint, parents.at_epoch(task_.parent->step));
+  const auto end = std::chrono::steady_clock::now() + task_.parent_patience;
+  for (bool said = false;; said = true) {
+    auto found = parents.at_epoch(task_.parent->step);
+    const bool late = !found.ok() && found.error().code == ErrorCode::kNotFound &&
+                      std::filesystem::is_directory(task_.parent->directory);
+    if (!late || hooks_.should_stop() || std::chrono::steady_clock::now() >= end) return found;
+    if (!said) hooks_.log(found.error().message + " yet; waits for it");
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+Training::Start Training::start_from_parent() {
+  FETTLE_ASSIGN(Checkpoint checkpoint, await_parent());
   FETTLE_TRY(refuse_another_model(checkpoint, task_.parent->directory));
   FETTLE_TRY(refuse_other_data(checkpoint, task_.parent->directory, /*parents=*/true));
   const Json settings = settings_of(task_.config, task_.seed);
