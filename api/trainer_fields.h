@@ -36,8 +36,9 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<DataConfig> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("format", c.format,
-          "Images: idx (bytes), npy (numpy.save: uint8 or float32; labels uint8, int64). Text: "
-          "text (each byte a token), tokens (ids: raw uint16, or integers by numpy.save).",
+          "Images of shape [n, height, width, channels]: idx (bytes), npy (numpy.save: uint8 or "
+          "float32; labels uint8, int64). Text: text (each byte a token), tokens (ids: raw uint16, "
+          "or integers by numpy.save).",
           one_of(kDataFormats));
   constexpr std::string_view kImages = "format idx or npy";
   constexpr std::string_view kTexts = "format text or tokens";

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "base/philox.h"
 
@@ -25,23 +26,45 @@ struct Header {
 };
 static_assert(sizeof(Header) == 32);
 
-// A fold of 64-bit words: every word changes all bits of the result.
-std::uint64_t checksum_of(std::string_view bytes) {
-  std::uint64_t sum = bytes.size();
-  while (!bytes.empty()) {
-    std::uint64_t word = 0;
-    const std::size_t size = std::min(bytes.size(), sizeof(word));
-    std::memcpy(&word, bytes.data(), size);
-    sum = mix_keys(sum, word);
-    bytes.remove_prefix(size);
+// A fold of 64-bit words, the last one filled up with zeros: every word changes all bits of the
+// result. The parts of a file are added one after the other.
+class Checksum {
+ public:
+  explicit Checksum(std::uint64_t bytes) : sum_(bytes) {}
+
+  void add(std::string_view bytes) {
+    while (filled_ > 0 && !bytes.empty()) take(bytes, 1);
+    while (bytes.size() >= sizeof(word_)) take(bytes, sizeof(word_));
+    if (!bytes.empty()) take(bytes, bytes.size());
   }
-  return sum;
+  std::uint64_t result() const { return filled_ > 0 ? mix_keys(sum_, word_) : sum_; }
+
+ private:
+  void take(std::string_view& bytes, std::size_t count) {
+    std::memcpy(reinterpret_cast<char*>(&word_) + filled_, bytes.data(), count);
+    bytes.remove_prefix(count);
+    filled_ += count;
+    if (filled_ < sizeof(word_)) return;
+    sum_ = mix_keys(sum_, std::exchange(word_, 0));
+    filled_ = 0;
+  }
+
+  std::uint64_t sum_;
+  std::uint64_t word_ = 0;  // the one that is not full, whose rest is zeros
+  std::size_t filled_ = 0;  // bytes of it
+};
+
+std::uint64_t checksum_of(std::string_view bytes) {
+  Checksum sum(bytes.size());
+  sum.add(bytes);
+  return sum.result();
 }
 
 Json write_metadata(const Checkpoint& c) {
   Json json = Json::object();
   json.set("layout", c.layout);
   json.set("settings", c.settings);
+  if (!c.data.is_null()) json.set("data", c.data);
   json.set("epoch", c.position.epoch);
   json.set("offset", c.position.offset);
   json.set("updates", c.updates);
@@ -88,6 +111,7 @@ bool read_metadata(const Json& json, Checkpoint& to) {
   }
   to.layout = layout->as_string();
   to.settings = *settings;
+  if (const Json* data = json.find("data")) to.data = *data;
   to.sums.loss = loss->as_double();
   to.metrics = *metrics;
   return read_integer(json, "epoch", to.position.epoch) &&
@@ -115,19 +139,37 @@ bool read_arrays(const Json& metadata, std::string_view bytes, Checkpoint& to) {
 
 }  // namespace
 
-std::string encode_checkpoint(const Checkpoint& checkpoint) {
+CheckpointParts encode_in_parts(const Checkpoint& checkpoint) {
   const std::string metadata = write_metadata(checkpoint).dump();
-  std::string file(sizeof(Header), '\0');
-  file += metadata;
-  for (const auto* array :
-       {&checkpoint.weights, &checkpoint.statistics, &checkpoint.state1, &checkpoint.state2}) {
-    file.append(reinterpret_cast<const char*>(array->data()), array->size() * sizeof(float));
+  const std::array<const std::vector<float>*, 4> arrays = {
+      &checkpoint.weights, &checkpoint.statistics, &checkpoint.state1, &checkpoint.state2};
+  CheckpointParts parts;
+  std::size_t body = metadata.size();
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    parts.arrays[i] = {reinterpret_cast<const char*>(arrays[i]->data()),
+                       arrays[i]->size() * sizeof(float)};
+    body += parts.arrays[i].size();
   }
+  Checksum sum(body);
+  sum.add(metadata);
+  for (const std::string_view array : parts.arrays) sum.add(array);
   Header header;
   header.metadata_bytes = static_cast<std::uint32_t>(metadata.size());
-  header.file_bytes = file.size();
-  header.checksum = checksum_of(std::string_view(file).substr(sizeof(Header)));
-  std::memcpy(file.data(), &header, sizeof(Header));
+  header.file_bytes = sizeof(Header) + body;
+  header.checksum = sum.result();
+  parts.head.assign(reinterpret_cast<const char*>(&header), sizeof(Header));
+  parts.head += metadata;
+  return parts;
+}
+
+std::string encode_checkpoint(const Checkpoint& checkpoint) {
+  const CheckpointParts parts = encode_in_parts(checkpoint);
+  std::string file;
+  std::size_t size = parts.head.size();
+  for (const std::string_view array : parts.arrays) size += array.size();
+  file.reserve(size);  // one that grows would be there twice
+  file += parts.head;
+  for (const std::string_view array : parts.arrays) file += array;
   return file;
 }
 

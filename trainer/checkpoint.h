@@ -6,6 +6,7 @@
 // Pure functions; usable from any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct EpochSums {
 struct Checkpoint {
   std::string layout;        // of the network: weights fit only the same one
   Json settings;             // what else the numbers depend on: seed, data, training
+  Json data;                 // the fingerprint of the samples; null in older checkpoints
   Position position;         // samples used up
   std::int64_t updates = 0;  // of the optimiser, a parent's included
   EpochSums sums;
@@ -41,6 +43,13 @@ struct Checkpoint {
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);
+
+// The same bytes without a copy of the arrays: the file is `head` and then these.
+struct CheckpointParts {
+  std::string head;
+  std::array<std::string_view, 4> arrays;  // of the checkpoint
+};
+CheckpointParts encode_in_parts(const Checkpoint& checkpoint);
 
 // Errors, each with `name` (the file's): no checkpoint at all, of another version, cut short or too
 // long, damaged.

@@ -94,7 +94,13 @@ Result<CheckpointFence> CheckpointFence::claim(const std::string& directory, std
 Status CheckpointFence::check() const {
   const Claim highest = highest_in(directory_);
   if (highest > mine_) return taken(directory_, highest);
-  return success();
+  // A directory that was removed, and perhaps claimed anew from number 1 on, or cannot be read.
+  const std::string mine = path_of(directory_, mine_);
+  if (::access(mine.c_str(), F_OK) == 0) return success();
+  if (errno != ENOENT) return io_error("cannot read " + mine + ": " + system_message(errno));
+  return Error{ErrorCode::kConflict, mine +
+                                         ", by which this process owned its checkpoints, is gone; "
+                                         "it must not write there any more"};
 }
 
 void CheckpointFence::remove_older() const {

@@ -12,6 +12,7 @@
 
 #include "base/directory.h"
 #include "base/file.h"
+#include "trainer/data/bytes.h"
 
 namespace fettle::trainer {
 
@@ -51,9 +52,47 @@ bool is_later(const Position& a, const Position& b) {
   return std::pair(a.epoch, a.offset) > std::pair(b.epoch, b.offset);
 }
 
+// Mapped: a string of the whole file would be a second copy of what it holds.
 Result<Checkpoint> load(const std::string& path) {
-  FETTLE_ASSIGN(const std::string bytes, read_file(path, kMaxBytes));
-  return decode_checkpoint(bytes, path);
+  FETTLE_ASSIGN(const Bytes file, map_file(path));
+  if (file.size() > kMaxBytes) {
+    return invalid(path + " is larger than " + std::to_string(kMaxBytes) + " bytes");
+  }
+  const auto view = file.view();
+  return decode_checkpoint({reinterpret_cast<const char*>(view.data()), view.size()}, path);
+}
+
+// False with errno.
+bool write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+// From where the arrays lie, and onto the disk.
+Status write_parts(const std::string& path, const CheckpointParts& parts) {
+  const int file =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  bool written = file >= 0 && write_all(file, parts.head);
+  for (const std::string_view array : parts.arrays) written = written && write_all(file, array);
+  written = written && ::fsync(file) == 0;
+  int code = written ? 0 : errno;
+  if (file >= 0 && ::close(file) != 0 && code == 0) code = errno;
+  if (code == 0) return success();
+  return Error{is_no_room(code) ? ErrorCode::kUnavailable : ErrorCode::kIo,
+               "cannot write " + path + ": " + system_message(code)};
+}
+
+// kUnavailable would say that another worker was lost (collective.h).
+Error failed_to_save(const Error& error) {
+  if (error.code != ErrorCode::kUnavailable) return error;
+  return io_error(error.message +
+                  "; make room there, or keep fewer checkpoints. What was trained since the last "
+                  "checkpoint is lost");
 }
 
 }  // namespace
@@ -80,18 +119,18 @@ std::vector<CheckpointStore::File> CheckpointStore::list() const {
 
 Result<std::string> CheckpointStore::save(const Checkpoint& checkpoint) const {
   if (directory_.empty()) return std::string();
-  FETTLE_TRY(make_directories(directory_));
+  if (Status made = make_directories(directory_); !made.ok()) return failed_to_save(made.error());
   const std::string path = directory_ + "/" + name_of(checkpoint);
   const std::string unnamed = path + std::string(kTemporary) + (fence_ ? fence_->name() : "");
   FETTLE_TRY(may_write());  // else minutes of writing may be for nothing
-  Status written = write_file(unnamed, encode_checkpoint(checkpoint), Durability::kPower);
+  Status written = write_parts(unnamed, encode_in_parts(checkpoint));
   if (written.ok()) written = give_name(unnamed, path);
   if (!written.ok()) {
     std::error_code ignored;
     std::filesystem::remove(unnamed, ignored);
     // A new owner may have removed the half-written file: then that is the reason to give.
     FETTLE_TRY(may_write());
-    return written.error();
+    return failed_to_save(written.error());
   }
   remove_superseded(/*newest=*/path);
   return path;
@@ -118,6 +157,9 @@ bool CheckpointStore::is_at_rung(const File& file) const {
 void CheckpointStore::remove_superseded(const std::string& newest) const {
   std::error_code ignored;  // a file that stays costs only space
   std::vector<File> files = list();
+  const auto entries = entries_of(directory_);
+  // Asked once the names are known: those of a later owner are there only after it has taken over.
+  if (!may_write().ok()) return;
   // Names do not say so if others have as many updates, or a damaged one has more.
   std::stable_partition(files.begin(), files.end(),
                         [&newest](const File& file) { return file.path == newest; });
@@ -127,10 +169,7 @@ void CheckpointStore::remove_superseded(const std::string& newest) const {
     const bool is_new = i < static_cast<std::size_t>(kept_.newest);
     if (!is_new && !kept_for_others) std::filesystem::remove(files[i].path, ignored);
   }
-  // What a process left that was killed while it wrote; this one is the only writer now. Asked once
-  // the names are known: those of a later owner are there only after it has taken over.
-  const auto entries = entries_of(directory_);
-  if (!may_write().ok()) return;
+  // What a process left that was killed while it wrote; this one is the only writer now.
   for (const auto& entry : entries) {
     const std::string name = entry.path().filename().string();
     const bool ours = name.starts_with(kPrefix);

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <new>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -13,6 +15,27 @@
 #include "base/file.h"
 #include "trainer/checkpoint_store.h"
 #include "trainer/testing/synthetic.h"
+
+namespace {
+
+// Of this program, at once.
+std::size_t& largest_allocation() {
+  static std::size_t bytes = 0;
+  return bytes;
+}
+
+}  // namespace
+
+// NOLINTBEGIN
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  largest_allocation() = std::max(largest_allocation(), bytes);
+  void* const memory = std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+// NOLINTEND
 
 namespace fettle::trainer {
 namespace {
@@ -24,6 +47,7 @@ Checkpoint example(std::int64_t updates = 7, Position position = {2, 0}) {
   Checkpoint checkpoint;
   checkpoint.layout = "linear 784 to 10; ";
   checkpoint.settings = Json::object({{"seed", 3}});
+  checkpoint.data = Json::object({{"train", Json::object({{"samples", 600}})}});
   checkpoint.position = position;
   checkpoint.updates = updates;
   checkpoint.sums = {0.1 + 0.2, 640};
@@ -39,6 +63,15 @@ TEST(Checkpoint, ComesBackAsItWas) {
   const auto back = decode_checkpoint(encode_checkpoint(example()), "file");
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(*back, example());
+}
+
+TEST(Checkpoint, ItsPartsAreItsFileWithoutACopy) {
+  const Checkpoint checkpoint = example();
+  const CheckpointParts parts = encode_in_parts(checkpoint);
+  std::string file = parts.head;
+  for (const std::string_view array : parts.arrays) file += array;
+  EXPECT_EQ(file, encode_checkpoint(checkpoint));
+  EXPECT_EQ(static_cast<const void*>(parts.arrays[0].data()), checkpoint.weights.data());
 }
 
 TEST(Checkpoint, EveryCutIsNoticed) {
@@ -87,6 +120,17 @@ class CheckpointStoreTest : public testing::Test {
   TemporaryDirectory directory_;
   CheckpointStore store_{directory_.path()};
 };
+
+TEST_F(CheckpointStoreTest, WritesWithoutACopyOfTheArrays) {
+  Checkpoint large = example();
+  large.weights.assign(1 << 20, 1);
+  largest_allocation() = 0;
+  ASSERT_TRUE(store_.save(large).ok());
+  EXPECT_LT(largest_allocation(), 1U << 20) << "of 4 MiB";
+  largest_allocation() = 0;
+  EXPECT_EQ(store_.newest()->checkpoint, large);
+  EXPECT_LE(largest_allocation(), 4U << 20) << "nor is it read into another";
+}
 
 TEST_F(CheckpointStoreTest, KeepsTheNewestFew) {
   for (std::int64_t i = 8; i <= 11; ++i) {
@@ -213,6 +257,18 @@ TEST_F(CheckpointFenceTest, OfOneRunThePodThatCameLastOwnsIt) {
   expect_refused(first, "run 3 of the trial now (pod b)");
   EXPECT_TRUE(second.save(example(1)).ok());
   EXPECT_THAT(names(), ElementsAre("owner-3-2", "update-1.epoch-2.checkpoint"));
+}
+
+// After `rm -r`, which the trainer itself advises, the numbers begin anew.
+TEST_F(CheckpointFenceTest, OneWhoseClaimWasRemovedOwnsNothing) {
+  (void)store_of(1, "pod a");
+  const CheckpointStore slept = store_of(1, "pod b");  // number 2
+  std::filesystem::remove_all(directory_.path());
+  std::filesystem::create_directory(directory_.path());
+  expect_refused(slept, "owner-1-2, by which this process owned its checkpoints, is gone");
+  const CheckpointStore next = store_of(1, "pod c");  // number 1
+  expect_refused(slept, "is gone");
+  EXPECT_TRUE(next.save(example(1)).ok());
 }
 
 TEST_F(CheckpointFenceTest, AnEarlierRunDoesNotTakeOver) {

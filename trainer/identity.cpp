@@ -6,6 +6,23 @@
 
 namespace fettle::trainer {
 
+namespace {
+
+// With which the same weights would compute something else.
+std::string what_sizes_do_not_tell(const LayerPlan& layer) {
+  if (layer.type == api::LayerType::kGelu) {
+    return layer.gelu == kernels::GeluForm::kTanh ? " tanh" : "";
+  }
+  if (layer.type != api::LayerType::kConv) return "";
+  std::string text;
+  if (layer.stride != 1) text += " stride " + std::to_string(layer.stride);
+  const std::int64_t usual = (layer.kernel_height - 1) / 2;
+  if (layer.padding != usual) text += " padding " + std::to_string(layer.padding);
+  return text;
+}
+
+}  // namespace
+
 // Without dropout and casts, which have nothing to keep, and are no layers in other trainings.
 std::string layout_of(const NetworkPlan& plan) {
   std::string text = plan.vocabulary.empty() ? "" : plan.vocabulary + "; ";
@@ -18,6 +35,7 @@ std::string layout_of(const NetworkPlan& plan) {
     }
     if (layer.heads > 0) text += " heads " + std::to_string(layer.heads);
     if (layer.kernel_height > 0) text += " kernel " + std::to_string(layer.kernel_height);
+    text += what_sizes_do_not_tell(layer);
     if (layer.bias) text += " bias";
     if (layer.relu) text += " relu";
     text += "; ";
@@ -29,6 +47,7 @@ Json settings_of(const api::TrainerConfig& config, std::uint64_t seed) {
   api::TrainerConfig learnt = config;
   learnt.data.test_images.clear();
   learnt.data.test_labels.clear();
+  learnt.data.test_text.clear();
   learnt.training.backend = {};
   learnt.training.threads = 1;
   learnt.training.recompute = false;

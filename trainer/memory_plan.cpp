@@ -19,8 +19,6 @@ namespace {
 constexpr std::int64_t kFloat = sizeof(float);
 constexpr std::int64_t kLoadedBatches = Loader::kSlots + 1;  // and the one that is evaluated
 constexpr std::int64_t kLeftOver = 8;                        // a part of a device's free memory
-// Rank 0 copies what a checkpoint holds, then writes it into one string.
-constexpr std::int64_t kCheckpointCopies = 2;
 
 std::int64_t state_arrays(const api::TrainingConfig& config) {
   const OptimizerStates states = states_of(config);
@@ -83,6 +81,7 @@ std::int64_t checkpoint_bytes(const api::TrainerConfig& config, const NetworkPla
   Checkpoint empty;
   empty.layout = layout_of(plan);
   empty.settings = settings_of(config, 0);
+  empty.data = to_json(fingerprint_of(ImageSet(), {}, nullptr));
   const std::int64_t floats =
       plan.parameters * (1 + state_arrays(config.training)) + plan.statistics;
   return std::ssize(encode_checkpoint(empty)) + floats * kFloat;
@@ -96,8 +95,8 @@ std::int64_t StepShape::samples() const {
   return sum;
 }
 
-TrainingWorld world_of(const TrainingData& data, std::int64_t world_size) {
-  return {world_size, std::ssize(data.split.train), data.images.bytes()};
+TrainingWorld world_of(const TrainingData& data, std::int64_t world_size, bool keeps_checkpoints) {
+  return {world_size, std::ssize(data.split.train), data.images.bytes(), keeps_checkpoints};
 }
 
 std::string_view to_string(DataPlace place) {
@@ -181,8 +180,10 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
       {"statistics", (activations.repeated > 0 ? 3 : 2) * plan.statistics * kFloat, 0},
       // With their gradients.
       {"activations", 0, activations.elements * element},
-      {"checkpoint_copies", kCheckpointCopies * memory.checkpoint_file, 0, /*on_host=*/true},
   };
+  if (world.keeps_checkpoints) {  // written from one copy of what it holds
+    memory.parts.push_back({"checkpoint_copy", memory.checkpoint_file, 0, /*on_host=*/true});
+  }
   add_batches(batch_bytes(plan, element), world.data_bytes, memory);
   if (workspaces) {
     const auto add = [&memory](std::string_view name, std::int64_t bytes) {

@@ -29,9 +29,11 @@ namespace fettle::trainer {
 struct TrainingWorld {
   std::int64_t world_size = 1;
   std::int64_t train_samples = 0;
-  std::int64_t data_bytes = 0;  // of the set that training and validation samples are from
+  std::int64_t data_bytes = 0;     // of the set that training and validation samples are from
+  bool keeps_checkpoints = false;  // the worker that is planned for does: rank 0, with a directory
 };
-TrainingWorld world_of(const TrainingData& data, std::int64_t world_size);
+TrainingWorld world_of(const TrainingData& data, std::int64_t world_size,
+                       bool keeps_checkpoints = false);
 
 // Where samples lie while they are trained on.
 enum class DataPlace : std::uint8_t {

@@ -169,19 +169,25 @@ TEST_F(MemoryPlanTest, ACheckpointIsAsLargeAsItSays) {
 }
 
 TEST_F(MemoryPlanTest, ADeviceHoldsItsPartsAndTheHostTheRest) {
-  const TrainingWorld world{1, 300, 5000};
+  const TrainingWorld world{1, 300, 5000, /*keeps_checkpoints=*/true};
   const auto of = [&](DataPlace place) { return plan_memory(config_, network(), world, place); };
   constexpr std::int64_t kBatch = 50 * (64 * 4 + 4), kIndices = 50 * 8;
   const MemoryPlan shared = of(DataPlace::kShared);
-  const std::int64_t copies = 2 * shared.checkpoint_file;
-  const std::int64_t rest = shared.total() - copies - 4 * (kBatch + kIndices);
+  const std::int64_t copy = shared.checkpoint_file;
+  const std::int64_t rest = shared.total() - copy - 4 * (kBatch + kIndices);
   EXPECT_EQ(shared.host_total(), 0);
   const MemoryPlan streamed = of(DataPlace::kStreamed);
   EXPECT_EQ(streamed.total(), rest + 2 * (kBatch + kIndices));
-  EXPECT_EQ(streamed.host_total(), copies + (4 + 2) * (kBatch + kIndices));
+  EXPECT_EQ(streamed.host_total(), copy + (4 + 2) * (kBatch + kIndices));
   const MemoryPlan held = of(DataPlace::kHeld);
   EXPECT_EQ(held.total(), rest + kBatch + 2 * kIndices + 5000);
-  EXPECT_EQ(held.host_total(), copies + (3 + 2) * kIndices);
+  EXPECT_EQ(held.host_total(), copy + (3 + 2) * kIndices);
+}
+
+// A lower bound: other workers write none, and neither does one without a directory.
+TEST_F(MemoryPlanTest, OnlyOneThatKeepsCheckpointsHasACopyOfThem) {
+  const MemoryPlan with = plan_memory(config_, network(), {1, 300, 0, true});
+  EXPECT_EQ(with.total() - plan().total(), with.checkpoint_file);
 }
 
 TEST_F(MemoryPlanTest, ADeviceHoldsTheSamplesIfAnEighthOfItsFreeMemoryIsLeftOver) {

@@ -21,6 +21,8 @@ class Outlet {
 
   // Returns at once; the newest report is delivered when it can be.
   virtual void submit(const EpochReport& report) = 0;
+  // The training cannot begin yet; ends with the next report.
+  virtual void submit_waiting(const std::string& waits_for) = 0;
   // Whether the trial was asked to stop: as SIGTERM does. Cheap enough for every step.
   virtual bool stop_wanted() const = 0;
   // After the last report: waits until it is delivered, at most for the trial's grace period, half

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -121,6 +122,31 @@ TEST_F(ProgramTest, OneThatSleptDoesNotWriteOverTheRunThatReplacedIt) {
               HasSubstr("belong to run 1 of the trial now (process "));
   kill(next, SIGTERM);
   EXPECT_EQ(exit_code(next), 143) << next_err();
+}
+
+// Data files are mapped.
+TEST_F(ProgramTest, ADataFileThatIsCutShortEndsInWords) {
+  trial_.trainer->training.epochs = trial_.until_step = 1'000'000;
+  const pid_t child = start(write_trial());
+  await_step_2();
+  std::filesystem::resize_file(trial_.trainer->data.train_images, 100);
+  EXPECT_EQ(exit_code(child), 1) << err();
+  EXPECT_THAT(err(), testing::AnyOf(HasSubstr("became shorter"), HasSubstr("instead of 25616")));
+}
+
+TEST_F(ProgramTest, AFifoIsNoDataFile) {
+  trial_.trainer->data.train_images = directory_.file("fifo");
+  ASSERT_EQ(mkfifo(trial_.trainer->data.train_images.c_str(), 0600), 0);
+  expect_wrong_input("fifo is not a file");
+}
+
+TEST_F(ProgramTest, ReportsThatCannotBePrintedFailTheTrial) {
+  const std::string file = write_trial();
+  const pid_t test = getpid();
+  const pid_t child = fork();
+  if (child == 0) become_trainer(test, file, "/dev/full", directory_.file("err"));
+  EXPECT_EQ(exit_code(child), 1);
+  EXPECT_THAT(err(), HasSubstr("cannot write to standard output: No space left on device"));
 }
 
 TEST_F(ProgramTest, DivergingIsAResult) {

@@ -46,6 +46,16 @@ TrainingTask with_defaults(TrainingTask task) {
   return task;
 }
 
+// "images 28×28×1, 10 classes, content 8f0c2a51".
+std::string describe_samples(const TrainingData& data) {
+  const ImageSet& images = data.images;
+  const std::string kind = images.pixel_type() == PixelType::kToken
+                               ? std::to_string(images.shape().height) + " tokens each"
+                               : "images " + to_string(images.shape());
+  return kind + ", " + std::to_string(images.classes()) + " classes, content " +
+         data.fingerprint.digest();
+}
+
 Status check_world(const api::TrainerConfig& config, std::int64_t world_size) {
   if (world_size == 1 || config.training.norm_group || !api::has_batch_norm(config.model)) {
     return success();
@@ -76,7 +86,8 @@ Training::Training(const TrainingTask& task, const TrainingData& data, Collectiv
       train_writer_(data.normalize, task.config.data.augment,
                     data_type(task.config.training.precision), task.seed),
       evaluation_writer_(data.normalize, {}, data_type(task.config.training.precision), task.seed),
-      store_(task.checkpoints, task.keep, task.fence) {}
+      store_(task.checkpoints, task.keep, task.fence),
+      files_(data.files) {}
 
 Result<std::unique_ptr<Training>> Training::create(const TrainingTask& task,
                                                    const TrainingData& data, Collective& collective,
@@ -108,6 +119,7 @@ Result<std::unique_ptr<Training>> Training::create_on(TrainingDevice& device,
     return invalid("the trial is to run until epoch " + std::to_string(task.until_epoch) +
                    ", but training.epochs is " + std::to_string(training->epochs_));
   }
+  FETTLE_TRY(training->agree_on_data());
   FETTLE_TRY(training->make_learner(device));
   FETTLE_TRY(training->agree_with_others());
   FETTLE_TRY(training->restore(from));
@@ -117,7 +129,8 @@ Result<std::unique_ptr<Training>> Training::create_on(TrainingDevice& device,
 Status Training::make_learner(TrainingDevice& device) {
   const api::TrainerConfig& config = task_.config;
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config, data_.format()));
-  const TrainingWorld world = world_of(data_, collective_.world_size());
+  const TrainingWorld world =
+      world_of(data_, collective_.world_size(), collective_.rank() == 0 && store_.keeps_any());
   MemoryThere there = memory_there(device.backend(), task_.processes_here);
   // What the training before has left there is used again, or makes room.
   if (there.device) *there.device += device.kept_bytes();
@@ -165,6 +178,7 @@ Result<Ending> Training::run() {
     FETTLE_TRY(save_and_report(scores_, true));
     return Ending::kReached;
   }
+  report_start();
   const LoaderSettings settings{.seed = task_.seed,
                                 .epochs = task_.until_epoch,
                                 .global_batch = global_batch_,
@@ -180,6 +194,7 @@ Result<Ending> Training::run() {
     if (ended) return *ended;
     FETTLE_ASSIGN(const Score score,
                   learner_->evaluate(data_.images, data_.split.validation, evaluation_writer_));
+    FETTLE_TRY(check_data());  // before anything of this epoch is kept
     if (!std::isfinite(score.loss)) return end_diverged("the validation loss is not finite");
     scores_ = {{metric::kLoss, sums_.loss / static_cast<double>(sums_.samples)},
                {metric::kValidationLoss, score.mean_loss()},
@@ -292,6 +307,14 @@ Result<WorkerRequests> Training::all_requests() {
   return WorkerRequests{sums[0] > 0, sums[1] > 0};
 }
 
+Status Training::check_data() {
+  const Status unchanged = check_unchanged(data_, files_);
+  double changed = unchanged.ok() ? 0 : 1;
+  FETTLE_TRY(collective_.sum(std::span(&changed, 1)));
+  if (!unchanged.ok() || changed == 0) return unchanged;
+  return io_error("the data of another worker changed while it was trained on; its log says how");
+}
+
 void Training::add_text_scores(const Score& score) {
   if (!is_text(task_.config.data)) return;
   scores_.emplace_back(metric::kValidationPerplexity, std::exp(score.mean_loss()));
@@ -360,10 +383,10 @@ api::Precision Training::precision() const {
 std::string Training::describe() {
   return std::to_string(learner_->network().plan().trained()) + " parameters, " +
          std::to_string(data_.split.train.size()) + " training and " +
-         std::to_string(data_.split.validation.size()) + " validation samples, backend " +
-         std::string(learner_->backend().name()) + ", " + std::string(api::to_string(precision())) +
-         ", data " + std::string(to_string(place_)) + ", until epoch " +
-         std::to_string(task_.until_epoch);
+         std::to_string(data_.split.validation.size()) + " validation samples (" +
+         describe_samples(data_) + "), backend " + std::string(learner_->backend().name()) + ", " +
+         std::string(api::to_string(precision())) + ", data " + std::string(to_string(place_)) +
+         ", until epoch " + std::to_string(task_.until_epoch);
 }
 
 Metrics Training::measure_epoch(const Loader& loader, double seconds) {
@@ -425,6 +448,20 @@ Result<std::string> Training::save_checkpoint() {
   const Span span(&trace_, "checkpoint", "", /*always=*/true);
   FETTLE_ASSIGN(const Checkpoint reached, snapshot());
   return collective_.rank() == 0 ? store_.save(reached) : std::string();
+}
+
+// An earlier run may have ended between the checkpoint of an epoch and its report.
+void Training::report_start() {
+  if (collective_.rank() != 0) return;
+  const bool whole_epoch = position_.offset == 0 && position_.epoch > 0;
+  if (whole_epoch && !resumed_from_.empty() && task_.new_process) {
+    EpochReport report;
+    report.step = report.checkpoint_step = position_.epoch;
+    report.metrics = scores_;
+    report.checkpoint = resumed_from_;
+    hooks_.report(report);
+  }
+  if (hooks_.begin) hooks_.begin(position_.epoch);
 }
 
 Status Training::save_and_report(const Metrics& metrics, bool final_result) {

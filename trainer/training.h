@@ -9,6 +9,7 @@
 // reports; what it starts from it sends to the others. All of them end after the same step.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -43,12 +44,17 @@ struct TrainingTask {
   std::optional<CheckpointFence> fence;    // rank 0's claim to that directory; none: not shared
   std::optional<api::ParentPlace> parent;  // where a new trial takes its weights from
   std::int64_t processes_here = 1;         // of this worker, which share the host's memory
+  // How long a parent's checkpoint may take to show: network file systems cache directories.
+  std::chrono::milliseconds parent_patience = std::chrono::minutes(1);
+  bool new_process = true;  // says again what it resumes from: it may never have
 };
 
 // What the outside gives a training. All are called from the training's thread.
 struct TrainingHooks {
   std::function<void(const EpochReport&)> report;
   std::function<void(const std::string&)> log;  // a line for people
+  // At rank 0, as it begins, with the number of whole epochs that are done; may be empty.
+  std::function<void(std::int64_t)> begin;
   // Asked in every optimiser step, near its end.
   std::function<bool()> should_stop;
   std::function<bool()> should_regroup;  // may be empty
@@ -101,6 +107,8 @@ class Training {
   Training(const TrainingTask& task, const TrainingData& data, Collective& collective,
            TrainingHooks hooks);
 
+  // Errors: a worker reads other data than rank 0.
+  Status agree_on_data();
   // Errors: there is too little memory.
   Status make_learner(TrainingDevice& device);
   // What the workers do together depends on it: whether the optimiser is sharded, which must be the
@@ -112,10 +120,14 @@ class Training {
   Status restore(const std::optional<Checkpoint>& from);
   Start start_from_disk();
   Start start_from_parent();
+  Result<Checkpoint> await_parent() const;
   Checkpoint fresh_start() const;
   // Rank 0 sends where it starts, or its error, to the others.
   Status share(Start start);
   Status refuse_another_training(const Checkpoint& checkpoint, const std::string& from) const;
+  // `parents`: of a population, whose members may normalise differently.
+  Status refuse_other_data(const Checkpoint& checkpoint, const std::string& from,
+                           bool parents = false) const;
   Status refuse_another_model(const Checkpoint& checkpoint, const std::string& from) const;
   // Weights, the optimiser's state, position and scores.
   Status adopt(const Checkpoint& checkpoint);
@@ -132,6 +144,8 @@ class Training {
   WorkerRequests own_requests() const;
   // Of all workers, where no step carries them.
   Result<WorkerRequests> all_requests();
+  // Errors: files of the data were written to, here or on another worker.
+  Status check_data();
   Status finish_epoch(Loader& loader, double seconds);
 
   void add_text_scores(const Score& score);
@@ -143,6 +157,7 @@ class Training {
   // Its path, at rank 0.
   Result<std::string> save_checkpoint();
   Status save_and_report(const Metrics& metrics, bool final_result);
+  void report_start();
   Result<Ending> stop_within_epoch();
   // `what`: what is not finite.
   Ending end_diverged(const std::string& what);
@@ -168,6 +183,8 @@ class Training {
   BatchWriter train_writer_;
   BatchWriter evaluation_writer_;
   CheckpointStore store_;
+  std::vector<MappedFile> files_;   // of the data, as they were last seen
+  std::string resumed_from_;        // this trial's newest checkpoint, at rank 0; "": from elsewhere
   bool keeps_checkpoints_ = false;  // rank 0 does; known to all workers
   std::unique_ptr<Learner> learner_;
   DataPlace place_ = DataPlace::kShared;

@@ -1,13 +1,67 @@
 // Where a training starts: the newest checkpoint, a parent's, rank 0's memory or initial values;
 // and the snapshot that the next one starts from.
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "trainer/identity.h"
 #include "trainer/training.h"
 
 namespace fettle::trainer {
+namespace {
+
+std::string count_text(double count) { return std::to_string(static_cast<std::int64_t>(count)); }
+
+// For people, who look there for the difference.
+std::string files_of(const api::DataConfig& data) {
+  return is_text(data) ? data.train_text : data.train_images + ", " + data.train_labels;
+}
+
+// Of this worker's data from those of rank 0, whose fingerprint is `rank0`; "": the same.
+std::string difference_from(const std::string& rank0, const DataFingerprint& mine) {
+  if (rank0 == to_json(mine).dump()) return "";
+  const Result<Json> parsed = parse_json(rank0);
+  const DataFingerprint there = parsed.ok() ? read_fingerprint(*parsed) : DataFingerprint{};
+  if (std::string train = difference_of_sets(there.train, mine.train); !train.empty()) {
+    return train;
+  }
+  if (there.test != mine.test) {
+    const std::string test = difference_of_sets(there.test, mine.test);
+    return "the test set: " + (test.empty() ? "one of the two has none" : test);
+  }
+  return "the same samples are normalised otherwise";
+}
+
+}  // namespace
+
+// All know afterwards which rank differs, so that all end alike; rank 0's words reach the trial.
+Status Training::agree_on_data() {
+  const auto world = static_cast<std::size_t>(collective_.world_size());
+  if (world == 1) return success();
+  std::string rank0 = to_json(data_.fingerprint).dump();
+  FETTLE_TRY(broadcast_bytes(collective_, rank0));
+  const std::string different = difference_from(rank0, data_.fingerprint);
+  std::vector<double> differs(world);
+  std::vector<double> samples(world);
+  const auto mine = static_cast<std::size_t>(collective_.rank());
+  differs[mine] = different.empty() ? 0 : 1;
+  samples[mine] = static_cast<double>(data_.images.size());
+  FETTLE_TRY(collective_.sum(std::span(differs)));
+  FETTLE_TRY(collective_.sum(std::span(samples)));
+  const auto found = std::ranges::find(differs, 1.0);
+  if (found == differs.end()) return success();
+  const auto other = static_cast<std::size_t>(found - differs.begin());
+  const std::string counts =
+      samples[other] == samples[0]
+          ? "as many samples with other content"
+          : count_text(samples[other]) + " samples, rank 0 has " + count_text(samples[0]);
+  return invalid("rank " + std::to_string(other) +
+                 " reads other data than rank 0: " + (other == mine ? different : counts) +
+                 "; all workers must read the same files (" + files_of(task_.config.data) + ")");
+}
 
 Status Training::restore(const std::optional<Checkpoint>& from) {
   Start start = std::optional<Checkpoint>();
@@ -45,6 +99,7 @@ Checkpoint Training::fresh_start() const {
   Checkpoint fresh;
   fresh.layout = layout_of(plan);
   fresh.settings = settings_of(task_.config, task_.seed);
+  fresh.data = to_json(data_.fingerprint);
   InitialValues values = initial_values(plan, task_.seed);
   fresh.weights = std::move(values.weights);
   fresh.statistics = std::move(values.statistics);
@@ -58,8 +113,24 @@ Status Training::refuse_another_training(const Checkpoint& checkpoint,
                                          const std::string& from) const {
   const std::string different =
       difference(checkpoint.settings, settings_of(task_.config, task_.seed));
-  if (different.empty()) return success();
+  if (different.empty()) return refuse_other_data(checkpoint, from);
   return invalid(from + " belongs to another training: " + different);
+}
+
+// With other samples some that were trained on would be held out from now on. Test samples may be
+// others: nothing is learnt from them.
+Status Training::refuse_other_data(const Checkpoint& checkpoint, const std::string& from,
+                                   bool parents) const {
+  const DataFingerprint there = read_fingerprint(checkpoint.data);
+  const DataFingerprint& here = data_.fingerprint;
+  std::string different = difference_of_sets(there.train, here.train);
+  const bool known = there.is_known() && here.is_known();
+  if (different.empty() && known && !parents && there.normalize != here.normalize) {
+    different = "the same samples are normalised otherwise";
+  }
+  if (different.empty()) return success();
+  return invalid(from + " was trained on other data: " + different + "; put the files back (" +
+                 files_of(task_.config.data) + "), or start anew with new data");
 }
 
 Status Training::refuse_another_model(const Checkpoint& checkpoint, const std::string& from) const {
@@ -90,13 +161,29 @@ Training::Start Training::start_from_disk() {
                    " has another number of optimiser values than the model; remove it");
   }
   hooks_.log("resumes from " + found.path);
+  resumed_from_ = found.path;
   return std::move(found.checkpoint);
 }
 
-Training::Start Training::start_from_parent() {
+// The parent has reported it, so it is there, but perhaps not yet to be seen from this machine.
+Result<Checkpoint> Training::await_parent() const {
+  constexpr auto kBetweenLooks = std::chrono::milliseconds(500);
   const CheckpointStore parents(task_.parent->directory);
-  FETTLE_ASSIGN(Checkpoint checkpoint, parents.at_epoch(task_.parent->step));
+  const auto end = std::chrono::steady_clock::now() + task_.parent_patience;
+  for (bool said = false;; said = true) {
+    auto found = parents.at_epoch(task_.parent->step);
+    const bool late = !found.ok() && found.error().code == ErrorCode::kNotFound &&
+                      std::filesystem::is_directory(task_.parent->directory);
+    if (!late || hooks_.should_stop() || std::chrono::steady_clock::now() >= end) return found;
+    if (!said) hooks_.log(found.error().message + " yet; waits for it");
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+Training::Start Training::start_from_parent() {
+  FETTLE_ASSIGN(Checkpoint checkpoint, await_parent());
   FETTLE_TRY(refuse_another_model(checkpoint, task_.parent->directory));
+  FETTLE_TRY(refuse_other_data(checkpoint, task_.parent->directory, /*parents=*/true));
   const Json settings = settings_of(task_.config, task_.seed);
   const auto optimizer_of = [](const Json& all) {
     const Json* training = all.find("training");
@@ -114,6 +201,7 @@ Training::Start Training::start_from_parent() {
     hooks_.log("the parent's optimiser kept other state; this one's starts from zeros");
   }
   checkpoint.settings = settings;  // this trial's own, which its checkpoints are compared with
+  checkpoint.data = to_json(data_.fingerprint);
   hooks_.log("starts from step " + std::to_string(task_.parent->step) + " of its parent");
   return std::optional(std::move(checkpoint));
 }
@@ -145,6 +233,7 @@ Result<Checkpoint> Training::snapshot() const {
   if (collective_.rank() != 0) return checkpoint;
   checkpoint.layout = layout_of(learner_->network().plan());
   checkpoint.settings = settings_of(task_.config, task_.seed);
+  checkpoint.data = to_json(data_.fingerprint);
   checkpoint.position = position_;
   const kernels::StepControl& control = learner_->optimizer().control();
   checkpoint.updates = control.updates;

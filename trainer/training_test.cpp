@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <functional>
 #include <vector>
 
+#include "trainer/identity.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/synthetic.h"
 
@@ -56,8 +59,15 @@ class TrainingTest : public testing::Test {
     SingleProcess single;
     Outcome result;
     TrainingHooks hooks;
-    hooks.report = [&](const EpochReport& report) { result.reports.push_back(report); };
-    hooks.log = [&](const std::string& line) { result.log.push_back(line); };
+    hooks.report = [&](const EpochReport& report) {
+      result.reports.push_back(report);
+      if (on_report_) on_report_(report.step);
+      reported_ = report.step;
+    };
+    hooks.log = [&](const std::string& line) {
+      result.log.push_back(line);
+      if (on_log_) on_log_(line);
+    };
     hooks.trace = trace_;
     hooks.should_stop = [&steps] { return steps >= 0 && --steps <= 0; };
     FETTLE_ASSIGN(const auto training, Training::create(task, data, single, hooks));
@@ -75,6 +85,9 @@ class TrainingTest : public testing::Test {
 
   TemporaryDirectory directory_;
   Trace* trace_ = nullptr;
+  std::function<void(std::int64_t step)> on_report_;
+  std::function<void(const std::string& line)> on_log_;
+  std::int64_t reported_ = 0;  // the newest step
   TrainingTask task_;
 };
 
@@ -132,7 +145,7 @@ TEST_F(TrainingTest, TheBitsAreTheSameHoweverOftenItIsInterrupted) {
       EXPECT_TRUE(half->reports.back().final_result);
       task.until_epoch = 4;
       const auto promoted = run(task);
-      EXPECT_EQ(promoted->reports.size(), 2U);
+      EXPECT_EQ(promoted->reports.size(), 3U) << "what it resumes from is said again";
       EXPECT_EQ(promoted->weights, whole->weights);
 
       // Stopped in the middle of epochs, at their ends and right after the start.
@@ -219,8 +232,24 @@ TEST_F(TrainingTest, AProcessThatDiedResumesFromTheNewestCheckpoint) {
   // The checkpoint of the gentle stop was never written; those of the epochs are there.
   std::filesystem::remove(task.checkpoints + "/update-25.checkpoint");
   const auto resumed = run(task);
-  EXPECT_EQ(resumed->reports.front().step, 3);
+  EXPECT_EQ(resumed->reports.back().step, 4);
   EXPECT_EQ(resumed->weights, whole->weights);
+}
+
+// Between the checkpoint of an epoch and its report: without it the curve would lack that step.
+TEST_F(TrainingTest, AnEpochWhoseReportWasLostIsReportedByTheNextRun) {
+  const auto whole = run(apart("straight"));
+  TrainingTask task = apart("killed");
+  ASSERT_TRUE(run(task, 20).ok());  // both epochs are whole; assume that the second went unheard
+  const auto resumed = run(task);
+  ASSERT_EQ(resumed->reports.size(), 3U);
+  const EpochReport& again = resumed->reports.front();
+  EXPECT_EQ(again.step, 2);
+  EXPECT_EQ(metric(again, "validation_loss"), metric(whole->reports[1], "validation_loss"));
+  EXPECT_EQ(metric(again, "loss"), metric(whole->reports[1], "loss"));
+  EXPECT_THAT(again.checkpoint, HasSubstr("update-20.epoch-2.checkpoint"));
+  EXPECT_EQ(again.checkpoint_step, 2);
+  EXPECT_FALSE(again.final_result);
 }
 
 TEST_F(TrainingTest, AGentleStopReportsTheCheckpointAndNoMetrics) {
@@ -272,6 +301,170 @@ TEST_F(TrainingTest, RefusesACheckpointOfAnotherConfiguration) {
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(refused.error().message, HasSubstr("belongs to another training"));
   EXPECT_THAT(refused.error().message, HasSubstr("training.learningRate is 0.01 there and 0.5"));
+}
+
+// A file that grew between two runs would hold out samples that the first run trained on.
+TEST_F(TrainingTest, RefusesToResumeOnAFileThatGrewOrShrank) {
+  ASSERT_TRUE(run(task_, 12).ok());
+  for (const std::int64_t samples : {kSamples + 60, kSamples - 20}) {
+    const std::int64_t held_out = task_.config.data.validation_samples;
+    write_synthetic(directory_, samples);  // at the same paths
+    task_.config.data.validation_samples = held_out;
+    const auto refused = run(task_);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(refused.error().message,
+                HasSubstr("was trained on other data: samples: 400 there, " +
+                          std::to_string(samples) + " here"));
+    EXPECT_THAT(refused.error().message, HasSubstr("put the files back"));
+  }
+  write_synthetic(directory_, kSamples);
+  EXPECT_TRUE(run(task_).ok()) << "the files are back";
+}
+
+TEST_F(TrainingTest, RefusesToResumeOnOtherContentOfTheSameLength) {
+  ASSERT_TRUE(run(task_, 12).ok());
+  for (const auto& path : {task_.config.data.train_images, task_.config.data.train_labels}) {
+    const std::string before = *read_file(path);
+    std::string changed = before;
+    changed.back() = static_cast<char>(changed.back() ^ 1);
+    ASSERT_TRUE(write_file(path, changed).ok());
+    const auto refused = run(task_);
+    ASSERT_FALSE(refused.ok()) << path;
+    EXPECT_THAT(refused.error().message, HasSubstr("was trained on other data: "));
+    ASSERT_TRUE(write_file(path, before).ok());
+  }
+}
+
+TEST_F(TrainingTest, RefusesAParentThatWasTrainedOnOtherData) {
+  TrainingTask parent = apart("parent");
+  parent.until_epoch = 2;
+  ASSERT_TRUE(run(parent).ok());
+  write_synthetic(directory_, kSamples + 60);
+  TrainingTask child = apart("child");
+  child.parent = {parent.checkpoints, 2};
+  EXPECT_THAT(run(child).error().message, HasSubstr("was trained on other data: samples: 400"));
+}
+
+// In place, as `cp` and numpy.save write.
+void overwrite(const std::string& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary | std::ios::in | std::ios::out) << content;
+}
+
+TEST_F(TrainingTest, EndsWhereADataFileIsWrittenToWhileItTrains) {
+  const std::string path = task_.config.data.train_images;
+  const std::string before = *read_file(path);
+  std::string changed = before;
+  changed.back() = static_cast<char>(changed.back() ^ 1);
+  for (const auto& [content, words] :
+       {std::pair(changed, path + " was written to while it was trained on"),
+        std::pair(changed + "more", path + " has 25620 bytes instead of 25616 while")}) {
+    // Or the clock of the file system may not have advanced.
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type{});
+    on_report_ = [&, content = content](std::int64_t step) {
+      if (step == 1) overwrite(path, content);
+    };
+    TrainingTask task = apart("apart" + std::to_string(content.size()));
+    const auto ended = run(task);
+    ASSERT_FALSE(ended.ok());
+    EXPECT_EQ(ended.error().code, ErrorCode::kIo);
+    EXPECT_THAT(ended.error().message, HasSubstr(words));
+    EXPECT_EQ(reported_, 1) << "nothing of the epoch that may have seen both";
+    ASSERT_TRUE(write_file(path, before).ok());
+  }
+}
+
+// What is trained on stays as it was.
+TEST_F(TrainingTest, ADataFileMayGrowOrBeTouchedOrReplacedWhileItTrains) {
+  const auto whole = run(apart("straight"));
+  const std::string path = task_.config.data.train_images;
+  const std::string before = *read_file(path);
+  on_report_ = [&](std::int64_t step) {
+    if (step == 1) overwrite(path, before);  // the same once more
+    if (step == 2) overwrite(path, before + "more");
+    if (step != 3) return;
+    EXPECT_TRUE(write_file(path, "another file").ok());  // which renames it
+  };
+  const auto done = run(task_);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_EQ(done->weights, whole->weights);
+}
+
+TEST_F(TrainingTest, WaitsForAParentsCheckpointThatShowsLate) {
+  TrainingTask parent = apart("parent");
+  parent.until_epoch = 2;
+  parent.keep.newest = 1;
+  ASSERT_TRUE(run(parent).ok());
+  TrainingTask child = apart("child");
+  child.parent = {parent.checkpoints, 2};
+  const std::string path = CheckpointStore(parent.checkpoints).newest()->path;
+  std::filesystem::rename(path, path + ".hidden");
+  child.parent_patience = std::chrono::milliseconds(0);
+  EXPECT_THAT(run(child).error().message, HasSubstr("there is no checkpoint of step 2"));
+
+  child.parent_patience = std::chrono::minutes(4);
+  on_log_ = [&](const std::string& line) {
+    if (line.ends_with("waits for it")) std::filesystem::rename(path + ".hidden", path);
+  };
+  const auto done = run(child);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_EQ(done->reports.front().step, 3);
+}
+
+TEST_F(TrainingTest, AChildMayTrainOnFewerOfTheSameSamples) {
+  TrainingTask parent = apart("parent");
+  parent.until_epoch = 2;
+  ASSERT_TRUE(run(parent).ok());
+  TrainingTask child = apart("child");
+  child.parent = {parent.checkpoints, 2};
+  child.config.data.train_samples = 200;  // another mean
+  const auto done = run(child);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+}
+
+TEST_F(TrainingTest, ResumesFromACheckpointThatDoesNotSayOnWhichDataItWasTrained) {
+  ASSERT_TRUE(run(task_, 12).ok());
+  const CheckpointStore store(task_.checkpoints);
+  Checkpoint older = *store.newest()->checkpoint;
+  EXPECT_FALSE(older.data.is_null());
+  older.data = Json();
+  ASSERT_TRUE(store.save(older).ok());
+  EXPECT_TRUE(run(task_).ok());
+}
+
+TEST_F(TrainingTest, TheFirstLineNamesTheShapeAndTheContentOfTheSamples) {
+  const auto done = run(task_);
+  ASSERT_TRUE(done.ok());
+  EXPECT_THAT(
+      done->log,
+      testing::Contains(testing::ContainsRegex("images 8×8×1, 4 classes, content [0-9a-f]{8}")));
+}
+
+TEST(Identity, TestFilesAreNoPartOfIt) {
+  api::TrainerConfig one;
+  api::TrainerConfig other;
+  other.data.test_images = other.data.test_labels = other.data.test_text = "/elsewhere";
+  EXPECT_EQ(settings_of(one, 1), settings_of(other, 1));
+}
+
+TEST(Identity, LayoutsDifferWhereTheSameWeightsComputeSomethingElse) {
+  const auto layout = [](std::int64_t stride, std::int64_t padding,
+                         api::GeluApproximation approximation) {
+    api::LayerConfig gelu = simple(LayerType::kGelu);
+    gelu.approximate = approximation;
+    api::LayerConfig first = conv(4);
+    first.stride = stride;
+    first.padding = padding;
+    api::ModelConfig model;
+    model.layers = {first, gelu, linear(4)};
+    return layout_of(*plan_network(model, {2, 2, 1}, 4));
+  };
+  // Of 2×2 pixels a kernel of 3 gives one pixel with each of these strides.
+  const std::string usual = layout(2, 1, api::GeluApproximation::kNone);
+  EXPECT_NE(usual, layout(3, 1, api::GeluApproximation::kNone)) << "stride";
+  EXPECT_NE(usual, layout(2, 1, api::GeluApproximation::kTanh));
+  EXPECT_NE(layout(5, 1, api::GeluApproximation::kNone),
+            layout(5, 2, api::GeluApproximation::kNone));
 }
 
 TEST_F(TrainingTest, WhatChangesOnlySpeedMayChange) {

@@ -1,7 +1,12 @@
 // The program as several workers of one trial, as real processes that meet over the loopback.
 #include "trainer/testing/workers.h"
 
+#include <sys/mount.h>
+
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <utility>
 
 namespace fettle::trainer {
 namespace {
@@ -65,6 +70,91 @@ TEST_F(LongWorkersTest, ThoseThatAreLeftGoOnAndTheCurveStaysTheSame) {
   run_until(kMany);
   lose_two_of_four();
   EXPECT_THAT(content(0, "err"), HasSubstr("keeps its network, with its plans and memory"));
+}
+
+// As on a paused node whose kernel still acknowledges: only SIGTERM ends rank 0's wait.
+TEST_F(LongWorkersTest, SigtermIsHeardWhileAnotherWorkerHangs) {
+  run_until(kMany);
+  train_undisturbed();
+  trial_.grace_period = 3;
+  begin(2, "hangs");
+  start_all();
+  await(0, "out", "\"step\": 2");
+  kill(workers_[1], SIGSTOP);
+  kill(workers_[0], SIGTERM);
+  EXPECT_EQ(exit_code(workers_[0]), 143) << content(0, "err");
+  EXPECT_THAT(content(0, "err"), HasSubstr("stopped; the checkpoint is written"));
+  const std::string out = content(0, "out");
+  const auto last = parse_json(out.substr(out.rfind('{')));
+  ASSERT_TRUE(last.ok()) << out;
+  ASSERT_NE(last->find("checkpoint"), nullptr) << out;
+  EXPECT_TRUE(std::filesystem::exists(last->find("checkpoint")->as_string()));
+  kill(workers_[1], SIGKILL);
+  waitpid(workers_[1], nullptr, 0);
+  workers_.clear();
+
+  trial_.workers = 1;
+  begin(1, "hangs");  // the same directory
+  start_all();
+  ASSERT_THAT(exit_codes(), testing::Each(0)) << content(0, "err");
+  EXPECT_THAT(content(0, "err"), HasSubstr("resumes from "));
+  EXPECT_NEAR(losses("validation_loss").back(), validation_.back(), 2e-5 * validation_.back());
+}
+
+TEST_F(LongWorkersTest, AWorkerThatHangsIsLeftBySigtermOfAnother) {
+  run_until(kForever);
+  trial_.grace_period = 3;
+  begin(2, "rank0-hangs");
+  start_all();
+  await(0, "out", "\"step\": 2");
+  kill(workers_[0], SIGSTOP);
+  kill(workers_[1], SIGTERM);
+  EXPECT_EQ(exit_code(workers_[1]), 143) << content(1, "err");
+  EXPECT_THAT(content(1, "err"), HasSubstr("the newest checkpoint stands"));
+  workers_.pop_back();
+}
+
+// A small disk; only root can have one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::string path) : path_(std::move(path)) {
+    std::filesystem::create_directories(path_);
+    mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=24k") == 0;
+  }
+  ~SmallDisk() { ::umount2(path_.c_str(), MNT_DETACH); }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  bool mounted() const { return mounted_; }
+
+ private:
+  const std::string path_;
+  bool mounted_ = false;
+};
+
+// It is no other worker that is missing, and with workers to spare none is sent away for it.
+TEST_F(WorkersTest, AFullCheckpointVolumeIsSaidAndBlamedOnNoWorker) {
+  for (const bool elastic : {false, true}) {
+    const std::string name = elastic ? "full-elastic" : "full";
+    begin(2, name);
+    if (elastic) trial_.least_workers = 1;
+    const SmallDisk disk(trial_.checkpoints.directory);
+    if (!disk.mounted()) GTEST_SKIP() << "only root can mount a small disk";
+    start_all();
+    EXPECT_THAT(exit_codes(), testing::ElementsAre(1, 75)) << content(0, "err");
+    EXPECT_THAT(content(0, "err"), HasSubstr("No space left on device; make room there"));
+    EXPECT_THAT(content(0, "err"), testing::Not(HasSubstr("the others continue")));
+  }
+}
+
+TEST_F(WorkersTest, OneAloneOnAFullCheckpointVolumeMissesNoOther) {
+  begin(1, "full-alone");
+  const SmallDisk disk(trial_.checkpoints.directory);
+  if (!disk.mounted()) GTEST_SKIP() << "only root can mount a small disk";
+  ASSERT_TRUE(
+      write_file(trial_.checkpoints.directory + "/ballast", std::string(23 << 10, 'x')).ok());
+  start_all();
+  EXPECT_THAT(exit_codes(), testing::Each(1)) << content(0, "err");
+  EXPECT_THAT(content(0, "err"), HasSubstr("No space left on device"));
 }
 
 // What a cluster does when `workers` is changed: pods of the same template come, and the last are
@@ -216,6 +306,67 @@ TEST_F(WorkersTest, AWorkerWithAnotherConfigurationIsToldWhatDiffers) {
   start(1);
   EXPECT_THAT(exit_codes(), testing::ElementsAre(75, 2));
   EXPECT_THAT(content(1, "err"), HasSubstr("training.learningRate is 0.01 there and 0.5 here"));
+}
+
+// As a copy on a node that is stale, or only half there: the same paths, other files.
+TEST_F(WorkersTest, WorkersThatReadDifferentDataAreRefused) {
+  trial_.trainer->data.train_images = "images";
+  trial_.trainer->data.train_labels = "labels";
+  for (const std::int64_t samples : {440, 380}) {
+    const TemporaryDirectory elsewhere;
+    write_synthetic(elsewhere, samples);
+    begin(2, "stale-" + std::to_string(samples));
+    folder_ = directory_.path();
+    start(0);
+    folder_ = elsewhere.path();
+    start(1);
+    EXPECT_THAT(exit_codes(), testing::Each(2));
+    EXPECT_EQ(content(0, "out"), "") << "no loss of two trainings that are mixed";
+    EXPECT_THAT(content(0, "err"), HasSubstr("rank 1 reads other data than rank 0: " +
+                                             std::to_string(samples) + " samples, rank 0 has 400"));
+    EXPECT_THAT(content(1, "err"), HasSubstr("samples: 400 there, " + std::to_string(samples)));
+    EXPECT_THAT(content(1, "err"), HasSubstr("all workers must read the same files"));
+  }
+}
+
+TEST_F(LongWorkersTest, DataThatChangeOnOneWorkerEndAll) {
+  run_until(kForever);
+  const TemporaryDirectory elsewhere;
+  write_synthetic(elsewhere, 400);
+  trial_.trainer->data.train_images = "images";
+  trial_.trainer->data.train_labels = "labels";
+  begin(2, "written");
+  folder_ = directory_.path();
+  start(0);
+  folder_ = elsewhere.path();
+  start(1);
+  await(0, "out", "\"step\"");
+  std::string changed = *read_file(elsewhere.file("images"));
+  changed.back() = static_cast<char>(changed.back() ^ 1);
+  std::ofstream(elsewhere.file("images"), std::ios::in | std::ios::out) << changed;  // in place
+  EXPECT_THAT(exit_codes(), testing::Each(1));
+  EXPECT_THAT(content(1, "err"), HasSubstr("images was written to while it was trained on"));
+  EXPECT_THAT(content(0, "err"), HasSubstr("the data of another worker changed"));
+}
+
+TEST_F(WorkersTest, WorkersWithAsManySamplesOfOtherContentAreRefused) {
+  const TemporaryDirectory elsewhere;
+  write_synthetic(elsewhere, 400);
+  std::string changed = *read_file(elsewhere.file("images"));
+  changed.back() = static_cast<char>(changed.back() ^ 1);
+  ASSERT_TRUE(write_file(elsewhere.file("images"), changed).ok());
+  trial_.trainer->data.train_images = "images";
+  trial_.trainer->data.train_labels = "labels";
+  begin(3, "changed");
+  folder_ = directory_.path();
+  start(0);
+  start(1);
+  folder_ = elsewhere.path();
+  start(2);
+  EXPECT_THAT(exit_codes(), testing::Each(2));
+  for (const std::int64_t rank : {0, 1}) {
+    EXPECT_THAT(content(rank, "err"), HasSubstr("rank 2 reads other data than rank 0: as many"));
+  }
 }
 
 TEST_F(WorkersTest, ShardingOnSomeWorkersOnlyIsRefused) {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <vector>
 
 #ifdef FETTLE_HAVE_ZLIB
 #include <zlib.h>
@@ -19,20 +21,15 @@ namespace {
 
 std::string system_error() { return std::strerror(errno); }
 
-// Closes the descriptor at the end of the scope; a mapping outlives it.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
+constexpr std::size_t kGzipTrailer = 8;
 
- private:
-  int fd_;
-};
+// Closed with the last owner.
+std::shared_ptr<const int> own(int fd) {
+  return {new int(fd), [](const int* owned) {
+            if (*owned >= 0) close(*owned);
+            delete owned;
+          }};
+}
 
 }  // namespace
 
@@ -42,25 +39,73 @@ Bytes Bytes::copy_of(std::span<const std::uint8_t> from) {
   return {memory, {memory.get(), from.size()}};
 }
 
-Result<Bytes> map_file(const std::string& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) {
+Result<MappedFile::State> MappedFile::state_of(int file) {
+  struct stat info {};
+  if (fstat(file, &info) != 0) return io_error(system_error());
+  if (!S_ISREG(info.st_mode)) return invalid("is not a file");
+  return State{info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
+
+// O_NONBLOCK: else to open a FIFO waits for a writer.
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  const auto file = own(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (*file < 0) {
     const auto code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
     return Error{code, "cannot open " + path + ": " + system_error()};
   }
-  struct stat info {};
-  if (fstat(file.get(), &info) != 0) return io_error("cannot read " + path + ": " + system_error());
-  if (!S_ISREG(info.st_mode)) return invalid(path + " is not a file");
-  if (info.st_size == 0) return invalid(path + " is empty");
-  const auto size = static_cast<std::size_t>(info.st_size);
-  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  const Result<State> state = state_of(*file);
+  if (!state.ok() && state.error().code == ErrorCode::kInvalid)
+    return invalid(path + " is not a file");
+  if (!state.ok()) return io_error("cannot read " + path + ": " + state.error().message);
+  if (state->size == 0) return invalid(path + " is empty");
+  const auto size = static_cast<std::size_t>(state->size);
+  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, *file, 0);
   if (address == MAP_FAILED) return io_error("cannot map " + path + ": " + system_error());
   std::shared_ptr<const void> owner(address, [size](void* mapped) { munmap(mapped, size); });
-  return Bytes(std::move(owner), {static_cast<const std::uint8_t*>(address), size});
+  Bytes bytes(std::move(owner), {static_cast<const std::uint8_t*>(address), size});
+  return MappedFile(path, file, *state, std::move(bytes));
+}
+
+bool MappedFile::holds(const void* address) const {
+  const auto view = bytes_.view();
+  const auto* at = static_cast<const std::uint8_t*>(address);
+  return at >= view.data() && at < view.data() + view.size();
+}
+
+std::string MappedFile::change() const {
+  const Result<State> now = state_of(*file_);
+  if (!now.ok()) return "cannot be read any more: " + now.error().message;
+  if (*now == state_) return "";
+  if (now->size == state_.size) return "was written to";
+  return "has " + std::to_string(now->size) + " bytes instead of " + std::to_string(state_.size);
+}
+
+bool MappedFile::is_whole() const {
+  const Result<State> now = state_of(*file_);
+  return now.ok() && now->size >= static_cast<std::int64_t>(bytes_.size());
+}
+
+void MappedFile::accept() {
+  if (const Result<State> now = state_of(*file_); now.ok()) state_ = *now;
+}
+
+Result<Bytes> map_file(const std::string& path) {
+  FETTLE_ASSIGN(const MappedFile file, MappedFile::open(path));
+  return file.bytes();
 }
 
 bool is_gzip(std::span<const std::uint8_t> bytes) {
   return bytes.size() >= 2 && bytes[0] == 0x1F && bytes[1] == 0x8B;
+}
+
+GzipTrailer gzip_trailer(std::span<const std::uint8_t> compressed) {
+  if (compressed.size() < kGzipTrailer) return {};
+  const auto word = [tail = compressed.last(kGzipTrailer)](std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i) value |= std::uint32_t{tail[at + i]} << (8 * i);
+    return value;
+  };
+  return {word(0), word(4)};
 }
 
 #ifdef FETTLE_HAVE_ZLIB
@@ -71,35 +116,64 @@ namespace {
 // allocated because a small file says so.
 constexpr std::int64_t kMaxDeflateRatio = 1032;
 
-// The size in the last four bytes of a gzip file: modulo 2^32, so larger content does not fit it.
-std::int64_t announced_size(std::span<const std::uint8_t> compressed) {
-  const std::uint8_t* tail = compressed.data() + compressed.size() - 4;
-  return static_cast<std::int64_t>(tail[0]) | static_cast<std::int64_t>(tail[1]) << 8 |
-         static_cast<std::int64_t>(tail[2]) << 16 | static_cast<std::int64_t>(tail[3]) << 24;
-}
+constexpr int kGzipWindow = 15 + 16;  // the largest window; + 16: with gzip's header and trailer
+constexpr std::size_t kPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
 
-// Inflates all of `compressed` into exactly `out`; zlib checks the CRC and the size.
-bool inflate_whole(std::span<const std::uint8_t> compressed, std::span<std::uint8_t> out) {
-  z_stream stream{};
-  constexpr int kGzipWindow = 15 + 16;  // the largest window; + 16: with gzip's header and trailer
-  if (inflateInit2(&stream, kGzipWindow) != Z_OK) return false;
-  stream.next_in = const_cast<std::uint8_t*>(compressed.data());
-  stream.next_out = out.data();
-  constexpr std::size_t kPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
-  int status = Z_OK;
-  while (status == Z_OK) {  // Z_BUF_ERROR once there is nothing to read, or no room to write
-    const std::size_t in_left =
-        compressed.size() - static_cast<std::size_t>(stream.next_in - compressed.data());
-    const std::size_t out_left =
-        out.size() - static_cast<std::size_t>(stream.next_out - out.data());
-    stream.avail_in = static_cast<uInt>(std::min(in_left, kPiece));
-    stream.avail_out = static_cast<uInt>(std::min(out_left, kPiece));
-    status = inflate(&stream, Z_NO_FLUSH);
+// A gzip stream that is decompressed member by member; zlib checks each one's CRC and size.
+class Inflater {
+ public:
+  explicit Inflater(std::span<const std::uint8_t> compressed) : compressed_(compressed) {
+    ready_ = inflateInit2(&stream_, kGzipWindow) == Z_OK;
+    stream_.next_in = const_cast<std::uint8_t*>(compressed.data());
   }
-  const bool whole = status == Z_STREAM_END && stream.next_out == out.data() + out.size() &&
-                     stream.next_in == compressed.data() + compressed.size();
-  inflateEnd(&stream);
-  return whole;
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  std::size_t unread() const {
+    return compressed_.size() - static_cast<std::size_t>(stream_.next_in - compressed_.data());
+  }
+  // Fills `out` from where the stream is, or ends before it with a member. Returns what it wrote;
+  // absent: damaged.
+  std::optional<std::size_t> read(std::span<std::uint8_t> out) {
+    if (!ready_) return std::nullopt;
+    stream_.next_out = out.data();
+    int status = Z_OK;
+    while (status == Z_OK) {  // Z_BUF_ERROR once there is nothing to read, or no room to write
+      const auto written = static_cast<std::size_t>(stream_.next_out - out.data());
+      stream_.avail_in = static_cast<uInt>(std::min(unread(), kPiece));
+      stream_.avail_out = static_cast<uInt>(std::min(out.size() - written, kPiece));
+      status = inflate(&stream_, Z_NO_FLUSH);
+    }
+    member_ended_ = status == Z_STREAM_END;
+    if (!member_ended_ && (status != Z_BUF_ERROR || unread() == 0)) return std::nullopt;
+    return static_cast<std::size_t>(stream_.next_out - out.data());
+  }
+  bool member_ended() const { return member_ended_; }
+  bool begin_member() { return inflateReset(&stream_) == Z_OK; }
+
+ private:
+  const std::span<const std::uint8_t> compressed_;
+  z_stream stream_{};
+  bool ready_ = false;
+  bool member_ended_ = false;
+};
+
+// Of a file with several members the trailer tells the size of the last one only.
+std::optional<std::vector<std::uint8_t>> inflate_members(std::span<const std::uint8_t> compressed) {
+  std::vector<std::uint8_t> content;
+  Inflater inflater(compressed);
+  while (true) {
+    const std::size_t before = content.size();
+    content.resize(before + std::max(before, compressed.size()));
+    const auto written = inflater.read(std::span(content).subspan(before));
+    if (!written) return std::nullopt;
+    content.resize(before + *written);
+    if (static_cast<std::int64_t>(content.size()) > kMaxDataBytes) return std::nullopt;
+    if (!inflater.member_ended()) continue;
+    if (inflater.unread() == 0) return content;
+    if (!inflater.begin_member()) return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -111,14 +185,19 @@ Result<Bytes> gunzip(std::span<const std::uint8_t> compressed, const std::string
       " bytes); get it again from where it came from, or gunzip it if it holds more than "
       "4 GiB");
   if (compressed.size() < kSmallestGzip) return damaged;
-  const std::int64_t size = announced_size(compressed);
+  const std::int64_t size = gzip_trailer(compressed).length;
   if (size / kMaxDeflateRatio > static_cast<std::int64_t>(compressed.size())) return damaged;
   const auto length = static_cast<std::size_t>(size);
   // Not a vector: filling 47 MB with zeros first would cost a tenth of the start-up time.
   // One more byte, so that an empty content has an address, too.
   std::shared_ptr<std::uint8_t[]> memory(new std::uint8_t[length + 1]);
-  if (!inflate_whole(compressed, {memory.get(), length})) return damaged;
-  return Bytes(memory, {memory.get(), length});
+  Inflater inflater(compressed);
+  const auto written = inflater.read({memory.get(), length});
+  const bool whole = written && *written == length && inflater.member_ended();
+  if (whole && inflater.unread() == 0) return Bytes(memory, {memory.get(), length});
+  const auto members = inflate_members(compressed);
+  if (!members) return damaged;
+  return Bytes::copy_of(*members);
 }
 
 #else

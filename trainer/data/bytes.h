@@ -34,13 +34,56 @@ class Bytes {
 // Errors: missing, unreadable, not a regular file; each names the file.
 Result<Bytes> map_file(const std::string& path);
 
+// The file of a mapping, which shows whether it was written to since. One that was replaced by a
+// rename stays as it was.
+class MappedFile {
+ public:
+  // As map_file().
+  static Result<MappedFile> open(const std::string& path);
+
+  const Bytes& bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }
+  bool holds(const void* address) const;
+
+  // What has happened to it: "was written to", "has 7 bytes instead of 400"; "" if nothing has.
+  std::string change() const;
+  // Its bytes can all be read, as far as its size tells.
+  bool is_whole() const;
+  // What is there now is what change() compares with from now on.
+  void accept();
+
+ private:
+  struct State {
+    std::int64_t size = 0;
+    std::int64_t seconds = 0;  // of its modification
+    std::int64_t nanoseconds = 0;
+    bool operator==(const State&) const = default;
+  };
+  MappedFile(std::string path, std::shared_ptr<const int> file, const State& state, Bytes bytes)
+      : path_(std::move(path)), file_(std::move(file)), state_(state), bytes_(std::move(bytes)) {}
+  static Result<State> state_of(int file);
+
+  std::string path_;
+  std::shared_ptr<const int> file_;  // descriptor, closed with the last copy
+  State state_;
+  Bytes bytes_;
+};
+
 bool is_gzip(std::span<const std::uint8_t> bytes);
 
 // The most that an uncompressed file may announce to hold.
 inline constexpr std::int64_t kMaxDataBytes = std::int64_t{8} << 30;
 
-// Decompresses one gzip member (RFC 1952). `name` is for messages. Errors: damaged or cut short;
-// content of 4 GiB or more, whose size the format cannot tell; a build without zlib.
+// Decompresses the members of a gzip file (RFC 1952), of which there is mostly one. `name` is for
+// messages. Errors: damaged or cut short; content of 4 GiB or more, whose size the format cannot
+// tell; a build without zlib.
 Result<Bytes> gunzip(std::span<const std::uint8_t> compressed, const std::string& name);
+
+// What the last member's trailer says of its content: CRC-32 and length. 0 where there is none.
+struct GzipTrailer {
+  std::uint32_t crc = 0;
+  std::uint32_t length = 0;  // modulo 2^32
+};
+GzipTrailer gzip_trailer(std::span<const std::uint8_t> compressed);
 
 }  // namespace fettle::trainer

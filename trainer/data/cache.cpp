@@ -18,7 +18,8 @@ namespace fettle::trainer {
 namespace {
 
 // Where the copy of `path` lies; "" when the source cannot be identified.
-std::string copy_name(const std::string& directory, const std::string& path) {
+std::string copy_name(const std::string& directory, const std::string& path,
+                      const GzipTrailer& trailer) {
   struct stat info {};
   if (directory.empty() || stat(path.c_str(), &info) != 0) return "";
   std::error_code error;
@@ -29,22 +30,34 @@ std::string copy_name(const std::string& directory, const std::string& path) {
   key = mix_keys(key, static_cast<std::uint64_t>(info.st_size));
   key = mix_keys(key, static_cast<std::uint64_t>(info.st_mtim.tv_sec));
   key = mix_keys(key, static_cast<std::uint64_t>(info.st_mtim.tv_nsec));
+  // A file of the same size may be put there with the old time: cp -p, rsync -t, tar.
+  key = mix_keys(key, std::uint64_t{trailer.crc} << 32 | trailer.length);
   std::array<char, 16> digits{};
   const auto end = std::to_chars(digits.begin(), digits.end(), key, 16);
   return directory + "/" + std::string(digits.data(), end.ptr) + ".raw";
 }
 
-// Writers that were killed leave their temporary files; no file takes that long to write.
+// Of writers that were killed, since no file takes an hour to write; and copies that no training
+// has used for a month: each use renews their time.
 void remove_stale_files(const std::string& directory) {
-  constexpr auto kStale = std::chrono::hours(1);
+  constexpr auto kTemporary = std::chrono::hours(1);
+  constexpr auto kUnused = std::chrono::hours(24 * 30);
   const auto now = std::filesystem::file_time_type::clock::now();
   for (const auto& entry : entries_of(directory)) {
     std::error_code error;
-    const bool temporary = entry.path().string().find(".raw.tmp") != std::string::npos;
-    if (temporary && now - entry.last_write_time(error) > kStale) {
+    const std::string name = entry.path().string();
+    const bool temporary = name.find(".raw.tmp") != std::string::npos;
+    if (!temporary && !name.ends_with(".raw")) continue;
+    const auto written = entry.last_write_time(error);
+    if (!error && now - written > (temporary ? kTemporary : kUnused)) {
       std::filesystem::remove(entry.path(), error);
     }
   }
+}
+
+void renew(const std::string& copy) {
+  std::error_code ignored;  // it is made again in a month
+  std::filesystem::last_write_time(copy, std::filesystem::file_time_type::clock::now(), ignored);
 }
 
 // A cache that cannot be written (read-only home, full disk) costs time, nothing else.
@@ -63,16 +76,25 @@ DataCache DataCache::from_environment() {
 }
 
 Result<Bytes> DataCache::read(const std::string& path) {
-  FETTLE_ASSIGN(Bytes source, map_file(path));
-  if (!is_gzip(source.view())) return source;
-
-  const std::string copy = copy_name(directory_, path);
+  FETTLE_ASSIGN(MappedFile file, MappedFile::open(path));
+  const Bytes source = file.bytes();
+  if (!is_gzip(source.view())) {
+    mapped_.push_back(std::move(file));
+    return source;
+  }
+  const GzipTrailer trailer = gzip_trailer(source.view());
+  const std::string copy = copy_name(directory_, path, trailer);
   if (!copy.empty()) {
-    // Any error means that there is no copy yet: it is made again.
-    if (auto cached = map_file(copy); cached.ok()) return cached;
+    // Any error means that there is no copy yet: it is made again. So is one of another length.
+    const auto cached = map_file(copy);
+    if (cached.ok() && cached->size() == trailer.length) {
+      renew(copy);
+      return *cached;
+    }
   }
   FETTLE_ASSIGN(Bytes content, gunzip(source.view(), path));
-  if (!copy.empty()) {
+  // Of a file with several members the trailer tells only the last one's length.
+  if (!copy.empty() && content.size() == trailer.length) {
     writers_.emplace_back(
         [content, copy, directory = directory_] { write_copy(directory, copy, content); });
   }

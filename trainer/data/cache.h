@@ -1,9 +1,10 @@
 // DataCache: decompressed copies of gzipped data files, shared by all trials of a user.
 //
 // Decompressing Fashion-MNIST takes 0.2 s, mapping the decompressed copy none; a Study pays once.
-// A copy is named by the path, size and modification time of its source, so a changed source never
-// meets an old copy. Copies are written to a temporary file, flushed and renamed: any number of
-// processes may read and write the same cache at once, and a copy is whole or absent. The cache is
+// A copy is named by the path, size, modification time and gzip trailer (CRC-32, length) of its
+// source, so a changed source never meets an old copy. Copies are written to a temporary file,
+// flushed and renamed: any number of processes may read and write the same cache at once, and a
+// copy is whole or absent. One that no training has used for a month is removed. The cache is
 // optional: where it cannot be written, everything works without it.
 // Used from one thread; copies are written on threads of their own.
 #pragma once
@@ -29,8 +30,12 @@ class DataCache {
   // copy is written on a thread of its own, which the destructor waits for: training need not.
   Result<Bytes> read(const std::string& path);
 
+  // The files that were read as they are.
+  const std::vector<MappedFile>& mapped() const { return mapped_; }
+
  private:
   std::string directory_;
+  std::vector<MappedFile> mapped_;
   std::vector<std::jthread> writers_;
 };
 

@@ -127,6 +127,19 @@ std::int64_t ImageSet::bytes() const {
   return pixel_bytes() + std::ssize(labels_) * std::int64_t{sizeof(std::int32_t)};
 }
 
+Status refuse_channels_first(std::span<const std::int64_t> sides, const std::string& path) {
+  constexpr std::int64_t kMostColours = 4;
+  if (sides.size() != 4 || sides[1] > kMostColours || sides[2] != sides[3] ||
+      sides[3] <= kMostColours) {
+    return success();
+  }
+  std::string shape = "[n";
+  for (const std::int64_t side : sides.subspan(1)) shape += ", " + std::to_string(side);
+  return invalid(path + " has images of shape " + shape +
+                 "], which looks like [n, channels, height, width]; expected [n, height, width, "
+                 "channels]: numpy.ascontiguousarray(x.transpose(0, 2, 3, 1))");
+}
+
 Result<ImageSet> read_image_set(const std::string& images, const std::string& labels,
                                 DataCache& cache) {
   FETTLE_ASSIGN(IdxFile labels_file, read_idx(labels, "labels", 1, 1, cache));
@@ -137,6 +150,7 @@ Result<ImageSet> read_image_set(const std::string& images, const std::string& la
                    " holds " + std::to_string(labels_file.header.dimensions[0]) +
                    " labels; they must be as many");
   }
+  FETTLE_TRY(refuse_channels_first(sides, images));
   const kernels::ImageShape shape{sides[1], sides[2], sides.size() == 4 ? sides[3] : 1};
   return ImageSet(shape, std::move(images_file.values), labels_file.values);
 }

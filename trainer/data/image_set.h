@@ -74,4 +74,7 @@ class ImageSet {
 Result<ImageSet> read_image_set(const std::string& images, const std::string& labels,
                                 DataCache& cache);
 
+// Errors: images as PyTorch has them. `sides`: [n, height, width, channels].
+Status refuse_channels_first(std::span<const std::int64_t> sides, const std::string& path);
+
 }  // namespace fettle::trainer

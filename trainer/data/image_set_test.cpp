@@ -82,6 +82,13 @@ TEST_F(ImageSetTest, RefusesImpossibleDimensions) {
   expect_error(read(idx({0, 2, 3}, {}), labels_), "images", "holds no images");
 }
 
+TEST_F(ImageSetTest, RefusesImagesWhoseChannelsComeFirst) {
+  const std::vector<std::uint8_t> values(2 * 3 * 64, 1);
+  expect_error(read(idx({2, 3, 8, 8}, values), labels_), "images",
+               "looks like [n, channels, height, width]");
+  EXPECT_TRUE(read(idx({2, 8, 8, 3}, values), labels_).ok());
+}
+
 TEST_F(ImageSetTest, NamesAFileThatIsMissing) {
   DataCache off("");
   const auto set = read_image_set(directory_.file("images"), directory_.file("labels"), off);
@@ -131,13 +138,72 @@ TEST_F(ImageSetTest, TheCacheServesTheDecompressedCopyUntilTheSourceChanges) {
   ASSERT_EQ(copies.size(), 1U);
   EXPECT_EQ(*read_file(copies[0]), old_content);
 
-  // Served from the copy: a changed copy shows.
+  // Served from the copy: a changed copy shows. One of another length is made again.
+  ASSERT_TRUE(write_file(copies[0], std::string(images_.size(), 'x')).ok());
+  EXPECT_EQ(DataCache(where).read(path)->view()[0], 'x');
   ASSERT_TRUE(write_file(copies[0], "changed copy").ok());
-  EXPECT_EQ(DataCache(where).read(path)->size(), 12U);
+  EXPECT_EQ(DataCache(where).read(path)->size(), images_.size());
 
   // Another source under the same name is another copy.
   gzipped(path, images_ + "more");
   EXPECT_EQ(DataCache(where).read(path)->size(), images_.size() + 4);
+}
+
+// As cp -p, rsync -t or tar put it there.
+TEST_F(ImageSetTest, TheCacheNoticesASourceOfTheSameSizeAndTime) {
+  const std::string path = directory_.file("images");
+  const std::string where = directory_.file("cache");
+  const auto write_stored = [&path](const std::string& content) {  // not compressed: equal lengths
+    gzFile file = gzopen(path.c_str(), "wb0");
+    gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
+    gzclose(file);
+  };
+  write_stored("before");
+  const auto time = std::filesystem::last_write_time(path);
+  { ASSERT_TRUE(DataCache(where).read(path).ok()); }
+  write_stored("behind");
+  std::filesystem::last_write_time(path, time);
+  EXPECT_EQ(DataCache(where).read(path)->view()[2], 'h');
+}
+
+TEST_F(ImageSetTest, TheCacheKeepsWhatIsUsedAndRemovesWhatIsNot) {
+  const std::string where = directory_.file("cache");
+  const auto age = [&where](int days) {
+    for (const auto& entry : std::filesystem::directory_iterator(where)) {
+      const auto now = std::filesystem::file_time_type::clock::now();
+      std::filesystem::last_write_time(entry, now - std::chrono::hours(24 * days));
+    }
+  };
+  const auto read = [&](const std::string& name) {
+    gzipped(directory_.file(name), name);
+    std::filesystem::last_write_time(directory_.file(name), {});  // the same each time
+    ASSERT_TRUE(DataCache(where).read(directory_.file(name)).ok());
+  };
+  const auto count = [&where] {
+    return std::distance(std::filesystem::directory_iterator(where), {});
+  };
+  read("one");
+  age(20);
+  read("one");  // from the cache
+  read("two");
+  EXPECT_EQ(count(), 2);
+  age(31);
+  read("two");
+  read("three");
+  EXPECT_EQ(count(), 2) << "nobody has used the first for a month";
+}
+
+TEST_F(ImageSetTest, ReadsSeveralGzipMembers) {
+  const std::string first = gzipped(directory_.file("a"), images_.substr(0, 10));
+  const std::string second = gzipped(directory_.file("b"), images_.substr(10));
+  const auto set = read(first + second, labels_);
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_EQ(set->image(1)[5], 12);
+  std::string damaged = first + second;
+  damaged[first.size() - 6] = static_cast<char>(damaged[first.size() - 6] ^ 1);  // the first's CRC
+  expect_error(read(damaged, labels_), "images", "damaged or cut short");
+  expect_error(read(first + second.substr(0, 12), labels_), "images", "damaged or cut short");
+  expect_error(read(first + second + "rest", labels_), "images", "damaged or cut short");
 }
 
 TEST_F(ImageSetTest, WorksWhereTheCacheCannotBeWritten) {

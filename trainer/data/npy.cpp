@@ -54,6 +54,14 @@ std::string_view text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.view().data()), bytes.size()};
 }
 
+// Of a file that may hold anything, for a terminal.
+std::string printable(std::string_view text) {
+  constexpr std::size_t kMost = 200;
+  std::string safe;
+  for (const char c : text.substr(0, kMost)) safe += c >= ' ' && c <= '~' ? c : '?';
+  return safe + (text.size() > kMost ? "..." : "");
+}
+
 std::string to_string(const std::vector<std::int64_t>& shape) {
   std::string text = "[";
   for (const std::int64_t side : shape) {
@@ -103,7 +111,7 @@ Result<NpyType> parse_type(std::string_view text, const std::string& path) {
   if (text == "'<u2'") return NpyType::kUint16;
   if (text == "'<i4'") return NpyType::kInt32;
   if (text == "'<i8'") return NpyType::kInt64;
-  return invalid(path + " holds numbers of type " + std::string(text) +
+  return invalid(path + " holds numbers of type " + printable(text) +
                  "; expected '|u1' (uint8), '<f4' (float32), '<u2' (uint16), '<i4' (int32) or "
                  "'<i8' (int64); convert them with numpy's astype");
 }
@@ -196,6 +204,7 @@ Result<kernels::ImageShape> image_shape(const NpyArray& array, const std::string
                    "; expected images: uint8 or float32 of shape [n, height, width], [n, height, "
                    "width, channels] or [n, numbers]");
   }
+  FETTLE_TRY(refuse_channels_first(sides, path));
   if (sides.size() == 2) return kernels::ImageShape{1, 1, sides[1]};  // one pixel
   return kernels::ImageShape{sides[1], sides[2], sides.size() == 4 ? sides[3] : 1};
 }
@@ -226,7 +235,7 @@ Result<NpyArray> parse_npy(Bytes file, const std::string& path) {
   const auto shape = parse_shape(value_of(header.text, "shape"));
   const std::string_view type = value_of(header.text, "descr");
   if (!shape || type.empty() || (order != "True" && order != "False")) {
-    return invalid(path + " has a damaged NPY header: " + std::string(header.text) +
+    return invalid(path + " has a damaged NPY header: " + printable(header.text) +
                    "; expected descr, fortran_order and shape");
   }
   NpyArray array;

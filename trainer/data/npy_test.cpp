@@ -121,6 +121,28 @@ TEST_F(NpyTest, RefusesWhatIsNoNpyFile) {
   expect_error(read(npy(dictionary("|u1", "(2, x)"), "abc"), labels_), "images.npy", "damaged");
 }
 
+TEST_F(NpyTest, RefusesImagesWhoseChannelsComeFirst) {
+  for (const std::int64_t channels : {1, 3, 4}) {
+    const std::string sides = std::to_string(channels) + ", 8, 8";
+    const std::string values(static_cast<std::size_t>(2 * channels * 64), 'a');
+    expect_error(read(npy(dictionary("|u1", "(2, " + sides + ")"), values), labels_), "images.npy",
+                 "has images of shape [n, " + sides + "], which looks like [n, channels, height");
+    const std::string last = "(2, 8, 8, " + std::to_string(channels) + ")";
+    EXPECT_TRUE(read(npy(dictionary("|u1", last), values), labels_).ok());
+  }
+  EXPECT_TRUE(read(npy(dictionary("|u1", "(2, 3, 8, 6)"), std::string(288, 'a')), labels_).ok())
+      << "three rows of eight pixels with six channels";
+}
+
+TEST_F(NpyTest, BytesOfADamagedHeaderDoNotReachTheTerminal) {
+  for (const std::string& header :
+       {std::string("{'descr': '|u1\x1b]0;x\x07'}"), dictionary("\x1b[31m\xff", "(2, 2, 3)")}) {
+    const auto refused = read(npy(header, "abc"), labels_);
+    ASSERT_FALSE(refused.ok());
+    for (const char c : refused.error().message) EXPECT_TRUE(c >= ' ' && c <= '~') << int{c};
+  }
+}
+
 TEST_F(NpyTest, EveryCutIsNoticed) {
   for (std::size_t length = 1; length < images_.size(); ++length) {
     const auto set = read(images_.substr(0, length), labels_);

@@ -67,6 +67,17 @@ Result<TrainingData> load_text(const api::DataConfig& config, DataCache& cache) 
   return data;
 }
 
+Result<TrainingData> load_images(const api::DataConfig& config, DataCache& cache) {
+  TrainingData data;
+  FETTLE_ASSIGN(data.images,
+                read_images(config.format, config.train_images, config.train_labels, cache));
+  FETTLE_ASSIGN(data.split, split_samples(data.images.size(), config));
+  FETTLE_ASSIGN(data.test, read_test_set(config, data.images, cache));
+  data.normalize =
+      config.normalize ? *config.normalize : measure_pixels(data.images, data.split.train);
+  return data;
+}
+
 }  // namespace
 
 SampleFormat TrainingData::format() const {
@@ -79,15 +90,36 @@ std::string to_string(const kernels::ImageShape& shape) {
 }
 
 Result<TrainingData> load_training_data(const api::DataConfig& config, DataCache& cache) {
-  if (is_text(config)) return load_text(config, cache);
-  TrainingData data;
-  FETTLE_ASSIGN(data.images,
-                read_images(config.format, config.train_images, config.train_labels, cache));
-  FETTLE_ASSIGN(data.split, split_samples(data.images.size(), config));
-  FETTLE_ASSIGN(data.test, read_test_set(config, data.images, cache));
-  data.normalize =
-      config.normalize ? *config.normalize : measure_pixels(data.images, data.split.train);
+  FETTLE_ASSIGN(TrainingData data,
+                is_text(config) ? load_text(config, cache) : load_images(config, cache));
+  for (const MappedFile& file : cache.mapped()) {
+    const bool of_test = data.test && file.holds(data.test->samples().pixels);
+    if (of_test || file.holds(data.images.samples().pixels)) data.files.push_back(file);
+  }
+  data.fingerprint = fingerprint_of(data.images, data.normalize, data.test ? &*data.test : nullptr);
   return data;
+}
+
+Status check_unchanged(const TrainingData& data, std::vector<MappedFile>& files) {
+  std::string changed;
+  bool whole = true;  // else to read it would end the process
+  for (const MappedFile& file : files) {
+    const std::string change = file.change();
+    if (change.empty()) continue;
+    whole = whole && file.is_whole();
+    changed += (changed.empty() ? "" : ", ") + file.path() + " " + change;
+  }
+  if (changed.empty()) return success();
+  const auto now = [&data] {
+    return fingerprint_of(data.images, data.normalize, data.test ? &*data.test : nullptr);
+  };
+  if (whole && now() == data.fingerprint) {
+    for (MappedFile& file : files) file.accept();
+    return success();
+  }
+  return io_error(changed +
+                  " while it was trained on; put a new file in its place (rename) instead of "
+                  "writing into the old one");
 }
 
 }  // namespace fettle::trainer

@@ -4,10 +4,12 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/trainer_config.h"
 #include "base/result.h"
 #include "trainer/data/cache.h"
+#include "trainer/data/fingerprint.h"
 #include "trainer/data/image_set.h"
 #include "trainer/data/sample_format.h"
 #include "trainer/data/split.h"
@@ -20,6 +22,8 @@ struct TrainingData {
   Split split;
   api::NormalizeConfig normalize;  // given, or measured on the training samples
   std::optional<ImageSet> test;
+  std::vector<MappedFile> files;  // that samples are read from while they are trained on
+  DataFingerprint fingerprint;    // not known where the data were made in memory
 
   SampleFormat format() const;
 };
@@ -28,6 +32,10 @@ struct TrainingData {
 // size or type or with labels that the training data do not have; test images without labels or the
 // other way round.
 Result<TrainingData> load_training_data(const api::DataConfig& config, DataCache& cache);
+
+// Whether the files of the samples are as they were when these were loaded. Those that were written
+// to with the same content are taken for unchanged from now on. Errors: kIo: they changed.
+Status check_unchanged(const TrainingData& data, std::vector<MappedFile>& files);
 
 // "28×28×1": height, width, channels.
 std::string to_string(const kernels::ImageShape& shape);

@@ -15,10 +15,11 @@ constexpr auto kShortWhile = std::chrono::milliseconds(200);
 }  // namespace
 
 CollectiveGuard::CollectiveGuard(kernels::Communicator& communicator, std::vector<int> connections,
-                                 std::chrono::milliseconds limit)
+                                 std::chrono::milliseconds limit, Termination termination)
     : communicator_(communicator),
       connections_(std::move(connections)),
       limit_(limit),
+      last_wait_(std::move(termination)),
       thread_([this] { run(); }) {}
 
 CollectiveGuard::~CollectiveGuard() {
@@ -88,7 +89,7 @@ std::optional<CollectiveGuard::Verdict> CollectiveGuard::judge() {
   if (trouble_since_ && now - *trouble_since_ > kShortWhile) {
     return Verdict{oldest, /*late=*/false, ""};
   }
-  if (now - oldest_since_ > limit_) return Verdict{oldest, /*late=*/true, ""};
+  if (now > last_wait_.limit(oldest_since_ + limit_)) return Verdict{oldest, /*late=*/true, ""};
   return {};
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "kernels/cuda/communicator.h"
+#include "trainer/parallel/termination.h"
 
 namespace fettle::trainer {
 
@@ -32,8 +33,9 @@ class CollectiveGuard {
   };
 
   // `connections`: of the members (membership.h). `communicator` must outlive the guard.
+  // Once this process was told to end, what is under way is given up when its patience is over.
   CollectiveGuard(kernels::Communicator& communicator, std::vector<int> connections,
-                  std::chrono::milliseconds limit);
+                  std::chrono::milliseconds limit, Termination termination = {});
   ~CollectiveGuard();
   CollectiveGuard(const CollectiveGuard&) = delete;
   CollectiveGuard& operator=(const CollectiveGuard&) = delete;
@@ -61,6 +63,7 @@ class CollectiveGuard {
   std::int64_t done_ = 0;              // of the communicator's work
   Clock::time_point oldest_since_;
   std::optional<Clock::time_point> trouble_since_;
+  LastWait last_wait_;
   std::optional<Verdict> verdict_;
   bool ends_ = false;
   std::thread thread_;

@@ -162,6 +162,32 @@ Result<Connection> Connection::open(const Endpoint& to, Deadline deadline) {
   }
 }
 
+void Connection::allow_slow_reader() {
+  const unsigned never = 0;
+  ::setsockopt(fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof never);
+}
+
+// A slow reader answers each retransmission and each probe of its closed window, which come ever
+// more rarely: so only what was sent after the last answer is awaited.
+Acknowledgements acknowledgements_of(int connection) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  const bool sent_since = info.tcpi_last_data_sent < info.tcpi_last_ack_recv;  // milliseconds ago
+  return {(info.tcpi_unacked > 0 && sent_since) || info.tcpi_probes > 0,
+          std::chrono::milliseconds(info.tcpi_last_ack_recv)};
+}
+
+bool CutWatch::is_cut(const Acknowledgements& seen, Deadline now) {
+  if (!seen.awaited) {
+    silent_since_.reset();
+    return false;
+  }
+  // What was acknowledged before anything was awaited does not count as silence.
+  silent_since_ = std::max(silent_since_.value_or(now), now - seen.since_last);
+  return now - *silent_since_ >= limit_;
+}
+
 Status Connection::send(std::string_view frame, Deadline deadline) {
   if (frame.size() > kLongestFrame) {
     return invalid("a message of " + std::to_string(frame.size()) + " bytes cannot be sent; " +

@@ -69,6 +69,9 @@ class Connection {
   // Takes what has come; absent while the frame is not whole. For loops around poll().
   Result<std::optional<std::string>> receive_now(std::size_t most);
 
+  // Keeps the connection however long the other end reads nothing: whoever sends asks a CutWatch.
+  void allow_slow_reader();
+
   int fd() const { return socket_.fd(); }
   std::string local_host() const;  // this end, as a number: where others reach this machine
   std::string peer_host() const;   // the other end's address: "10.0.0.8"
@@ -77,6 +80,27 @@ class Connection {
  private:
   Socket socket_;
   std::string received_;  // not yet a whole frame, or more than one
+};
+
+// What the kernel knows of the bytes that were sent on a connection.
+struct Acknowledgements {
+  bool awaited = false;  // bytes or a probe of the closed window were sent since the last one
+  std::chrono::milliseconds since_last{};
+};
+Acknowledgements acknowledgements_of(int connection);
+
+// CutWatch: tells a cut network from a reader that is slow. TCP_USER_TIMEOUT cannot: it also counts
+// the time in which the other end acknowledges everything and has no room for more.
+// Pure but for what it is told.
+class CutWatch {
+ public:
+  explicit CutWatch(std::chrono::milliseconds limit) : limit_(limit) {}
+  // Whether all that was seen for as long as the limit went unacknowledged.
+  bool is_cut(const Acknowledgements& seen, Deadline now);
+
+ private:
+  const std::chrono::milliseconds limit_;
+  std::optional<Deadline> silent_since_;
 };
 
 class Listener {

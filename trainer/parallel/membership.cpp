@@ -30,6 +30,7 @@ constexpr auto kGlance = std::chrono::milliseconds(200);
 // One try to reach rank 0, whose name may not be known yet, and the pause after it.
 constexpr auto kTryTime = std::chrono::seconds(2);
 constexpr auto kTryPause = std::chrono::seconds(1);
+constexpr auto kSayAgain = std::chrono::minutes(5);  // that rank 0 is not to be found
 
 Error stopped() { return missing("it was to stop before all workers were there"); }
 
@@ -50,6 +51,7 @@ std::string greeting_of(const RendezvousRequest& request) {
   return Json::object({{"trial", request.trial},
                        {"run", request.run},
                        {"token", request.token},
+                       {"data", request.data},
                        {"rank", request.rank},
                        {"world", request.world_size}})
       .dump();
@@ -88,7 +90,10 @@ Sign sign_of(int connection) {
 // ---- Coming together ---------------------------------------------------------------------------
 
 Membership::Membership(const RendezvousRequest& request)
-    : request_(request), rank_(request.rank), world_size_(request.world_size) {}
+    : request_(request),
+      rank_(request.rank),
+      world_size_(request.world_size),
+      last_wait_(request.termination) {}
 
 Result<std::unique_ptr<Membership>> Membership::join(const RendezvousRequest& request) {
   if (request.rank == 0) {
@@ -111,17 +116,22 @@ Result<std::unique_ptr<Membership>> Membership::host(const RendezvousRequest& re
 
 // Without limit where the meeting has none. `grace`: what is waited beyond the meeting's time.
 Deadline Membership::end_of_gathering(std::chrono::milliseconds grace) const {
-  return request_.patient ? Deadline::max() : in(request_.timeout + grace);
+  return request_.patient ? Deadline::max() : in(meeting_time() + grace);
 }
 
 Result<Connection> Membership::reach_master() const {
   const Deadline deadline = end_of_gathering(/*grace=*/{});
+  Deadline speaks = in(request_.quiet);
   for (;;) {
     auto connected = Connection::open(request_.master, std::min(deadline, in(kTryTime)));
     if (connected.ok()) return connected;
     if (is_to_stop()) return stopped();
+    if (std::chrono::steady_clock::now() >= speaks) {
+      request_.log("waits for rank 0: " + connected.error().message);
+      speaks = in(kSayAgain);
+    }
     if (in(kGlance) >= deadline) {  // too little time for another try, however short the pause
-      return missing("rank 0 was not to be found within " + seconds(request_.timeout) + ": " +
+      return missing("rank 0 was not to be found within " + seconds(meeting_time()) + ": " +
                      connected.error().message);
     }
     std::this_thread::sleep_until(std::min(deadline, in(kTryPause)));
@@ -150,6 +160,18 @@ Result<std::string> Membership::await_frame(Connection& from, Deadline deadline)
   }
 }
 
+// As Connection::receive(), but no longer than this process may wait once it was told to end.
+Result<std::string> Membership::hear(Connection& from, std::size_t most, Deadline deadline) {
+  for (;;) {
+    FETTLE_ASSIGN(std::optional<std::string> frame, from.receive_now(most));
+    if (frame) return *std::move(frame);
+    deadline = last_wait_.limit(deadline);
+    if (std::chrono::steady_clock::now() >= deadline) return missing("no answer");
+    std::vector<pollfd> polled = {{from.fd(), POLLIN, 0}};
+    wait_for_any(polled, std::min(deadline, in(kGlance)));
+  }
+}
+
 Status Membership::hear_welcome(Deadline deadline) {
   Connection& master = members_[0].connection;
   const auto frame = await_frame(master, deadline);
@@ -163,15 +185,17 @@ Status Membership::hear_welcome(Deadline deadline) {
   rank_ = number_of(answer, "rank");
   world_size_ = number_of(answer, "world");
   if (rank_ < 1 || rank_ >= world_size_) return invalid("no rank 0 answers there: " + *frame);
-  FETTLE_ASSIGN(shared_id_, master.receive(kSharedIdBytes, in(request_.timeout)));
+  FETTLE_ASSIGN(shared_id_, hear(master, kSharedIdBytes, in(request_.timeout)));
   return success();
 }
 
 Status Membership::gather_members() {
   const Deadline deadline = end_of_gathering(/*grace=*/{});
+  const Deadline began = std::chrono::steady_clock::now();
   while (std::ssize(members_) + 1 < world_size_) {
     if (is_to_stop()) return stopped();
     if (std::chrono::steady_clock::now() >= deadline) return give_up_waiting();
+    say_whom_it_waits_for(began);
     std::vector<pollfd> polled = {{listener_->fd(), POLLIN, 0}};
     for (const Stranger& stranger : strangers_) {
       polled.push_back({stranger.connection.fd(), POLLIN, 0});
@@ -184,6 +208,7 @@ Status Membership::gather_members() {
   }
   std::ranges::sort(members_, {}, &Member::rank);
   gathering_ = false;
+  if (!waited_for_.empty() && request_.waits_for) request_.waits_for("");
   if (request_.open) return success();  // the listener stays, for workers that come later
   listener_.reset();
   strangers_.clear();
@@ -271,6 +296,11 @@ std::string Membership::reason_to_refuse(const Json& said, const std::string& ho
     return "it expects " + std::to_string(world_size) + " workers, here are to be " +
            std::to_string(request_.world_size);
   }
+  // Of those that meet first all compare more, and end together (Training::agree_on_data).
+  if (const std::string data = text_of(said, "data"); !gathering_ && data != request_.data) {
+    return "it reads other data (content " + data + ") than those that train (" + request_.data +
+           ")";
+  }
   // In an open world those that come later have ranks behind the ones it began with.
   if (rank < 1 || (rank >= world_size && !request_.open)) {
     return "it is rank " + std::to_string(rank) + ", expected 1 to " +
@@ -299,15 +329,30 @@ void Membership::forget_those_that_left(std::vector<Member>& members) {
   });
 }
 
-Status Membership::give_up_waiting() {
+// "2, 3": at rank 0, while they meet.
+std::string Membership::missing_ranks() const {
   std::string ranks;
   for (std::int64_t rank = 1; rank < world_size_; ++rank) {
     const auto came =
         std::ranges::any_of(members_, [rank](const Member& member) { return member.rank == rank; });
     if (!came) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   }
-  const std::string reason = "rank " + ranks + " of " + std::to_string(world_size_) +
-                             " did not come within " + seconds(request_.timeout);
+  return ranks;
+}
+
+void Membership::say_whom_it_waits_for(Deadline since) {
+  if (std::chrono::steady_clock::now() < since + request_.quiet) return;
+  const std::string words = "waits for rank " + missing_ranks() + " of " +
+                            std::to_string(world_size_) + " at " + to_string(request_.master) +
+                            " (is it running, and may it connect to this port?)";
+  if (std::exchange(waited_for_, words) == words) return;
+  request_.log(words);
+  if (request_.waits_for) request_.waits_for(words);
+}
+
+Status Membership::give_up_waiting() {
+  const std::string reason = "rank " + missing_ranks() + " of " + std::to_string(world_size_) +
+                             " did not come within " + seconds(meeting_time());
   end_all(reason);
   return missing(reason);
 }
@@ -353,7 +398,7 @@ Result<std::vector<std::string>> Membership::gather_and_send(const std::string& 
   bool failed = false;
   all[0] = mine;
   for (Member& member : members_) {
-    auto received = member.connection.receive(kLongestContribution, deadline);
+    auto received = hear(member.connection, kLongestContribution, deadline);
     if (!received.ok()) {
       lost.push_back({member.rank, /*silent=*/std::chrono::steady_clock::now() >= deadline});
       continue;
@@ -381,11 +426,11 @@ Result<std::vector<std::string>> Membership::send_and_hear(const std::string& mi
   Status sent = master.send(mine, deadline);
   if (!sent.ok()) return missing("meeting: rank 0 is gone, its connection was cut");
   for (std::string& one : all) {
-    auto received = master.receive(kLongestContribution + kContribution.size(), deadline);
+    auto received = hear(master, kLongestContribution + kContribution.size(), deadline);
     // Rank 0 missed a worker in the collective before this one: it takes `mine` for a sign of life,
     // and its verdict follows.
     if (received.ok() && object_in(*received).find(kBreakWord) != nullptr) {
-      received = master.receive(kLongestAnswer, deadline);
+      received = hear(master, kLongestAnswer, deadline);
     }
     if (!received.ok()) return missing("meeting: rank 0 is gone: " + received.error().message);
     if (!received->starts_with(kContribution)) {  // the verdict

@@ -25,6 +25,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "trainer/parallel/connection.h"
+#include "trainer/parallel/termination.h"
 #include "trainer/parallel/unreachable_pairs.h"
 
 namespace fettle::trainer {
@@ -35,14 +36,31 @@ struct RendezvousRequest {
   std::string trial;     // of which Study, too
   std::int64_t run = 0;  // of this trial
   std::string token;     // the same for all its workers
+  std::string data;      // digest of what it trains on
   std::int64_t rank = 0;
   std::int64_t world_size = 1;
-  bool open = false;                    // workers may also come later
-  std::chrono::milliseconds timeout{};  // for all to come, and for each answer afterwards
+  bool open = false;                                 // workers may also come later
+  std::chrono::milliseconds timeout{};               // for each answer
+  std::optional<std::chrono::milliseconds> meeting;  // for all to come; default: as the timeout
   // All have as long as they need to come: the runtime ends a meeting that does not come about.
   bool patient = false;
   std::function<bool()> should_stop;  // asked while it waits for the others; may be empty
+  Termination termination;            // later on
   std::function<void(const std::string&)> log;
+  // A meeting that takes longer than this says whom it waits for, and again when that changes.
+  std::chrono::milliseconds quiet = std::chrono::minutes(1);
+  // At rank 0: whom it waits for, "" once all have come. May be empty.
+  std::function<void(const std::string&)> waits_for;
+};
+
+// What a worker knows of a collective that failed.
+struct CollectiveFailure {
+  std::string name;
+  bool late = false;  // no worker was seen to go, one did not come in time
+  // The rank that this worker could not reach, where that is why, and not that others had given up
+  // before.
+  std::optional<std::int64_t> unreachable = {};
+  std::string mismatch = {};  // "" or which workers were in different calls
 };
 
 // How a worker goes into the next epoch of the membership.
@@ -78,6 +96,8 @@ class Membership {
   // Where the others reach this worker.
   std::string local_host() const;
 
+  const Termination& termination() const { return request_.termination; }
+
   // To be watched while a collective is under way: sign_of().
   std::vector<int> connections() const;
 
@@ -86,10 +106,8 @@ class Membership {
   Result<std::vector<std::string>> all_gather(const std::string& mine);
 
   // A collective has failed here: agrees with those that are left on who is missing, and says it in
-  // words. `late`: no worker was seen to go, one did not come in time. `unreachable`: the rank
-  // that this worker could not reach, where that is why, and not that others had given up before.
-  std::string explain_loss(const std::string& collective, bool late,
-                           std::optional<std::int64_t> unreachable = {});
+  // words. kUnavailable, or kConflict everywhere where workers were in different calls.
+  Error explain_loss(const CollectiveFailure& failure);
 
   // At rank 0: whether a worker has come that the next epoch would have. Does not wait.
   bool somebody_waits();
@@ -127,6 +145,12 @@ class Membership {
   Result<Connection> reach_master() const;
   Status hear_welcome(Deadline deadline);
   Result<std::string> await_frame(Connection& from, Deadline deadline) const;
+  Result<std::string> hear(Connection& from, std::size_t most, Deadline deadline);
+  std::chrono::milliseconds meeting_time() const {
+    return request_.meeting.value_or(request_.timeout);
+  }
+  void say_whom_it_waits_for(Deadline since);
+  std::string missing_ranks() const;
   Deadline end_of_gathering(std::chrono::milliseconds grace) const;
   bool is_to_stop() const { return gathering_ && request_.should_stop && request_.should_stop(); }
 
@@ -150,9 +174,9 @@ class Membership {
   void welcome_all();
   // Hears one frame of each member, until `deadline`.
   std::vector<Lost> find_lost(Deadline deadline);
-  std::string tell_lost(const std::vector<Lost>& lost);
+  std::string tell_lost(const std::vector<Lost>& lost, const std::string& mismatch = "");
 
-  std::string hear_lost(const Json& word);
+  Error hear_lost(const Json& word);
 
   Result<std::vector<std::string>> gather_and_send(const std::string& mine);  // rank 0
   Result<std::vector<std::string>> send_and_hear(const std::string& mine);    // the others
@@ -164,6 +188,7 @@ class Membership {
   std::string shared_id_;
   std::vector<Member> members_;  // at rank 0: all others, by rank; elsewhere: rank 0
   bool gathering_ = true;
+  LastWait last_wait_;
 
   // Of rank 0.
   std::optional<Listener> listener_;  // while workers may come
@@ -171,6 +196,8 @@ class Membership {
   std::vector<Member> waiting_;    // for the next epoch
   std::vector<std::int64_t> met_;  // names of those that the epoch under way began with
   UnreachablePairs unreachable_;
+  std::string mismatch_;    // as a member said it
+  std::string waited_for_;  // what was said last
   std::vector<LeftOut> left_out_;
 };
 

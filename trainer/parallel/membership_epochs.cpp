@@ -14,28 +14,33 @@ namespace {
 
 // Workers whose collective has run out of time say so at about the same time.
 constexpr auto kLateGrace = std::chrono::seconds(5);
+constexpr auto kGlance = std::chrono::milliseconds(200);  // at SIGTERM
 
 }  // namespace
 
 // ---- Coming apart ------------------------------------------------------------------------------
 
-std::string Membership::explain_loss(const std::string& collective, bool late,
-                                     std::optional<std::int64_t> unreachable) {
+Error Membership::explain_loss(const CollectiveFailure& failure) {
   if (rank_ != 0) {
-    Json failed = Json::object({{kFailedWord, collective}});
-    if (late) failed.set(kLateWord, true);
-    if (unreachable) failed.set(kUnreachableWord, *unreachable);
-    return collective + ": " + hear_lost(failed);
+    Json failed = Json::object({{kFailedWord, failure.name}});
+    if (failure.late) failed.set(kLateWord, true);
+    if (failure.unreachable) failed.set(kUnreachableWord, *failure.unreachable);
+    if (!failure.mismatch.empty()) failed.set(kMismatchWord, failure.mismatch);
+    return hear_lost(failed).in(failure.name);
   }
-  if (unreachable) take_report(/*reporter=*/0, *unreachable);
+  if (failure.unreachable) take_report(/*reporter=*/0, *failure.unreachable);
+  mismatch_ = failure.mismatch;
   // Where the time is up here, it soon is for the others, too. Else they may still be at work, and
   // say that they are there only when they come to the collective.
-  const auto wait =
-      late ? std::min<std::chrono::milliseconds>(kLateGrace, request_.timeout) : request_.timeout;
-  const std::string word = Json::object({{kBreakWord, collective}}).dump();
+  const auto wait = failure.late ? std::min<std::chrono::milliseconds>(kLateGrace, request_.timeout)
+                                 : request_.timeout;
+  const std::string word = Json::object({{kBreakWord, failure.name}}).dump();
   for (Member& member : members_) (void)member.connection.send(word, in(kGreetingTime));
   const std::vector<Lost> lost = find_lost(in(wait));
-  return collective + ": " + tell_lost(lost);
+  const std::string mismatch = std::exchange(mismatch_, "");
+  return Error{mismatch.empty() ? ErrorCode::kUnavailable : ErrorCode::kConflict,
+               tell_lost(lost, mismatch)}
+      .in(failure.name);
 }
 
 // Those that are left say so; the others have gone, or are silent until the deadline. Where one has
@@ -47,16 +52,22 @@ std::vector<Membership::Lost> Membership::find_lost(Deadline deadline) {
   while (!unheard.empty()) {
     std::vector<pollfd> polled;
     for (const Member* member : unheard) polled.push_back({member->connection.fd(), POLLIN, 0});
-    if (::poll(polled.data(), polled.size(), milliseconds_until(deadline)) == 0) break;
+    deadline = last_wait_.limit(deadline);
+    const Deadline glance = std::min(deadline, in(kGlance));
+    if (::poll(polled.data(), polled.size(), milliseconds_until(glance)) <= 0) {
+      if (std::chrono::steady_clock::now() >= deadline) break;
+      continue;
+    }
     for (std::size_t i = polled.size(); i-- > 0;) {  // from the last: some are erased on the way
       if (polled[i].revents == 0) continue;
-      const auto heard = unheard[i]->connection.receive(kLongestAnswer, deadline);
+      const auto heard = hear(unheard[i]->connection, kLongestAnswer, deadline);
       if (!heard.ok()) {
         const bool silent = std::chrono::steady_clock::now() >= deadline;
         lost.push_back({unheard[i]->rank, silent});
       } else {
         const Json word = object_in(*heard);
         take_report(unheard[i]->rank, number_of(word, kUnreachableWord));
+        if (mismatch_.empty()) mismatch_ = text_of(word, kMismatchWord);
         if (word.find(kLateWord) != nullptr) deadline = std::min(deadline, in(kLateGrace));
       }
       unheard.erase(unheard.begin() + static_cast<std::ptrdiff_t>(i));
@@ -68,19 +79,23 @@ std::vector<Membership::Lost> Membership::find_lost(Deadline deadline) {
 }
 
 // Removes the lost from the members, and sends the verdict to those that are left. Returns it.
-std::string Membership::tell_lost(const std::vector<Lost>& lost) {
+// `mismatch`: why none of them is to blame alone.
+std::string Membership::tell_lost(const std::vector<Lost>& lost, const std::string& mismatch) {
   std::string sentence;
   for (const Lost& one : lost) {
     sentence += (sentence.empty() ? "rank " : "; rank ") + std::to_string(one.rank) +
                 (one.silent ? " did not take part in time" : " is gone, its connection was cut");
   }
   if (lost.empty()) sentence = "a connection between workers was cut, all are still there";
+  if (!mismatch.empty()) sentence = mismatch;
   std::erase_if(members_, [&lost](const Member& member) {
     return std::ranges::any_of(lost,
                                [&member](const Lost& one) { return one.rank == member.rank; });
   });
-  const std::string verdict = Json::object({{"lost", sentence}}).dump();
-  for (Member& member : members_) (void)member.connection.send(verdict, in(kGreetingTime));
+  Json verdict = Json::object({{"lost", sentence}});
+  if (!mismatch.empty()) verdict.set(kMismatchWord, true);
+  const std::string words = verdict.dump();
+  for (Member& member : members_) (void)member.connection.send(words, in(kGreetingTime));
   return sentence;
 }
 
@@ -90,21 +105,26 @@ std::vector<std::int64_t> Membership::names_of_members() const {
   return names;
 }
 
-// Says `word` to rank 0, and returns what it answers.
-std::string Membership::hear_lost(const Json& word) {
+// Says `word` to rank 0, and returns its verdict.
+Error Membership::hear_lost(const Json& word) {
   Connection& master = members_[0].connection;
   // Rank 0 may still be at work, and then waits for the others.
   const Deadline deadline = in(2 * request_.timeout + kLateGrace);
   Status sent = master.send(word.dump(), deadline);
-  if (!sent.ok()) return "rank 0 is gone, its connection was cut";
-  auto verdict = master.receive(kLongestAnswer, deadline);
+  if (!sent.ok()) return missing("rank 0 is gone, its connection was cut");
+  auto verdict = hear(master, kLongestAnswer, deadline);
   // First it says to all that the collective has failed.
   if (verdict.ok() && object_in(*verdict).find(kBreakWord) != nullptr) {
-    verdict = master.receive(kLongestAnswer, deadline);
+    verdict = hear(master, kLongestAnswer, deadline);
   }
-  if (verdict.ok()) return text_of(object_in(*verdict), "lost");
-  const bool silent = std::chrono::steady_clock::now() >= deadline;
-  return silent ? "rank 0 did not take part in time" : "rank 0 is gone, its connection was cut";
+  if (!verdict.ok()) {
+    const bool silent = std::chrono::steady_clock::now() >= last_wait_.limit(deadline);
+    return missing(silent ? "rank 0 did not take part in time"
+                          : "rank 0 is gone, its connection was cut");
+  }
+  const Json said = object_in(*verdict);
+  const bool mismatch = said.find(kMismatchWord) != nullptr;
+  return {mismatch ? ErrorCode::kConflict : ErrorCode::kUnavailable, text_of(said, "lost")};
 }
 
 Status Membership::form_next_epoch(const NextEpoch& next) {
@@ -136,8 +156,8 @@ Status Membership::form_next_epoch(const NextEpoch& next) {
 // Keeps the members that say that they stay, and adds those that have come meanwhile.
 void Membership::count_those_that_stay() {
   const Deadline deadline = in(request_.timeout);
-  std::erase_if(members_, [deadline](Member& member) {
-    const auto intent = member.connection.receive(kLongestAnswer, deadline);
+  std::erase_if(members_, [this, deadline](Member& member) {
+    const auto intent = hear(member.connection, kLongestAnswer, deadline);
     return !intent.ok() || object_in(*intent).find("leaves") == nullptr ||
            *object_in(*intent).find("leaves") == Json(true);
   });

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <future>
@@ -207,6 +208,36 @@ TEST_F(MembershipTest, WhoeverWaitsForOthersMayBeTold) {
   EXPECT_THAT(Membership::join(as(2, 3)).error().message, HasSubstr("it was to stop"));
 }
 
+TEST_F(MembershipTest, AMeetingThatTakesLongSaysWhomItWaitsFor) {
+  request_.quiet = 0ms;
+  std::array<std::optional<Joined>, 3> joined;
+  std::vector<std::jthread> workers;
+  std::vector<std::string> said;
+  workers.push_back(start(as(1, 4), joined[0]));
+  RendezvousRequest master = as(0, 4);
+  master.waits_for = [&](const std::string& words) {
+    said.push_back(words);
+    if (!words.starts_with("waits for rank 2, 3 of 4")) return;
+    workers.push_back(start(as(2, 4), joined[1]));
+    workers.push_back(start(as(3, 4), joined[2]));
+  };
+  const auto host = Membership::host(master, *std::move(listener_));
+  ASSERT_TRUE(host.ok()) << host.error().message;
+  EXPECT_EQ(said.back(), "") << "all have come";
+  EXPECT_THAT(log_, HasSubstr("waits for rank 2, 3 of 4 at 127.0.0.1:"));
+}
+
+TEST_F(MembershipTest, AWorkerSaysThatItDoesNotReachRankZero) {
+  request_.quiet = 0ms;
+  request_.timeout = 120s;
+  request_.meeting = 300ms;
+  listener_.reset();
+  const auto joined = Membership::join(as(1, 2));
+  ASSERT_FALSE(joined.ok());
+  EXPECT_EQ(joined.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(log_, HasSubstr("waits for rank 0: cannot reach 127.0.0.1:"));
+}
+
 TEST_F(MembershipTest, WithoutRankZeroAWorkerGivesUp) {
   request_.timeout = 300ms;
   listener_.reset();
@@ -243,6 +274,26 @@ TEST_F(MembershipTest, AWorkerThatComesBackBeforeItIsMissedGetsItsPlace) {
   first.reset();
   const auto host = Membership::host(open, *std::move(listener_));
   EXPECT_TRUE(host.ok()) << host.error().message;
+}
+
+TEST_F(MembershipTest, AWorkerThatComesLaterWithOtherDataIsRefused) {
+  request_.open = true;
+  request_.data = "8f0c2a51";
+  const auto host = Membership::host(as(0, 1), *std::move(listener_));
+  ASSERT_TRUE(host.ok()) << host.error().message;
+  RendezvousRequest late = as(1, 1);
+  late.data = "00000001";
+  std::optional<Joined> joined;
+  std::atomic<bool> over = false;
+  std::jthread worker([&] {
+    joined.emplace(Membership::join(late));
+    over = true;
+  });
+  while (!over) EXPECT_FALSE((*host)->somebody_waits());
+  worker.join();
+  ASSERT_FALSE(joined->ok());
+  EXPECT_EQ(joined->error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(joined->error().message, HasSubstr("it reads other data (content 00000001)"));
 }
 
 TEST_F(MembershipTest, NoiseOnThePortKeepsNobodyOut) {
@@ -297,6 +348,35 @@ TEST(ConnectionTest, IsCutWhenNothingIsAcknowledged) {
   }
 }
 
+Acknowledgements silent_for(std::chrono::milliseconds time) { return {true, time}; }
+
+TEST(CutWatch, OneThatAcknowledgesAProbeIsNotCut) {
+  const Deadline start{};
+  CutWatch watch(30s);
+  // Of a closed window: probes come ever more rarely, each is acknowledged.
+  for (int second = 0; second < 300; second += 50) {
+    EXPECT_FALSE(watch.is_cut({false, 50s}, start + std::chrono::seconds(second)));
+    EXPECT_FALSE(watch.is_cut(silent_for(50s), start + std::chrono::seconds(second + 50)));
+  }
+}
+
+TEST(CutWatch, OneThatAcknowledgesNothingIsCutWhenTheLimitIsUp) {
+  const Deadline start{};
+  CutWatch watch(30s);
+  EXPECT_FALSE(watch.is_cut(silent_for(600s), start)) << "nothing was on its way before";
+  EXPECT_FALSE(watch.is_cut(silent_for(629s), start + 29s));
+  EXPECT_TRUE(watch.is_cut(silent_for(630s), start + 30s));
+}
+
+TEST(CutWatch, EachAcknowledgementBeginsAnew) {
+  const Deadline start{};
+  CutWatch watch(30s);
+  EXPECT_FALSE(watch.is_cut(silent_for(0s), start));
+  EXPECT_FALSE(watch.is_cut(silent_for(5s), start + 40s)) << "the last one came at 35 s";
+  EXPECT_FALSE(watch.is_cut(silent_for(29s), start + 64s));
+  EXPECT_TRUE(watch.is_cut(silent_for(30s), start + 65s));
+}
+
 // Before it is read: these bytes only have addresses.
 TEST(ConnectionTest, RefusesAFrameWhoseLengthDoesNotFit) {
   constexpr std::size_t kTooLong = std::size_t{1} << 32;
@@ -321,7 +401,7 @@ class LostWhileMeetingTest : public MembershipTest {
   using Call = std::function<void(Membership&)>;
 
   static void misses_rank_2(Membership& membership) {
-    membership.explain_loss("sum of 1 values", false);
+    (void)membership.explain_loss({.name = "sum of 1 values"});
   }
   static void has_come_to_the_next_call(Membership& membership) {
     EXPECT_FALSE(membership.all_gather("mine").ok());

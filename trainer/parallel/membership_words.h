@@ -24,6 +24,8 @@ inline constexpr const char* kBreakWord = "break";    // by rank 0
 // With kFailedWord: the time was up, and whom the worker could not reach.
 inline constexpr const char* kLateWord = "late";
 inline constexpr const char* kUnreachableWord = "unreachable";
+// Also of the verdict: workers were in different calls.
+inline constexpr const char* kMismatchWord = "mismatch";
 
 inline Error missing(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
 

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -105,7 +106,8 @@ class NcclCollective final : public Collective, public DeviceCollective {
         membership_(membership),
         ring_(std::move(ring)),
         communicator_(std::move(communicator)),
-        guard_(*communicator_, membership.connections(), settings.timeout) {}
+        guard_(*communicator_, membership.connections(), settings.timeout,
+               membership.termination()) {}
 
   Status meet() {
     Status met = attempt("meeting of the GPUs", [this] { return communicator_->meet(); });
@@ -144,7 +146,7 @@ class NcclCollective final : public Collective, public DeviceCollective {
   const std::int32_t* given_up() const override { return communicator_->given_up(); }
 
   Status health() override {
-    if (!broken_.empty()) return lost();
+    if (broken_) return *broken_;
     const auto verdict = guard_.verdict();
     return verdict ? explain(*verdict) : success();
   }
@@ -166,12 +168,11 @@ class NcclCollective final : public Collective, public DeviceCollective {
   }
 
   Status explain(const CollectiveGuard::Verdict& verdict) {
-    broken_ = membership_.explain_loss(verdict.name, verdict.late);
-    if (!verdict.words.empty()) broken_ += " (" + verdict.words + ")";
-    return lost();
+    broken_ =
+        membership_.explain_loss({verdict.name, verdict.late, /*unreachable=*/{}, /*mismatch=*/""});
+    if (!verdict.words.empty()) broken_->message += " (" + verdict.words + ")";
+    return *broken_;
   }
-
-  Error lost() const { return {ErrorCode::kUnavailable, broken_}; }
 
   const NcclSettings settings_;
   Membership& membership_;
@@ -179,7 +180,7 @@ class NcclCollective final : public Collective, public DeviceCollective {
   const std::unique_ptr<kernels::Communicator> communicator_;
   CollectiveGuard guard_;  // ends before what it watches
   std::int64_t calls_ = 0;
-  std::string broken_;  // "" or why no call can succeed any more
+  std::optional<Error> broken_;  // why no call can succeed any more
 };
 
 }  // namespace

@@ -99,7 +99,7 @@ class PartitionTest : public testing::Test {
         while (sign_of(membership->connections()[0]) != Sign::kTrouble) {
           std::this_thread::sleep_for(5ms);
         }
-        (void)membership->explain_loss("meeting", false);
+        (void)membership->explain_loss({.name = "meeting"});
       }
       FETTLE_TRY(membership->form_next_epoch({.least = 2}));
       ++meetings_;
@@ -150,7 +150,7 @@ TEST_F(PartitionTest, TheOddOneIsRefusedWhenItComesAgain) {
   }
   const auto fail = [](Membership& membership, std::optional<std::int64_t> unreachable) {
     for (int epoch = 0; epoch < kMostFruitlessEpochs; ++epoch) {
-      (void)membership.explain_loss("meeting", false, unreachable);
+      (void)membership.explain_loss({.name = "meeting", .unreachable = unreachable});
       if (!membership.form_next_epoch({.least = 2, .progress = false}).ok()) return;
     }
   };
@@ -183,7 +183,7 @@ TEST_F(PartitionTest, WhereNobodyIsReportedAllGiveUp) {
         auto& membership = joined[rank].emplace(Membership::join(as(rank)));
         ASSERT_TRUE(membership.ok());
         while (ended[rank].ok()) {
-          (void)(*membership)->explain_loss("meeting of the GPUs", false);
+          (void)(*membership)->explain_loss({.name = "meeting of the GPUs"});
           ended[rank] = (*membership)->form_next_epoch({.least = 2, .progress = false});
         }
       });

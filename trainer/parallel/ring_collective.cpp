@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/philox.h"
 #include "trainer/data/batching.h"
+#include "trainer/parallel/termination.h"
 
 namespace fettle::trainer {
 namespace {
@@ -22,7 +24,41 @@ constexpr auto kConnectTime = std::chrono::seconds(10);
 constexpr auto kShortWhile = std::chrono::milliseconds(200);
 // Connections that have not said yet who they are; the worker before says so at once.
 constexpr std::size_t kMostStrangers = 64;
+// How soon a worker that waits for a neighbour notices a cut connection or SIGTERM.
+constexpr auto kGlance = std::chrono::milliseconds(200);
 constexpr std::size_t kBroadcastBytes = 1 << 20;  // handed on at once
+
+enum class CallKind : std::uint32_t { kSumOfFloats, kSumOfDoubles, kGathering, kBroadcast };
+
+// What a worker says to the next before the first bytes of a call. A neighbour that is in another
+// call would take these bytes for numbers of its own.
+struct CallHeader {
+  std::uint64_t number = 0;  // of the call
+  std::uint64_t bytes = 0;   // of all values
+  std::uint64_t bounds = 0;  // a hash of a gathering's
+  CallKind kind = CallKind::kSumOfFloats;
+  std::uint32_t magic = 0x4C544546;
+  bool operator==(const CallHeader&) const = default;
+};
+static_assert(sizeof(CallHeader) == 32, "without gaps: it is compared and sent as bytes");
+
+std::string to_string(const CallHeader& header) {
+  const auto name = [&header] {
+    switch (header.kind) {
+      case CallKind::kSumOfFloats:
+        return "sum of floats";
+      case CallKind::kSumOfDoubles:
+        return "sum of doubles";
+      case CallKind::kGathering:
+        return "gathering";
+      case CallKind::kBroadcast:
+        return "broadcast";
+    }
+    return "something else";
+  };
+  return std::string(name()) + " of " + std::to_string(header.bytes) + " bytes (collective " +
+         std::to_string(header.number) + ")";
+}
 
 // What still has to go out to the next worker, and to come in from the one before.
 struct Transfer {
@@ -30,43 +66,55 @@ struct Transfer {
   std::span<const std::byte> out;
   int from = -1;
   std::span<std::byte> in;
-  bool done() const { return out.empty() && in.empty(); }
+  // Before these.
+  std::span<const std::byte> header_out = {};
+  std::span<std::byte> header_in = {};
+  bool sends() const { return !header_out.empty() || !out.empty(); }
+  bool receives() const { return !header_in.empty() || !in.empty(); }
 };
 
 // False if the connection is of no more use.
-bool send_some(Transfer& transfer) {
-  if (transfer.out.empty()) return true;
-  const ssize_t sent =
-      ::send(transfer.to, transfer.out.data(), transfer.out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+bool send_some(int to, std::span<const std::byte>& out, int flags = 0) {
+  if (out.empty()) return true;
+  const ssize_t sent = ::send(to, out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT | flags);
   if (sent < 0) return errno == EAGAIN || errno == EINTR;
-  transfer.out = transfer.out.subspan(static_cast<std::size_t>(sent));
+  out = out.subspan(static_cast<std::size_t>(sent));
   return true;
 }
 
-bool receive_some(Transfer& transfer) {
-  if (transfer.in.empty()) return true;
-  const ssize_t got = ::recv(transfer.from, transfer.in.data(), transfer.in.size(), MSG_DONTWAIT);
+bool send_some(Transfer& transfer) {
+  const int more = transfer.out.empty() ? 0 : MSG_MORE;  // in one packet with what follows
+  if (!send_some(transfer.to, transfer.header_out, more)) return false;
+  return !transfer.header_out.empty() || send_some(transfer.to, transfer.out);
+}
+
+bool receive_some(int from, std::span<std::byte>& in) {
+  if (in.empty()) return true;
+  const ssize_t got = ::recv(from, in.data(), in.size(), MSG_DONTWAIT);
   if (got == 0) return false;
   if (got < 0) return errno == EAGAIN || errno == EINTR;
-  transfer.in = transfer.in.subspan(static_cast<std::size_t>(got));
+  in = in.subspan(static_cast<std::size_t>(got));
   return true;
 }
 
 // A connection that has not said yet who it is.
 struct Stranger {
   Stranger(Connection from, std::size_t bytes)
-      : connection(std::move(from)),
-        greeting(bytes),
-        transfer{/*to=*/-1, /*out=*/{}, connection.fd(), greeting} {}
+      : connection(std::move(from)), greeting(bytes), missing(greeting) {}
   Connection connection;
   std::vector<std::byte> greeting;
-  Transfer transfer;  // into `greeting`, whose bytes stay where they are when this is moved
+  std::span<std::byte>
+      missing;  // of `greeting`, whose bytes stay where they are when this is moved
 };
 
 class RingCollective final : public Collective {
  public:
-  RingCollective(Membership& membership, std::chrono::milliseconds timeout)
-      : membership_(membership), timeout_(timeout) {}
+  RingCollective(Membership& membership, std::chrono::milliseconds timeout,
+                 std::chrono::milliseconds unacknowledged)
+      : membership_(membership),
+        timeout_(timeout),
+        unacknowledged_(unacknowledged),
+        last_wait_(membership.termination()) {}
 
   Status connect() {
     const std::string host = membership_.local_host();
@@ -83,8 +131,8 @@ class RingCollective final : public Collective {
 
   std::int64_t world_size() const override { return membership_.world_size(); }
   std::int64_t rank() const override { return membership_.rank(); }
-  Status sum(std::span<float> values) override { return sum_of(values); }
-  Status sum(std::span<double> values) override { return sum_of(values); }
+  Status sum(std::span<float> values) override { return sum_of(values, CallKind::kSumOfFloats); }
+  Status sum(std::span<double> values) override { return sum_of(values, CallKind::kSumOfDoubles); }
 
   Status all_gather(std::span<float> values, std::span<const std::int64_t> bounds) override {
     const auto piece = [&](std::int64_t owner) {
@@ -93,17 +141,22 @@ class RingCollective final : public Collective {
                             static_cast<std::size_t>(bounds[i + 1] - bounds[i]));
     };
     const std::string name = "gathering of " + std::to_string(values.size()) + " values";
-    return attempt(name, [&] { return hand_out(/*first=*/rank(), piece); });
+    CallHeader header{.bytes = values.size_bytes(), .kind = CallKind::kGathering};
+    for (const std::int64_t bound : bounds) {
+      header.bounds = mix_keys(header.bounds, static_cast<std::uint64_t>(bound));
+    }
+    return attempt(name, header, [&] { return hand_out(/*first=*/rank(), piece); });
   }
 
   // From rank 0 to the next, and so on; the last hands nothing on.
   Status broadcast(std::span<std::byte> bytes) override {
     const std::string name = "broadcast of " + std::to_string(bytes.size()) + " bytes";
-    return attempt(name, [&] {
+    const CallHeader header{.bytes = bytes.size(), .kind = CallKind::kBroadcast};
+    return attempt(name, header, [&] {
       for (auto left = bytes; !left.empty();) {
         const auto piece = left.first(std::min(left.size(), kBroadcastBytes));
-        if (rank() != 0 && !exchange(/*out=*/{}, /*in=*/piece)) return false;
-        if (rank() != world_size() - 1 && !exchange(/*out=*/piece, /*in=*/{})) return false;
+        if (rank() != 0 && !receive(piece)) return false;
+        if (rank() != world_size() - 1 && !send(piece)) return false;
         left = left.subspan(piece.size());
       }
       return true;
@@ -133,6 +186,7 @@ class RingCollective final : public Collective {
     auto connection = Connection::open(endpoint, in(std::chrono::seconds(1)));
     if (!connection.ok()) return false;
     next_.emplace(*std::move(connection));
+    next_->allow_slow_reader();
     const std::string greeting = greeting_of(rank());
     return move({next_->fd(), std::as_bytes(std::span(greeting)), /*from=*/-1, /*in=*/{}},
                 in(kConnectTime));
@@ -150,9 +204,8 @@ class RingCollective final : public Collective {
       if (find_greeting(expected, strangers)) return true;
       if (came) continue;
       if (find_trouble(watched)) {
-        if (strangers.empty()) return false;
-        // One of the strangers may be the worker before, its greeting still under way: it has a
-        // short while. The members are watched no more.
+        // The worker before may have connected, greeted and left since the listener was asked, or
+        // its greeting be under way: it has a short while. The members are watched no more.
         deadline = std::min(deadline, in(kShortWhile));
         watched.clear();
       }
@@ -176,10 +229,12 @@ class RingCollective final : public Collective {
   // Reads what has come. The connection with the greeting becomes previous_.
   bool find_greeting(const std::string& expected, std::vector<Stranger>& strangers) {
     std::erase_if(strangers, [&](Stranger& one) {
-      if (!receive_some(one.transfer)) return true;
-      if (!one.transfer.done()) return false;
+      if (!receive_some(one.connection.fd(), one.missing)) return true;
+      if (!one.missing.empty()) return false;
       const auto greeting = std::as_bytes(std::span(expected));
-      if (std::ranges::equal(one.greeting, greeting)) previous_.emplace(std::move(one.connection));
+      if (!std::ranges::equal(one.greeting, greeting)) return true;
+      previous_.emplace(std::move(one.connection));
+      previous_->allow_slow_reader();
       return true;
     });
     return previous_.has_value();
@@ -188,10 +243,10 @@ class RingCollective final : public Collective {
   // ---- Sums
 
   template <class T>
-  Status sum_of(std::span<T> values) {
+  Status sum_of(std::span<T> values, CallKind kind) {
     const std::string name = "sum of " + std::to_string(values.size()) + " values";
     const auto piece = [&](std::int64_t owner) { return piece_of(values, owner); };
-    return attempt(name,
+    return attempt(name, {.bytes = values.size_bytes(), .kind = kind},
                    [&] { return reduce_scatter(values) && hand_out(/*first=*/rank() + 1, piece); });
   }
 
@@ -238,27 +293,68 @@ class RingCollective final : public Collective {
   // ---- Moving bytes
 
   bool exchange(std::span<const std::byte> out, std::span<std::byte> in) {
-    return move({next_->fd(), out, previous_->fd(), in}, deadline_);
+    Transfer transfer{next_->fd(), out, previous_->fd(), in};
+    transfer.header_out = std::exchange(header_out_, {});
+    transfer.header_in = std::exchange(header_in_, {});
+    return move(transfer, deadline_);
+  }
+  bool send(std::span<const std::byte> out) {
+    Transfer transfer{next_->fd(), out, /*from=*/-1, /*in=*/{}};
+    transfer.header_out = std::exchange(header_out_, {});
+    return move(transfer, deadline_);
+  }
+  bool receive(std::span<std::byte> in) {
+    Transfer transfer{/*to=*/-1, /*out=*/{}, previous_->fd(), in};
+    transfer.header_in = std::exchange(header_in_, {});
+    return move(transfer, deadline_);
+  }
+
+  // False also where the worker before is in another call.
+  bool receive_checked(Transfer& transfer) {
+    if (!transfer.header_in.empty()) {
+      if (!receive_some(transfer.from, transfer.header_in)) return false;
+      if (!transfer.header_in.empty()) return true;
+      if (heard_ != header_) {
+        mismatch_ = "rank " + std::to_string(wrapped(rank() - 1)) + " is in a " +
+                    to_string(heard_) + ", but rank " + std::to_string(rank()) + " in a " +
+                    to_string(header_) +
+                    "; the workers do different things: use one image for all of them";
+        return false;
+      }
+    }
+    return receive_some(transfer.from, transfer.in);
   }
 
   // False where a connection was cut, a member is lost, or the time is up.
   bool move(Transfer transfer, Deadline deadline) {
     std::vector<int> watched = membership_.connections();
-    while (send_some(transfer) && receive_some(transfer)) {
-      if (transfer.done()) return true;
+    CutWatch cut(unacknowledged_);
+    while (send_some(transfer) && receive_checked(transfer)) {
+      if (!transfer.sends() && !transfer.receives()) return true;
       if (find_trouble(watched)) {
         // What a neighbour sent before it left is still worth reading; nothing else can come.
         deadline = std::min(deadline, in(kShortWhile));
         watched.clear();
       }
+      deadline = last_wait_.limit(deadline);
       if (std::chrono::steady_clock::now() >= deadline) return false;
-      std::vector<pollfd> polled;
-      if (!transfer.out.empty()) polled.push_back({transfer.to, POLLOUT, 0});
-      if (!transfer.in.empty()) polled.push_back({transfer.from, POLLIN, 0});
-      for (const int fd : watched) polled.push_back({fd, POLLIN, 0});
-      ::poll(polled.data(), polled.size(), milliseconds_until(deadline));
+      if (!wait_for_neighbours(transfer, watched, deadline) && transfer.sends() &&
+          cut.is_cut(acknowledgements_of(transfer.to), std::chrono::steady_clock::now())) {
+        return false;
+      }
     }
     return false;
+  }
+
+  // False if nothing has happened for a while, or until the deadline.
+  static bool wait_for_neighbours(const Transfer& transfer, const std::vector<int>& watched,
+                                  Deadline deadline) {
+    std::vector<pollfd> polled;
+    if (transfer.sends()) polled.push_back({transfer.to, POLLOUT, 0});
+    if (transfer.receives()) polled.push_back({transfer.from, POLLIN, 0});
+    for (const int fd : watched) polled.push_back({fd, POLLIN, 0});
+    return ::poll(polled.data(), polled.size(),
+                  milliseconds_until(std::min(deadline, in(kGlance)))) > 0;
   }
 
   // Those that have gone on to something else are watched no more.
@@ -272,9 +368,12 @@ class RingCollective final : public Collective {
     return trouble;
   }
 
-  Status attempt(const std::string& name, const std::function<bool()>& action) {
-    if (!broken_.empty()) return lost(broken_);
-    ++calls_;
+  Status attempt(const std::string& name, CallHeader header, const std::function<bool()>& action) {
+    if (broken_) return *broken_;
+    header.number = ++calls_;
+    header_ = header;
+    header_out_ = std::as_bytes(std::span(&header_, 1));
+    header_in_ = std::as_writable_bytes(std::span(&heard_, 1));
     deadline_ = in(timeout_);
     return action() ? success() : fail(name, std::chrono::steady_clock::now() >= deadline_);
   }
@@ -287,27 +386,33 @@ class RingCollective final : public Collective {
     previous_.reset();
     std::vector<int> watched = membership_.connections();
     if (unreachable && find_trouble(watched)) unreachable.reset();
-    broken_ = membership_.explain_loss(name + " (collective " + std::to_string(calls_) + ")", late,
-                                       unreachable);
-    return lost(broken_);
+    broken_ = membership_.explain_loss(
+        {name + " (collective " + std::to_string(calls_) + ")", late, unreachable, mismatch_});
+    return *broken_;
   }
-
-  static Error lost(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
 
   Membership& membership_;
   const std::chrono::milliseconds timeout_;
+  const std::chrono::milliseconds unacknowledged_;
+  LastWait last_wait_;
   std::optional<Connection> next_;
   std::optional<Connection> previous_;
   Deadline deadline_;  // of the call under way
-  std::int64_t calls_ = 0;
-  std::string broken_;  // "" or why no call can succeed any more
+  std::uint64_t calls_ = 0;
+  CallHeader header_;  // of the call under way
+  CallHeader heard_;   // of the worker before, once header_in_ has come
+  std::span<const std::byte> header_out_;
+  std::span<std::byte> header_in_;
+  std::string mismatch_;         // "" or how the worker before differs
+  std::optional<Error> broken_;  // why no call can succeed any more
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Collective>> make_ring_collective(Membership& membership,
-                                                         std::chrono::milliseconds timeout) {
-  auto made = std::make_unique<RingCollective>(membership, timeout);
+                                                         std::chrono::milliseconds timeout,
+                                                         std::chrono::milliseconds unacknowledged) {
+  auto made = std::make_unique<RingCollective>(membership, timeout, unacknowledged);
   FETTLE_TRY(made->connect());
   return std::unique_ptr<Collective>(std::move(made));
 }

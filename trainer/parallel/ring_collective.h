@@ -18,8 +18,12 @@
 namespace fettle::trainer {
 
 // All members call it, and there are two at least. `membership` must outlive the collective, and is
-// not used by others meanwhile. No call takes longer than about `timeout`.
-Result<std::unique_ptr<Collective>> make_ring_collective(Membership& membership,
-                                                         std::chrono::milliseconds timeout);
+// not used by others meanwhile. No call takes longer than about `timeout`; a neighbour's connection
+// on which nothing is acknowledged for as long as `unacknowledged` is cut.
+// Errors of its calls also: kConflict: a neighbour is in another call, so that the bytes of one
+// would be added to those of the other.
+Result<std::unique_ptr<Collective>> make_ring_collective(
+    Membership& membership, std::chrono::milliseconds timeout,
+    std::chrono::milliseconds unacknowledged = kUnacknowledgedTime);
 
 }  // namespace fettle::trainer

@@ -3,12 +3,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <barrier>
 #include <cmath>
 #include <functional>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -142,6 +147,133 @@ TEST(Ring, AWorkerThatHangsIsNamedWhenTimeIsUp) {
   });
 }
 
+// Their bytes would be added to those of the others, as numbers.
+void expect_mismatch(const std::string& words, const std::function<Status(Collective&)>& of_rank1,
+                     const std::function<Status(Collective&)>& of_others) {
+  run(3, kNever, [&](Membership&, Collective& collective) {
+    const Status failed = collective.rank() == 1 ? of_rank1(collective) : of_others(collective);
+    ASSERT_FALSE(failed.ok()) << "rank " << collective.rank();
+    EXPECT_EQ(failed.error().code, ErrorCode::kConflict);
+    EXPECT_THAT(failed.error().message, HasSubstr(words));
+    EXPECT_FALSE(collective.barrier().ok());
+  });
+}
+
+template <class T>
+Status sum_of(Collective& collective, std::size_t count) {
+  std::vector<T> values(count, T{1});
+  return collective.sum(std::span(values));
+}
+
+TEST(Ring, WorkersInDifferentCollectivesGetAnErrorAndNoSum) {
+  const auto ten = [](Collective& collective) { return sum_of<float>(collective, 10); };
+  expect_mismatch(
+      "sum of floats of 48 bytes (collective 2)",
+      [](Collective& collective) { return sum_of<float>(collective, 12); }, ten);
+  expect_mismatch(
+      "sum of doubles of 40 bytes",  // as many bytes
+      [](Collective& collective) { return sum_of<double>(collective, 5); }, ten);
+  expect_mismatch(
+      "is in a sum of floats of 40 bytes (collective 2), but rank",
+      [](Collective& collective) {
+        std::vector<std::byte> bytes(40);
+        return collective.broadcast(bytes);
+      },
+      ten);
+  const auto gather = [](std::int64_t bound) {
+    return [bound](Collective& collective) {
+      std::vector<float> values(10);
+      return collective.all_gather(values, std::vector<std::int64_t>{0, bound, 8, 10});
+    };
+  };
+  expect_mismatch("gathering of 40 bytes", gather(4), gather(5));
+}
+
+TEST(Ring, AWorkerThatIsOneCollectiveBehindGetsAnError) {
+  run(2, kNever, [&](Membership&, Collective& collective) {
+    // Rank 0 has handed the bytes on, and continues before rank 1 takes them.
+    if (collective.rank() == 0) {
+      std::vector<std::byte> bytes(8);
+      ASSERT_TRUE(collective.broadcast(bytes).ok());
+    }
+    const Status failed = sum_of<double>(collective, 1);
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failed.error().code, ErrorCode::kConflict);
+  });
+}
+
+// The connections of this process that the kernel itself cuts after this time.
+int cut_by_the_kernel_after(std::chrono::milliseconds time) {
+  int found = 0;
+  for (int fd = 0; fd < 1024; ++fd) {
+    unsigned milliseconds = 0;
+    socklen_t size = sizeof milliseconds;
+    sockaddr_storage peer{};
+    socklen_t peer_size = sizeof peer;
+    const bool connected = getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0;
+    if (!connected || getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size) != 0) {
+      continue;
+    }
+    found += milliseconds == time.count() ? 1 : 0;
+  }
+  return found;
+}
+
+// One that was paused, or is slow, behind more bytes than sockets hold. It reads nothing for six
+// times as long as a cut network may stay silent.
+TEST(Ring, AWorkerThatIsSlowIsNotCutOff) {
+  constexpr auto kUnacknowledged = 500ms;
+  Listener listener = *Listener::open({"127.0.0.1", 0});
+  std::vector<std::jthread> threads;
+  for (const std::int64_t rank : {1, 0}) {
+    RendezvousRequest request = request_of(listener, rank, 2, kNever);
+    threads.emplace_back([&listener, request, kUnacknowledged] {
+      const auto membership = request.rank == 0 ? Membership::host(request, std::move(listener))
+                                                : Membership::join(request);
+      ASSERT_TRUE(membership.ok());
+      const auto ring = make_ring_collective(**membership, request.timeout, kUnacknowledged);
+      ASSERT_TRUE(ring.ok());
+      ASSERT_TRUE((*ring)->barrier().ok());  // both have met
+      if (request.rank == 0) {
+        // It counts the time in which a reader is slow, too.
+        EXPECT_EQ(cut_by_the_kernel_after(0ms), 4) << "both ends of the ring's connections";
+        EXPECT_EQ(cut_by_the_kernel_after(kUnacknowledgedTime), 2) << "of the members'";
+      }
+      std::vector<float> values(std::size_t{16} << 20, 1.0F);  // 64 MiB
+      for (const std::int64_t slow : {1, 0}) {
+        if (request.rank == slow) std::this_thread::sleep_for(6 * kUnacknowledged);
+        const Status summed = (*ring)->sum(std::span(values));
+        ASSERT_TRUE(summed.ok()) << summed.error().message;
+      }
+      EXPECT_TRUE(std::ranges::all_of(values, [](float value) { return value == 4; }));
+    });
+  }
+}
+
+TEST(Ring, WhoeverIsToldToEndWaitsForTheOthersNoLonger) {
+  for (const std::int64_t told : {0, 1}) {
+    Listener listener = *Listener::open({"127.0.0.1", 0});
+    std::barrier both_know(2);
+    std::vector<std::jthread> threads;
+    for (const std::int64_t rank : {1, 0}) {
+      RendezvousRequest request = request_of(listener, rank, 2, kNever);
+      if (rank == told) request.termination = {[] { return true; }, 100ms};
+      threads.emplace_back([&, request] {
+        const auto membership = request.rank == 0 ? Membership::host(request, std::move(listener))
+                                                  : Membership::join(request);
+        ASSERT_TRUE(membership.ok());
+        const auto ring = make_ring_collective(**membership, request.timeout);
+        ASSERT_TRUE(ring.ok());
+        ASSERT_TRUE((*ring)->barrier().ok());
+        if (request.rank == told) {
+          EXPECT_FALSE((*ring)->barrier().ok());
+        }
+        both_know.arrive_and_wait();  // the other hangs until then
+      });
+    }
+  }
+}
+
 TEST(Ring, ThoseThatAreLeftMakeTheNextEpoch) {
   run(4, 120s, [](Membership& membership, Collective& collective) {
     if (collective.rank() == 1) return;
@@ -195,6 +327,48 @@ TEST(Ring, ConnectionsThatSayNothingKeepNoWorkerWaiting) {
   const Connection right = knock();
   send_bytes(right, greeting);
   rank0.join();  // while the second is still there
+}
+
+// Drops whatever comes in before the kernel sees it: nothing is acknowledged, as of a machine that
+// has lost its power.
+void cut_off(const Connection& connection) {
+  sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog program{1, &drop};
+  ASSERT_EQ(setsockopt(connection.fd(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program), 0);
+}
+
+// Of two workers the second, by hand.
+TEST(Ring, ACutNetworkIsNoticedLongBeforeTimeIsUp) {
+  Listener meeting = *Listener::open({"127.0.0.1", 0});
+  const RendezvousRequest first = request_of(meeting, 0, 2, kNever),
+                          second = request_of(meeting, 1, 2, kNever);
+  std::latch has_met(1);
+  std::jthread rank0([&] {
+    const auto membership = Membership::host(first, std::move(meeting));
+    ASSERT_TRUE(membership.ok()) << membership.error().message;
+    const auto ring = make_ring_collective(**membership, kNever, /*unacknowledged=*/500ms);
+    ASSERT_TRUE(ring.ok());
+    has_met.wait();
+    std::vector<float> values(1000);
+    EXPECT_FALSE((*ring)->sum(std::span(values)).ok());
+  });
+  auto membership = *Membership::join(second);
+  Listener listener = *Listener::open({"127.0.0.1", 0});
+  const auto addresses = membership->all_gather(address_of(listener));
+  ASSERT_TRUE(addresses.ok()) << addresses.error().message;
+  const auto port = parse_json(addresses->front())->find("port")->as_integer();
+  const Connection to_rank0 =
+      *Connection::open({"127.0.0.1", static_cast<std::uint16_t>(port)}, in(120s));
+  send_bytes(to_rank0, membership->shared_id() + std::string("\1\0\0\0\0\0\0\0", 8));
+  std::optional<Connection> from_rank0;
+  while (!from_rank0) from_rank0 = listener.accept();
+  cut_off(*from_rank0);
+  has_met.count_down();
+  // Its connection with rank 0 is still there, over which rank 0 says that the collective failed.
+  const Connection& said = *from_rank0;
+  pollfd polled{membership->connections().front(), POLLIN, 0};
+  EXPECT_EQ(::poll(&polled, 1, /*milliseconds=*/-1), 1) << said.fd();
+  membership.reset();
 }
 
 TEST(Ring, TooFewThatAreLeftEnd) {

@@ -1,9 +1,11 @@
 #include "trainer/parallel/together.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "kernels/backends/cuda/loader.h"
+#include "trainer/checkpoint_store.h"
 #include "trainer/parallel/nccl_collective.h"
 #include "trainer/parallel/ring_collective.h"
 
@@ -20,9 +22,10 @@ constexpr std::int64_t kCollectiveSeconds = 300;
 
 struct Attempt {
   Result<Ending> ending;
-  std::optional<Checkpoint> reached;  // at rank 0, where it is not the end
-  bool state_lost = false;            // only the newest checkpoint is left to resume from
-  bool progress = false;              // a step was made, or it ended as all had agreed
+  std::optional<Checkpoint> reached = {};  // at rank 0, where it is not the end
+  bool state_lost = false;                 // only the newest checkpoint is left to resume from
+  bool progress = false;                   // a step was made, or it ended as all had agreed
+  bool ran = false;                        // it said what it resumed from
 };
 
 bool is_loss(const Error& error) { return error.code == ErrorCode::kUnavailable; }
@@ -32,6 +35,25 @@ Error unsaved_state(const Error& loss) {
   return {loss.code, loss.message +
                          "; its part of the optimiser's state is lost with it, and without "
                          "checkpoints there is nothing to resume from"};
+}
+
+// What `training`, which has ended, leaves to resume from.
+Attempt attempt_of(const Training& training, Result<Ending> ending, bool shards, bool is_rank0) {
+  Attempt attempt{std::move(ending)};
+  attempt.ran = true;
+  attempt.progress = attempt.ending.ok() || training.steps() > 0;
+  // The lost worker's shard of the optimiser's state is gone with it.
+  attempt.state_lost = !attempt.ending.ok() && shards;
+  const bool over = attempt.ending.ok() && *attempt.ending != Ending::kRegroups;
+  if (attempt.state_lost || over) return attempt;
+  Result<Checkpoint> reached = training.snapshot();
+  if (!reached.ok()) {
+    attempt.ending = reached.error();
+    attempt.state_lost = true;
+  } else if (is_rank0) {
+    attempt.reached = *std::move(reached);
+  }
+  return attempt;
 }
 
 // In one epoch of the membership. Opens the device in the first. Where it ends with an error or to
@@ -47,16 +69,8 @@ Attempt train_in_epoch(const TrainingTask& task, const TrainingData& data,
   auto training = Training::create_on(*device, task, data, collective, hooks, from);
   if (!training.ok()) return {training.error(), from};
   Result<Ending> ending = (*training)->run();
-  const bool progress = ending.ok() || (*training)->steps() > 0;
-  const bool shards = (*training)->learner().shards_optimizer();
-  // The lost worker's shard of the optimiser's state is gone with it.
-  if (!ending.ok() && shards) return {ending.error(), {}, /*state_lost=*/true, progress};
-  const bool over = ending.ok() && *ending != Ending::kRegroups;
-  if (over) return {ending, {}, /*state_lost=*/false, progress};
-  Result<Checkpoint> reached = (*training)->snapshot();
-  if (!reached.ok()) return {reached.error(), {}, /*state_lost=*/true, progress};
-  if (collective.rank() != 0) return {std::move(ending), {}, /*state_lost=*/false, progress};
-  return {std::move(ending), *std::move(reached), /*state_lost=*/false, progress};
+  return attempt_of(**training, std::move(ending), (*training)->learner().shards_optimizer(),
+                    collective.rank() == 0);
 }
 
 // Between GPUs if all workers have one, else over TCP.
@@ -101,6 +115,22 @@ TrainingHooks hooks_of_open_world(const TrainingHooks& hooks, Membership& member
   return asked;
 }
 
+// This process was told to end while the others did not answer, and SIGKILL is near: rank 0 saves
+// the last step that all made, and none waits any longer.
+Result<Together> stop_alone(const TrainingTask& task, const Attempt& attempt, std::int64_t rank,
+                            const TrainingHooks& hooks) {
+  if (!attempt.ending.ok()) hooks.log(attempt.ending.error().message);
+  Together together{.ending = Ending::kStopped};
+  together.saved = rank == 0 && attempt.reached && !task.checkpoints.empty();
+  if (!together.saved) return together;
+  const CheckpointStore store(task.checkpoints, task.keep, task.fence);
+  EpochReport report;
+  FETTLE_ASSIGN(report.checkpoint, store.save(*attempt.reached));
+  report.step = report.checkpoint_step = attempt.reached->position.epoch;
+  hooks.report(report);
+  return together;
+}
+
 }  // namespace
 
 Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, bool open) {
@@ -128,8 +158,10 @@ Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, boo
   FETTLE_ASSIGN(const std::int64_t collective, whole_number(variable, "FETTLE_COLLECTIVE_SECONDS",
                                                             1, kMostSeconds, kCollectiveSeconds));
   rendezvous.patient = meeting == 0;
-  // Of a meeting without limit this one is only for the answers afterwards.
-  rendezvous.timeout = std::chrono::seconds(meeting == 0 ? kMeetingSeconds : meeting);
+  if (meeting > 0) rendezvous.meeting = std::chrono::seconds(meeting);
+  // Answers afterwards need no image pulled.
+  rendezvous.timeout =
+      std::chrono::seconds(meeting == 0 ? kMeetingSeconds : std::min(meeting, kMeetingSeconds));
   place.collective_time = std::chrono::seconds(collective);
   return std::optional(std::move(place));
 }
@@ -148,23 +180,35 @@ Result<Together> train_together(const TrainingTask& task, const TrainingData& da
   if (!joined.ok()) return joined.error();
   const std::unique_ptr<Membership>& membership = *joined;
   std::unique_ptr<TrainingDevice> device;  // for all epochs of the membership
+  TrainingTask of_epoch = task;
   std::optional<Checkpoint> reached;
   bool leaves = false;  // set by the hooks: this worker is to stop, and the others continue
   for (std::int64_t losses_left = kMostBrokenEpochs;;) {
     const TrainingHooks asked =
         place.rendezvous.open ? hooks_of_open_world(hooks, *membership, least, leaves) : hooks;
-    Attempt attempt = meet_and_train(task, data, place, device, *membership, asked, reached);
+    Attempt attempt = meet_and_train(of_epoch, data, place, device, *membership, asked, reached);
+    of_epoch.new_process = of_epoch.new_process && !attempt.ran;
     const Result<Ending>& ending = attempt.ending;
+    const auto is_told = [&request] {
+      return request.termination.told && request.termination.told();
+    };
     if (ending.ok() && *ending != Ending::kRegroups) return Together{*ending, /*left=*/false};
     if (!ending.ok()) {
+      if (is_loss(ending.error()) && is_told()) {
+        return stop_alone(task, attempt, membership->rank(), hooks);
+      }
       const bool over = !is_loss(ending.error()) || membership->world_size() <= least;
       if (over || losses_left-- == 0) return ending.error();
       if (attempt.state_lost && task.checkpoints.empty()) return unsaved_state(ending.error());
       hooks.log(ending.error().message + "; the others continue" +
                 (attempt.state_lost ? " from the newest checkpoint" : ""));
     }
+    const Status formed = membership->form_next_epoch({least, leaves, attempt.progress});
+    if (!formed.ok() && is_loss(formed.error()) && is_told()) {
+      return stop_alone(task, attempt, membership->rank(), hooks);
+    }
+    if (!formed.ok()) return formed.error();
     reached = std::move(attempt.reached);
-    FETTLE_TRY(membership->form_next_epoch({least, leaves, attempt.progress}));
     if (leaves) return Together{Ending::kStopped, /*left=*/true};
   }
 }

@@ -29,6 +29,7 @@ struct Together {
   Ending ending = Ending::kReached;
   bool left = false;  // this worker was to stop, and the others continue without it
   bool began = true;  // false: it was to stop before all were there
+  bool saved = true;  // false: it was stopped where the newest checkpoint is an older one
 };
 
 // From meeting the others to the end. Continues without those that are lost as long as `least` are

@@ -49,6 +49,14 @@ TEST(PlaceOfWorker, AMeetingWithoutLimitSaysNothingOfLaterAnswers) {
   EXPECT_EQ((*place(variables))->rendezvous.timeout, std::chrono::seconds(7));
 }
 
+TEST(PlaceOfWorker, ALongMeetingSaysNothingOfLaterAnswers) {
+  Environment variables = kSecondOfThree;
+  variables["FETTLE_RENDEZVOUS_SECONDS"] = "900";
+  const RendezvousRequest rendezvous = (*place(variables))->rendezvous;
+  EXPECT_EQ(rendezvous.meeting, std::chrono::seconds(900));
+  EXPECT_EQ(rendezvous.timeout, std::chrono::seconds(300));
+}
+
 TEST(PlaceOfWorker, OneAloneHasNone) {
   EXPECT_FALSE(*place({}));
   EXPECT_FALSE(*place({}, true));

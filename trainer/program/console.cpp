@@ -1,11 +1,17 @@
 #include "trainer/program/console.h"
 
+#include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "base/file.h"
+
 namespace fettle::trainer {
 namespace {
+
+std::atomic<bool> lost{false};
 
 // " 2" for one of several workers, "" for one alone.
 std::string speaker() {
@@ -18,9 +24,14 @@ std::string speaker() {
 }  // namespace
 
 void print_line(const std::string& line) {
-  std::printf("%s\n", line.c_str());
-  std::fflush(stdout);  // a report must not wait in a buffer
+  const bool printed = std::printf("%s\n", line.c_str()) >= 0;
+  // A report must not wait in a buffer.
+  if (std::fflush(stdout) == 0 && printed) return;
+  const std::string reason = system_message(errno);
+  if (!lost.exchange(true)) log_line("cannot write to standard output: " + reason);
 }
+
+bool lost_a_line() { return lost; }
 
 void log_line(const std::string& line) {
   std::fprintf(stderr, "fettle-trainer%s: %s\n", speaker().c_str(), line.c_str());

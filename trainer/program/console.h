@@ -14,8 +14,9 @@ inline constexpr int kWrongInput = api::kTrainerRefusesInput;
 inline constexpr int kMissesOthers = api::kWorkerMissesOthers;
 inline constexpr int kSignalled = 128;  // and the signal's number
 
-// To standard output, at once.
+// To standard output, at once. What cannot be written is said once, by log_line().
 void print_line(const std::string& line);
+bool lost_a_line();  // whether that has happened
 
 // To standard error, with the rank where there are several workers.
 void log_line(const std::string& line);

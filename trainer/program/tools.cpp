@@ -25,8 +25,9 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config, data.format()));
   // Each GPU of a worker is a rank of its own.
   const std::int64_t of_trial = process.trial ? process.trial->workers : 1;
-  const TrainingWorld world = world_of(
-      data, std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1) * process.gpus);
+  const TrainingWorld world =
+      world_of(data, std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1) * process.gpus,
+               !process.task.checkpoints.empty());
   auto backend = open_backend(config.training);
   if (!backend.ok()) {  // a plan needs no GPU: it lacks workspaces and what is free
     return plan_run(config, plan, world, memory_there(config.training, process.gpus));

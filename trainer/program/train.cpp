@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/file.h"
 #include "trainer/outlet.h"
@@ -24,10 +25,27 @@
 namespace fettle::trainer {
 namespace {
 
+constexpr double kGraceByHand = 30;  // seconds between SIGTERM and SIGKILL
+
 std::atomic<int> signal_received{0};
 static_assert(std::atomic<int>::is_always_lock_free, "set by a signal handler");
 
-void on_signal(int number) { signal_received = number; }
+std::atomic<bool> is_terminating{false};  // by a signal: SIGKILL may follow
+static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
+
+void on_signal(int number) {
+  signal_received = number;
+  is_terminating = true;
+}
+
+// Data files are mapped: where one is cut short, or its disk fails, reading it ends here.
+void on_bus_error(int /*number*/) {
+  constexpr char kWords[] =
+      "fettle-trainer: a file that was read became shorter, or cannot be read any more "
+      "(SIGBUS); put new data files in place by rename\n";
+  (void)!::write(STDERR_FILENO, kWords, sizeof kWords - 1);
+  ::_exit(kFailed);
+}
 
 // ---- Reports -----------------------------------------------------------------------------------
 
@@ -54,7 +72,15 @@ Result<std::unique_ptr<TensorBoardFile>> open_tensorboard(const ProcessTask& pro
 struct Reporting {
   std::unique_ptr<Outlet> outlet;
   std::unique_ptr<TensorBoardFile> scalars;
+  bool says_that_it_waits = false;
 };
+
+// Whom rank 0 waits for stands in the Trial's status until it trains.
+void report_waiting(Reporting& reporting, const std::string& waits_for) {
+  if (waits_for.empty() || reporting.outlet == nullptr) return;
+  reporting.says_that_it_waits = true;
+  reporting.outlet->submit_waiting(waits_for);
+}
 
 Result<Reporting> open_reporting(const ProcessTask& process) {
   Reporting reporting;
@@ -66,7 +92,7 @@ Result<Reporting> open_reporting(const ProcessTask& process) {
 }
 
 // `reporting` must outlive them.
-TrainingHooks make_hooks(const Reporting& reporting, Trace* trace) {
+TrainingHooks make_hooks(Reporting& reporting, Trace* trace) {
   Outlet* const outlet = reporting.outlet.get();
   TensorBoardFile* const scalars = reporting.scalars.get();
   TrainingHooks hooks;
@@ -80,6 +106,12 @@ TrainingHooks make_hooks(const Reporting& reporting, Trace* trace) {
     if (!drawn.ok()) log_line(drawn.error().message);
   };
   hooks.log = log_line;
+  hooks.begin = [&reporting](std::int64_t epoch) {
+    if (!std::exchange(reporting.says_that_it_waits, false)) return;
+    EpochReport begins;  // without values, which stay
+    begins.step = epoch;
+    reporting.outlet->submit(begins);
+  };
   hooks.should_stop = [outlet, trace] {
     if (trace != nullptr && trace->is_full()) return true;
     // As if SIGTERM had come, so that the exit code is the same.
@@ -131,7 +163,14 @@ Result<std::optional<WorkerPlace>> find_place(const ProcessTask& process) {
     if (place) place->rendezvous.trial = trial->study_uid + "/" + trial->trial;
     if (place) place->rendezvous.run = trial->run;
   }
-  if (place) place->rendezvous.log = log_line;
+  if (!place) return place;
+  place->rendezvous.log = log_line;
+  // Rank 0 needs time to save and to report; the others have nothing to save.
+  const double grace = process.trial ? process.trial->grace_period : kGraceByHand;
+  const double share = place->rendezvous.rank == 0 ? 1.0 / 3 : 2.0 / 3;
+  place->rendezvous.termination = {
+      [] { return is_terminating.load(); },
+      std::chrono::milliseconds(static_cast<std::int64_t>(1000 * grace * share))};
   return place;
 }
 
@@ -148,6 +187,14 @@ std::string name_of_this_process() {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   return "process " + std::to_string(::getpid()) + " on " + host;
+}
+
+// Only other workers may be missing: whatever else is not available, as room on a disk, is this
+// process's failure.
+template <class T>
+Result<T> of_this_process(Result<T> result) {
+  if (result.ok() || result.error().code != ErrorCode::kUnavailable) return result;
+  return io_error(result.error().message);
 }
 
 // Before anything is read there, so that what is read stays the newest.
@@ -168,26 +215,36 @@ Result<Together> train_alone(const TrainingTask& task, const TrainingData& data,
 
 Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
   TrainingTask task = process.task;
-  FETTLE_ASSIGN(const std::optional<WorkerPlace> place, find_place(process));
+  FETTLE_ASSIGN(std::optional<WorkerPlace> place, find_place(process));
   const std::int64_t rank = place ? place->rendezvous.rank : 0;
   Reporting reporting;
   if (rank == 0) {
-    FETTLE_ASSIGN(reporting, open_reporting(process));
-    FETTLE_TRY(claim_checkpoints(process, task));
+    FETTLE_ASSIGN(reporting, of_this_process(open_reporting(process)));
+    FETTLE_TRY(of_this_process(claim_checkpoints(process, task)));
+  }
+  if (place) {
+    place->rendezvous.waits_for = [&reporting](const std::string& words) {
+      report_waiting(reporting, words);
+    };
   }
   DataCache cache = DataCache::from_environment();
   FETTLE_ASSIGN(const TrainingData data, load_training_data(task.config.data, cache));
+  if (place) place->rendezvous.data = data.fingerprint.digest();
   std::optional<Trace> trace;
   if (arguments.profiled_steps) trace.emplace(rank, *arguments.profiled_steps);
   const TrainingHooks hooks = make_hooks(reporting, trace ? &*trace : nullptr);
   Result<Together> trained =
       place ? train_together(task, data, *place, least_ranks(process, *place), hooks)
-            : train_alone(task, data, hooks);
+            : of_this_process(train_alone(task, data, hooks));
+  // Where they go to standard output alone, lost reports are a lost result.
+  if (trained.ok() && reporting.outlet == nullptr && lost_a_line()) {
+    return io_error("reports are lost, since standard output could not be written");
+  }
   if (reporting.outlet != nullptr && trained.ok()) {
     reporting.outlet->finish(/*stopped=*/trained->ending == Ending::kStopped);
   }
   if (trace && trained.ok()) {
-    FETTLE_TRY(write_trace(*trace, trace_path(arguments, task, rank)));
+    FETTLE_TRY(of_this_process(write_trace(*trace, trace_path(arguments, task, rank))));
     // It stopped because the trace is full, which is exit code 0.
     if (signal_received == 0) trained->ending = Ending::kReached;
   }
@@ -207,8 +264,11 @@ int exit_code_of(const Result<Together>& trained) {
     return trained.error().code == ErrorCode::kUnavailable ? kMissesOthers : code;
   }
   if (trained->ending != Ending::kStopped) return 0;
-  if (trained->began) {
-    log_line(trained->left ? "left; the others continue" : "stopped; the checkpoint is written");
+  if (trained->left) {
+    log_line("left; the others continue");
+  } else if (trained->began) {
+    log_line(trained->saved ? "stopped; the checkpoint is written"
+                            : "stopped before the others answered; the newest checkpoint stands");
   }
   // This process has received no signal where another worker was told to stop.
   return kSignalled + (signal_received != 0 ? signal_received.load() : SIGTERM);
@@ -225,6 +285,7 @@ int train_here(const Arguments& arguments, char** argv) {
   }
   std::signal(SIGTERM, on_signal);
   std::signal(SIGINT, on_signal);
+  std::signal(SIGBUS, on_bus_error);
   return exit_code_of(train(arguments, *process));
 }
 

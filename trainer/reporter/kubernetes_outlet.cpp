@@ -72,6 +72,12 @@ class KubernetesOutlet final : public Outlet {
     reporter_.submit(std::move(line));
   }
 
+  void submit_waiting(const std::string& waits_for) override {
+    api::ReportLine line;
+    line.waiting = waits_for;
+    reporter_.submit(std::move(line));
+  }
+
   bool stop_wanted() const override { return reporter_.stop_wanted(); }
 
   void finish(bool stopped) override {

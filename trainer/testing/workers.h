@@ -113,6 +113,7 @@ class WorkersTest : public testing::Test {
     setenv("FETTLE_RENDEZVOUS_TOKEN", "of this test", 1);
     setenv("FETTLE_RENDEZVOUS_SECONDS", meeting_seconds_.c_str(), 1);
     set_up_gpu(rank);
+    if (!folder_.empty()) (void)!chdir(folder_.c_str());
     become_trainer(test, file, stream(rank, "out"), stream(rank, "err"));
   }
 
@@ -167,6 +168,7 @@ class WorkersTest : public testing::Test {
   api::TrialFile trial_;
   std::string name_;
   std::string meeting_seconds_ = "240";
+  std::string folder_;                // where the next worker runs; "": where the test does
   std::optional<ReservedPort> port_;  // of this world
   std::vector<pid_t> workers_;
 };
