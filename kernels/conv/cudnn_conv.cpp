@@ -5,9 +5,9 @@
 // the forward pass where cuDNN has an engine for it; elsewhere one pass of ours adds them
 // (add_bias.h). Weight gradients are asked for in fp32, so that what is added over micro-batches
 // was never rounded. Where cuDNN has a deterministic engine only in the type of the activations, or
-// has a clearly faster one (takes_exact), they are summed in fp32, rounded once a call, and added to
-// the fp32 gradient, as torch.autocast does. One pass of ours masks dy by the ReLU and sums the bias gradient
-// (linear/bias_gradient.h).
+// a clearly faster one (takes_exact), they are summed in fp32, rounded once a call, and added to
+// the fp32 gradient, as torch.autocast does. One pass of ours masks dy by the ReLU and sums the
+// bias gradient (linear/bias_gradient.h).
 #include <algorithm>
 #include <optional>
 #include <string>

@@ -53,8 +53,8 @@ class Device {
   const GpuKind& kind() const { return kind_; }
   int multiprocessors() const { return multiprocessors_; }
 
-  // Zero at first. Errors: what was asked for, what is free, and what to do about it. Aborts while a
-  // graph is captured: what runs in a graph has run once before, and has all its memory.
+  // Zero at first. Errors: what was asked for, what is free, and what to do about it. Aborts while
+  // a graph is captured: what runs in a graph has run once before, and has all its memory.
   Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes);
   // Pool::release_unused(); waits for the device.
   void release_unused();

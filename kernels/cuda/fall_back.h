@@ -40,8 +40,8 @@ void note_apart(Device& device, const Implementation& pass, const std::string& f
                 const Error& reason);
 
 // The library's plan with a fusion that the pass can do without, or nothing, whatever the error: if
-// the library is at fault, its plan without the fusion has the same error. With FETTLE_CUDA_STRICT=1
-// it is a note as well, because the pass is still the library's.
+// the library is at fault, its plan without the fusion has the same error. It is a note even with
+// FETTLE_CUDA_STRICT=1, because the pass is still the library's.
 template <class Plan>
 std::optional<Plan> plan_if_there(Device& device, const Implementation& pass,
                                   const std::string& fusion, Result<Plan> planned) {

@@ -5,7 +5,8 @@
 // A plan decides about the last bits of a result. So what was chosen once stays chosen, as long as
 // the file is there, and of two processes that time one key at once the second takes the plan of
 // the first: all trials that share the file run the same plans. FETTLE_CUDA_PLANS=first runs what
-// the heuristics rank first, and times nothing. One thread; decides by the numbers that it is given.
+// the heuristics rank first, and times nothing. One thread; decides by the numbers that it is
+// given.
 #pragma once
 
 #include <cstddef>

@@ -43,8 +43,8 @@ Status check_kind(const Json& file, const GpuKind& kind) {
   return success();
 }
 
-// A lock on a file beside the plans, because these are replaced. On NFS Linux makes it a lock of the
-// server's. Held by nobody who is dead.
+// A lock on a file beside the plans, which are replaced. On NFS it is the server's. A process that
+// dies releases it.
 class Lock {
  public:
   static Result<Lock> take(const std::string& path) {

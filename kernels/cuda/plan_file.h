@@ -4,9 +4,9 @@
 //    "fettle": "0.1.0",
 //    "plans": {"cudnn 91900 conv …": {"plan": "eng43_k24=20", "microseconds": 81.4}}}
 //
-// One file for each kind of GPU, with another for its lock, below ~/.cache/fettle/kernels (FETTLE_KERNEL_CACHE). It is used
-// for the device, the version of CUDA and the version of Fettle that it names, and as a whole or
-// not at all. Any thread; any number of processes.
+// One file for each kind of GPU, with another for its lock, below ~/.cache/fettle/kernels
+// (FETTLE_KERNEL_CACHE). It is used for the device, the version of CUDA and the version of Fettle
+// that it names, and as a whole or not at all. Any thread; any number of processes.
 #pragma once
 
 #include <functional>

@@ -36,7 +36,7 @@ struct Block {
   memory handle;
 };
 
-// What oneDNN is asked for, of a convolution or a product: sizes, layouts and descriptions. It names
+// What oneDNN is asked for, of a convolution or a product: sizes, layouts, descriptions. It names
 // the sizes of images N, C, H, W and of weights O, I, H, W; the format tags say how they lie in
 // memory. All functions throw dnnl::error.
 class ConvKind {

@@ -34,7 +34,7 @@ TEST(PodPatch, TheStudysPlacementWins) {
   EXPECT_GT(selector.as_object().size(), 1u);
 }
 
-// Of a trial with a GPU, that is; where plans of CUDA's libraries are timed, all trials run the same.
+// Of a trial with a GPU: all trials of a Study run the plans that one of them timed.
 TEST(TrainerPod, PlansLieBesideTheCheckpoints) {
   api::Study study = load("trainer.yaml");
   const auto variable = [&](std::string_view name) -> std::string {

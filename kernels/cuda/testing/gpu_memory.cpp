@@ -5,8 +5,8 @@
 // were given back. A piece is pinned when the one before is used up: pinning takes seconds a
 // gigabyte, and several processes do it at once. cuDNN takes from there, too, and must not fail for
 // it: when the last piece is used up, the rest is ordinary memory. A kernel that reads it ends the
-// process, so the first such block is noted. With CUDA_LAUNCH_BLOCKING=1 the tests find their results when a call returns, as on a CPU. Not yet run
-// on a GPU.
+// process, so the first such block is noted. With CUDA_LAUNCH_BLOCKING=1 the tests find their
+// results when a call returns, as on a CPU. Not yet run on a GPU.
 #include <cuda_runtime.h>
 #include <pthread.h>
 
