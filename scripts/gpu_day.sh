@@ -11,7 +11,8 @@
 # summary.txt, plans.tgz and benchmarks.json from OUT to .gpu/ and send the call again: a step that went well is not run
 # again for the same commit, plans are not timed again, and benchmarks go on where they stopped.
 #
-# LIMIT: seconds for all (500). REHEARSE=1: the same steps on a CPU, small, by the programs in build/ and the emulated GPU.
+# LIMIT: seconds for all (500). REHEARSE=1: the same steps on a CPU, small and with longer limits, by the programs in build/
+# and the emulated GPU.
 # Exit code 1: a step failed or had no time.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -59,6 +60,7 @@ step() {
   local name=$1 most=$2 began=$SECONDS code=0
   shift 2
   ! is_done "$name" || return 0
+  [ -z "$rehearse" ] || most=$((4 * most)) # an emulator is slow, and may have neighbours
   local left=$((limit - SECONDS)) log=$logs/$call-$name.txt
   if [ "$left" -lt 15 ]; then
     echo "$call-$name SKIPPED: no time left" >> "$summary"
@@ -166,10 +168,11 @@ does_it_run() {
 
 is_it_right() {
   step kernels 150 env CUDA_LAUNCH_BLOCKING=1 FETTLE_CUDA_STRICT=1 NCCL_DEBUG=WARN scripts/gpu_tests.py "$kernels_test" \
-    --logs "$logs/kernels" --report "$logs/kernels.txt" --seconds 145 --suite-seconds 140 --jobs "$jobs"
+    --logs "$logs/kernels" --report "$logs/kernels.txt" --seconds "$tests_seconds" --suite-seconds "$tests_seconds" --jobs "$jobs"
   step pytorch 45 env FETTLE_CUDA_STRICT=1 scripts/gpu_tests.py "$pytorch_test" --logs "$logs/pytorch" \
     --report "$logs/pytorch.txt" --seconds 40
-  step same-bits 65 scripts/gpu_same_bits.py --trainer "$trainer" --scratch "$scratch" --seconds 60 "${small[@]}"
+  step same-bits 65 scripts/gpu_same_bits.py --trainer "$trainer" --scratch "$scratch" \
+    --seconds "$([ -n "$rehearse" ] && echo 240 || echo 60)" "${small[@]}"
   local own checker=(compute-sanitizer --error-exitcode 1 --tool)
   for own in 1 0; do
     step_of compute-sanitizer memcheck-own-$own 60 env FETTLE_CUDA_OWN=$own "${checker[@]}" memcheck "$trainer" \
@@ -238,6 +241,7 @@ esac
 resume
 trap finish EXIT
 use_programs
+tests_seconds=$([ -n "$rehearse" ] && echo 400 || echo 140)
 jobs=$(($(nproc) / 2 > 8 ? 8 : $(nproc) / 2 > 1 ? $(nproc) / 2 : 1))
 seconds=$([ -n "$rehearse" ] && echo 0.1 || echo 1.5)
 export FETTLE_CUDA_LIBRARY=$plugin FETTLE_KERNEL_CACHE=$plans PYTHONUNBUFFERED=1

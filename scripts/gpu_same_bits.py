@@ -40,12 +40,12 @@ def write_config(folder, training):
 
 
 def losses_of(trainer, config, environment, seconds):
-    """Of every epoch, and what went wrong, or ""."""
+    """Of every epoch, and what went wrong, or ""; None: it was not done in time."""
     try:
         run = subprocess.run([trainer, str(config)], capture_output=True, text=True, check=False, timeout=seconds,
                              env=os.environ | ALWAYS | environment)
     except subprocess.TimeoutExpired:
-        return [], f"was ended after {seconds:.0f} s"
+        return None, ""
     lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
     losses = [(line["loss"], line["validation_loss"]) for line in lines if "validation_loss" in line]
     if run.returncode != 0 or len(losses) != EPOCHS:
@@ -66,10 +66,10 @@ def compare(trainer, config, name, deadline):
     expected = None
     for way, environment in WAYS:
         left = deadline - time.monotonic()
-        if left < 1:
+        losses, wrong = losses_of(trainer, config, environment, left) if left > 1 else (None, "")
+        if losses is None:
             print(f"{name}, {way}: no time left")
             return 2
-        losses, wrong = losses_of(trainer, config, environment, left)
         expected = expected or losses
         wrong = wrong or difference(expected, losses)
         print(f"{name}, {way}: {wrong or f'the same, {losses[-1]}'}", flush=True)
