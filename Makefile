@@ -154,6 +154,10 @@ gpu: ## On a machine with a GPU: tests, then benchmarks against PyTorch; needs .
 gpu-bundle: ## Gather in .gpu/ what `make gpu` needs where there is no network
 	@scripts/gpu_bundle.sh
 
+.PHONY: gpu-prebuild
+gpu-prebuild: ## Compile in .gpu/bin what scripts/gpu_day.sh runs on a machine without a compiler
+	@scripts/gpu_prebuild.sh
+
 .PHONY: bench
 bench: build ## Measure: the example, the trainer against PyTorch, overhead a trial
 	@scripts/bench.sh $(BUILD)
@@ -186,4 +190,4 @@ bench-scale: cluster-programs ## Measure: 6,000 trials in one Study, 1,000 at on
 
 .PHONY: clean
 clean: ## Remove the build folders (not the caches)
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-cuda $(BUILD)-gpu
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-cuda $(BUILD)-gpu*

@@ -143,7 +143,8 @@ struct TrainingConfig {
   std::optional<std::int64_t> norm_group;       // batchNorm; default: the whole batch
   std::optional<std::int64_t> epochs;           // default: the Study's resource.max
   Precision precision = Precision::kAuto;
-  bool residual_in_fp32 = false;  // in 16 bits: of streams that begin at an embedding
+  bool residual_in_fp32 = false;      // in 16 bits: of streams that begin at an embedding
+  std::optional<bool> deterministic;  // attention on a GPU; default: false
   OptimizerKind optimizer = OptimizerKind::kSgd;
   double learning_rate = 0.01;
   ScalingRule learning_rate_scaling = ScalingRule::kAuto;

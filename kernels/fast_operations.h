@@ -11,7 +11,7 @@
 
 namespace fettle::kernels {
 
-// Needs has_fast_product(plan.type) (linear/product.h).
+// Only where linear_by() says so (linear/choice.h): its instructions are AVX-512's.
 std::unique_ptr<WeightedOp> fast_linear(const LinearShape& shape, const PlanOptions& plan);
 std::unique_ptr<BatchNormOp> fast_batch_norm(const BatchNormShape& shape, const PlanOptions& plan);
 std::unique_ptr<AttentionOp> fast_attention(const AttentionShape& shape, const PlanOptions& plan);

@@ -122,6 +122,12 @@ struct PlanOptions {
   // fp32 products may round their factors to TF32 (10 bits of mantissa), so that a GPU uses its
   // tensor cores. Other backends ignore it.
   bool tf32 = false;
+  // The same operands give the same bits even where that costs a GPU time: attention's backward
+  // pass sums without atomics. Other backends always do.
+  bool deterministic = false;
+  // Of a layer with weights: whether backward() is ever asked for dx. A network's first layer is
+  // not, and a library may have no plan for it there.
+  bool input_gradient = true;
 };
 
 // ---- Operations --------------------------------------------------------------------------------

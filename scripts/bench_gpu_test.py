@@ -131,10 +131,10 @@ class GoingOn(unittest.TestCase):
         return benchmark.report
 
     def test_only_what_is_lacking_is_measured(self):
-        self.steps(most=3)
+        self.steps(most=5)
         first, self.commands = self.commands, []
         report = self.steps()
-        self.assertEqual(["--bench" in command for command in first], [True, False, True])
+        self.assertEqual(["--bench" in command for command in first], [True, True, False, True, True])
         self.assertEqual([command.split("--ways ")[-1].split(" --")[0] for command in self.commands],
                          ["eager,graph", "default,default+graph", "default,default+graph"])
         self.assertEqual([[line["way"] for line in row["pytorch"]] for row in report["steps"]],
@@ -146,8 +146,15 @@ class GoingOn(unittest.TestCase):
         self.options.workloads, self.commands = (("mlp", 128, 2.0), ("chargpt", 64, 1.3)), []
         self.assertEqual([row["model"] for row in self.steps()["steps"]], ["mlp", "chargpt", "resnet9"])
         self.assertTrue(all("chargpt" in command for command in self.commands))
-        self.assertEqual([command.startswith("env FETTLE_CUDA_STRICT=1 FETTLE_CUDA_ATTENTION=fast fettle --bench chargpt")
-                          for command in self.commands], [False, True, False, False])
+        self.assertEqual(["--deterministic" in command for command in self.commands],
+                         [False, False, True, True, False, False])
+
+    def test_plans_are_made_before_what_is_timed(self):
+        """In a run of their own, with a limit of its own: they may take minutes."""
+        report = self.steps(most=2)
+        self.assertEqual([command.split("--seconds ")[1] for command in self.commands], ["0.05", "2"])
+        self.assertIn("ours_planning_seconds", report["steps"][0])
+        self.assertIn("mlp 128, ours", report["left_out"])
 
     def test_attention_is_also_measured_as_cudnn_has_it(self):
         self.options.workloads = (("gpt2", 32, 1.0), ("mlp", 128, 2.0))
@@ -164,7 +171,7 @@ class GoingOn(unittest.TestCase):
         self.commands = []
         with mock.patch.object(bench_gpu, "sources_hash", lambda _: "of other sources"):
             self.steps()
-        self.assertEqual(len(self.commands), 6)
+        self.assertEqual(len(self.commands), 8)
 
     def test_a_source_that_changes_changes_their_hash(self):
         folder = self.options.results
@@ -186,14 +193,14 @@ class Results(unittest.TestCase):
         self.assertIn("| gpt2 | 32 | 200 | 1.000, 2.000 | 100 | graph | 2.0 | 1.0 | 0.400 | 0.2 |", text)
         self.assertIn("Error: last", text)
 
-    def test_attention_that_is_not_deterministic_has_a_row_of_its_own(self):
+    def test_deterministic_attention_has_a_row_of_its_own(self):
         ours = {"tokens_per_second": 200, "step_ms_median": 1, "step_ms_p99": 2, "mfu": 0.4}
         row = {"model": "gpt2", "batch": 32, "goal": 1.0, "ours": ours, "ratio": 2.0, "mfu_of_pytorch": 0.2,
-               "ours_fast_attention": ours | {"tokens_per_second": 300, "mfu": 0.6},
+               "ours_deterministic": ours | {"tokens_per_second": 300, "mfu": 0.6},
                "pytorch": [{"way": "eager", "tokens_per_second": 100}], "errors": []}
         text = bench_gpu.text_of({"device": "d", "date": "today", "steps": [row]})
         self.assertIn("| gpt2 | 32 | 200 | 1.000, 2.000 | 100 | eager | 2.0 | 1.0 | 0.400 | 0.2 |", text)
-        self.assertIn("| gpt2, fast attention | 32 | 300 | 1.000, 2.000 | 100 | eager | 3.0 | 1.0 | 0.600 | 0.2 |",
+        self.assertIn("| gpt2, deterministic | 32 | 300 | 1.000, 2.000 | 100 | eager | 3.0 | 1.0 | 0.600 | 0.2 |",
                       text)
 
     def test_what_failed_is_in_the_table_too(self):

@@ -15,6 +15,8 @@
 # version of cudnn-frontend in .gpu/. Each part has a limit, and what earlier ones wrote stays; a later call resumes
 # with the steps in RESULTS/benchmarks.json. Seconds of each part go to times.txt. All of it is run with
 # FETTLE_CUDA_STRICT=1: where a library has no plan, that is an error (the smoke part runs without, and lists them).
+# Smoke, tests and checkers time no plans and keep none: they would time beside each other, and benchmarks would run the
+# result. PARTS=none only builds. scripts/gpu_day.sh has a plan for a machine that is reached for ten minutes at a time.
 #
 # REHEARSE=1: the same parts on a CPU, small, with the programs in build/ and their emulated GPU; numbers mean nothing.
 #
@@ -69,6 +71,7 @@ build_here() {
 # Every network for a second or so: it says most, soonest; a line "note:" says that a library has no plan.
 run_smoke() {
   local one
+  local -x FETTLE_CUDA_PLANS=first FETTLE_KERNEL_CACHE=off
   for one in mlp:128 chargpt:64 resnet9:512 resnet50:64 gpt2:16; do
     [ -z "${REHEARSE:-}" ] || one=mlp:8
     timeout 35 "$trainer" --bench "${one%:*}" --batch "${one#*:}" --backend cuda --precision bf16 --seconds "$smoke_seconds" ||
@@ -79,25 +82,34 @@ run_smoke() {
 }
 
 run_tests() {
+  local -x FETTLE_CUDA_PLANS=first FETTLE_KERNEL_CACHE=off
   rm -f "$results/tests.txt"
   local most=$((jobs / 2 > 8 ? 8 : jobs / 2 > 1 ? jobs / 2 : 1))
   # They read results as soon as a call returns (kernels/cuda/testing/gpu_memory.cpp).
   CUDA_LAUNCH_BLOCKING=1 scripts/gpu_tests.py "$kernels_test" --logs "$logs" --report "$results/tests.txt" --seconds 200 \
-    --suite-seconds 190 --jobs $most || failed=1
+    --suite-seconds 190 --jobs "$most" || failed=1
   scripts/gpu_tests.py "$pytorch_test" --logs "$logs" --report "$results/tests.txt" --seconds 45 || failed=1
 }
 
-# The kernels of our own under CUDA's race checker, and a whole step under its memory checker.
+# Our own kernels under CUDA's race checker, and a whole step under its memory checker: first with our kernels, then with
+# the libraries'.
 run_checkers() {
+  local -x FETTLE_CUDA_PLANS=first FETTLE_KERNEL_CACHE=off
   command -v compute-sanitizer > /dev/null || {
     echo 'gpu: checkers NOT RUN: there is no compute-sanitizer' | tee "$results/checkers.txt"
     return
   }
-  FETTLE_CUDA_OWN=1 timeout 60 compute-sanitizer --tool racecheck "$kernels_test" \
+  # It returns what the program returned, unless it is told otherwise.
+  local checker='compute-sanitizer --error-exitcode 1' own
+  # shellcheck disable=SC2086  # they are words
+  FETTLE_CUDA_OWN=1 timeout 60 $checker --tool racecheck "$kernels_test" \
     --gtest_filter='SoftmaxCrossEntropy*/cuda:RowNorm*/cuda:Embedding*/cuda' > "$logs/race.txt" 2>&1 || failed=1
-  timeout 50 compute-sanitizer --tool memcheck "$trainer" --bench chargpt --batch 2 --backend cuda --precision bf16 \
-    --seconds 0.1 > "$logs/memory.txt" 2>&1 || failed=1
-  tail -n 5 "$logs/race.txt" "$logs/memory.txt" | tee "$results/checkers.txt"
+  for own in 1 0; do
+    # shellcheck disable=SC2086  # they are words
+    FETTLE_CUDA_OWN=$own timeout 50 $checker --tool memcheck "$trainer" --bench chargpt --batch 2 --backend cuda \
+      --precision bf16 --seconds 0.1 > "$logs/memory-own-$own.txt" 2>&1 || failed=1
+  done
+  tail -n 5 "$logs/race.txt" "$logs"/memory-own-*.txt | tee "$results/checkers.txt"
 }
 
 run_ladder() {
@@ -139,12 +151,16 @@ for part in tests checkers ladder; do
   fi
 done
 
-measured=$(tr , '\n' <<< "$parts" | { grep -vxE 'smoke|tests|checkers|ladder' || true; } | paste -sd ,)
+measured=$(tr , '\n' <<< "$parts" | { grep -vxE 'none|smoke|tests|checkers|ladder' || true; } | paste -sd ,)
 if [ -n "$measured" ]; then
   echo "gpu: benchmarks ($measured)"
   python3 scripts/bench_gpu.py --trainer "$trainer" --results "$results" --scratch $build/bench --parts "$measured" \
     --rounds "$rounds" --budget $((limit - SECONDS)) ${ONLY:+--only "$ONLY"} ${REHEARSE:+--rehearse} || failed=1
   part_ended benchmarks
 fi
+# Few files to take along: with pictures it would be nine.
+pictures=$(cd "$results" && find . -name 'curve-*.svg')
+# shellcheck disable=SC2086  # they are words
+[ -z "$pictures" ] || (cd "$results" && tar czf curves.tgz $pictures && rm $pictures)
 tar czf "$results/logs.tgz" -C "$(dirname "$logs")" "$(basename "$logs")"
 exit $failed

@@ -14,7 +14,7 @@ FAKE = '''#!/usr/bin/env python3
 import os, sys, time
 TESTS = {"Good.": ["A/reference", "A/cuda", "B/cuda"], "Bad.": ["A/cuda", "B/cuda"], "Aborts.": ["A/cuda", "B/cuda"],
          "Skips.": ["A/cuda"], "Prefix/Good.": ["A/cuda"], "Plain.": ["A", "B"], "Leaves.": ["A/cuda"],
-         "OnlyCpu.": ["A/reference"], "Conv.": ["A/cuda", "A/reference", "B/cuda"]}
+         "OnlyCpu.": ["A/reference"], "Large.": ["A", "B"], "Conv.": ["A/cuda", "A/reference", "B/cuda", "Skips/cuda"]}
 if "hanging" in sys.argv[0]:
     TESTS = {"Hangs.": ["A/cuda"]}
 if sys.argv[1] == "--gtest_list_tests":
@@ -37,8 +37,8 @@ for name in sys.argv[1].removeprefix("--gtest_filter=").split(":"):
         os.abort()
     elif name == "Hangs.A/cuda":
         time.sleep(1000)
-    elif name == "Skips.A/cuda":
-        print("[  SKIPPED ] Skips.A/cuda (0 ms)")
+    elif "Skips" in name:
+        print("[  SKIPPED ] " + name + " (0 ms)")
     else:
         print("[       OK ] " + name + " (3 ms)", flush=True)
         if name == "Leaves.A/cuda":
@@ -87,8 +87,16 @@ class GpuTests(unittest.TestCase):
         self.expect("Conv.A", "1 passed")
         self.expect("Conv.B", "1 passed")
 
+    def test_a_suite_at_the_benchmarks_sizes_is_too(self):
+        self.expect("Large.A", "1 passed")
+        self.expect("Large.B", "1 passed")
+
+    def test_what_is_split_begins_first(self):
+        suites = [name for name in gpu_tests.suites_of("A.\n  X\nLarge.\n  X\nB.\n  X/cuda\n")]
+        self.assertEqual(sorted(suites, key=lambda name: gpu_tests.place(name.split(".")[0]))[0], "Large.X")
+
     def test_notes_are_counted(self):
-        self.assertIn("   2 x  note: cuDNN has no plan; our own kernels do it\n", self.report)
+        self.assertIn("   3 x  note: cuDNN has no plan; our own kernels do it\n", self.report)
 
     def test_what_fails_is_named_once_and_its_words_are_kept(self):
         self.expect("Bad", "1 passed; FAILED: Bad.A/cuda")
@@ -106,12 +114,15 @@ class GpuTests(unittest.TestCase):
     def test_a_suite_of_which_nothing_was_run_has_not_passed(self):
         self.expect("Skips", "0 passed; 1 skipped; FAILED: nothing was run")
 
+    def test_a_test_by_itself_may_skip(self):
+        self.expect("Conv.Skips", "0 passed; 1 skipped")
+
     def test_a_crash_after_the_last_test_is_one(self):
         self.expect("Leaves", "1 passed; FAILED: the process itself (signal 6)")
 
     def test_the_exit_code_says_that_something_failed(self):
         self.assertEqual(self.code, 1)
-        self.assertEqual(self.printed.count(" s  "), 9)
+        self.assertEqual(self.printed.count(" s  "), 12)
 
     def test_a_program_that_cannot_begin_says_why_in_the_report(self):
         folder = pathlib.Path(self.folder.name)

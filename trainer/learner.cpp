@@ -88,7 +88,7 @@ Status Learner::prepare(const NetworkPlan& plan, std::int64_t max_samples,
   FETTLE_TRY(check_predictions(batch, plan.predictions()));
   if (config_.shard_optimizer.value_or(false) && collective_.world_size() > 1) plan_shards(plan);
   gpus_ = backend_.shares_memory() ? nullptr : collective_.on_device();
-  const kernels::PlanOptions options = plan_options(backend_, config_.precision, max_samples);
+  const kernels::PlanOptions options = plan_options(backend_, config_, max_samples);
   FETTLE_ASSIGN(network_, device_.network(plan, options, seed_, config_.recompute, shard()));
   loss_ = backend_.softmax_cross_entropy(plan.classes, options.type);
   // given_up(): where the GPUs note that an all-reduce was abandoned.

@@ -1,9 +1,37 @@
 #include "trainer/open_backend.h"
 
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <string_view>
+
 #include "api/names.h"
+#include "machine/cuda_support.h"
 #include "machine/usable.h"
 
 namespace fettle::trainer {
+namespace {
+
+// Whether the GPUs of this machine are hidden from the process on purpose, as `fettle run` does for
+// trials that ask for none.
+bool hides_gpus() {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe)
+  if (visible == nullptr) return false;
+  return *visible == '\0' || std::string_view(visible) == "-1";
+}
+
+// Once: a process may ask for its backend several times.
+void warn_of_unused_gpu(const Error& reason) {
+  if (hides_gpus()) return;
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    const std::string warning = machine::unused_gpu_warning(machine::find_gpus(), reason.message);
+    if (!warning.empty()) std::fprintf(stderr, "WARNING: %s\n", warning.c_str());
+  });
+}
+
+}  // namespace
 
 // The fastest that this machine has. fp16 on a CPU is for trying out what a GPU will do; only the
 // reference has it there.
@@ -15,6 +43,7 @@ Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig
   if (config.backend != BackendKind::kAuto) return open(config.backend);
   auto gpu = open(BackendKind::kCuda);
   if (gpu.ok()) return gpu;
+  warn_of_unused_gpu(gpu.error());
   auto fast = open(BackendKind::kOnednn);
   if (fast.ok() && config.precision != api::Precision::kFp16) return fast;
   return open(BackendKind::kReference);

@@ -94,7 +94,7 @@ Found plan_and_train(const Problem& problem) {
   const std::int64_t samples = plan_step(config, world).dealing.limit;
   const std::int64_t free = *device.backend().free_memory();
   const auto workspaces =
-      device.workspace(network, plan_options(device.backend(), config.training.precision, samples));
+      device.workspace(network, plan_options(device.backend(), config.training, samples));
   EXPECT_TRUE(workspaces.ok());
   EXPECT_EQ(*device.backend().free_memory(), free) << "a plan takes no memory";
   Found found;

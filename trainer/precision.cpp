@@ -23,10 +23,10 @@ api::Precision precision_on(const kernels::Backend& backend, api::Precision want
   return precision_on(!backend.shares_memory(), wanted);
 }
 
-kernels::PlanOptions plan_options(const kernels::Backend& backend, api::Precision wanted,
-                                  std::int64_t max_samples) {
-  const bool tf32 = precision_on(backend, wanted) == api::Precision::kTf32;
-  return {max_samples, data_type(wanted), tf32};
+kernels::PlanOptions plan_options(const kernels::Backend& backend,
+                                  const api::TrainingConfig& training, std::int64_t max_samples) {
+  const bool tf32 = precision_on(backend, training.precision) == api::Precision::kTf32;
+  return {max_samples, data_type(training.precision), tf32, training.deterministic.value_or(false)};
 }
 
 }  // namespace fettle::trainer

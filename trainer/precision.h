@@ -17,7 +17,7 @@ api::Precision precision_on(const kernels::Backend& backend, api::Precision want
 api::Precision precision_on(bool gpu, api::Precision wanted);
 
 // For operations that take up to `max_samples` at once.
-kernels::PlanOptions plan_options(const kernels::Backend& backend, api::Precision wanted,
-                                  std::int64_t max_samples);
+kernels::PlanOptions plan_options(const kernels::Backend& backend,
+                                  const api::TrainingConfig& training, std::int64_t max_samples);
 
 }  // namespace fettle::trainer

@@ -87,6 +87,25 @@ TEST_F(ProgramTest, TrainsToTheStepThatIsAskedFor) {
   EXPECT_THAT(err(), HasSubstr("resumes from " + trial_.checkpoints.directory));
 }
 
+// A driver answers that there are GPUs, and the backend for them cannot be opened.
+TEST_F(ProgramTest, SaysOnceThatAGpuIsLeftUnused) {
+  trial_.trainer->training.backend = api::BackendKind::kAuto;
+  ::setenv("LD_LIBRARY_PATH", program_path("../tests/fake_nvml").c_str(), 1);
+  ::setenv("FETTLE_CUDA_LIBRARY", directory_.file("no_library.so").c_str(), 1);
+  ASSERT_EQ(run(), 0) << err();
+  const std::string said = err();
+  const std::string warning = "WARNING: this machine has 2 GPUs (NVIDIA H100 80GB HBM3)";
+  ASSERT_THAT(said, HasSubstr(warning));
+  EXPECT_THAT(said, HasSubstr("there is no CUDA backend here"));
+  EXPECT_EQ(said.find(warning), said.rfind(warning)) << "once";
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);  // hidden on purpose
+  ASSERT_EQ(run(), 0) << err();
+  EXPECT_THAT(err(), testing::Not(HasSubstr("WARNING")));
+  for (const char* name : {"LD_LIBRARY_PATH", "FETTLE_CUDA_LIBRARY", "CUDA_VISIBLE_DEVICES"}) {
+    ::unsetenv(name);
+  }
+}
+
 TEST_F(ProgramTest, SigtermMeansCheckpointReportAnd143) {
   trial_.trainer->training.epochs = trial_.until_step = 1'000'000;
   const pid_t child = start(write_trial());

@@ -78,6 +78,13 @@ namespace {
 constexpr std::int64_t kHeld = 6;
 constexpr std::int64_t kWarmUp = 4;  // each place of a batch is captured when it is met again
 
+// Three layers with gradients by their inputs, two of them of each kind of product; the first layer
+// has none.
+std::vector<api::LayerConfig> layers_with_branches() {
+  return {conv(3),   simple(api::LayerType::kRelu), conv(4),  simple(api::LayerType::kRelu),
+          linear(8), simple(api::LayerType::kGelu), linear(4)};
+}
+
 class StepGraphTest : public testing::Test {
  protected:
   StepGraphTest() { make_learner({linear(8), simple(api::LayerType::kRelu), linear(4)}); }
@@ -136,6 +143,22 @@ TEST_F(StepGraphTest, TheLastLossOfAStepAlsoAddsTheStepsSums) {
   learner_->set_trace(nullptr);
 }
 
+TEST_F(StepGraphTest, WithoutGraphsNothingIsLaunchedAndNoBitChanges) {
+  std::vector<float> with_graphs;
+  for (const char* graphs : {"1", "0"}) {
+    ASSERT_EQ(setenv("FETTLE_CUDA_GRAPHS", graphs, 1), 0);
+    make_learner(layers_with_branches());
+    const int launches = launches_of([this] {
+      for (int i = 0; i < 2 * kWarmUp; ++i) step(2 * kHeld - 1);
+    });
+    EXPECT_EQ(launches > 0, graphs == std::string("1"));
+    const std::vector<float> weights = learner_->network().parameters().weights.download();
+    if (with_graphs.empty()) with_graphs = weights;
+    EXPECT_EQ(weights, with_graphs);
+  }
+  unsetenv("FETTLE_CUDA_GRAPHS");
+}
+
 TEST_F(StepGraphTest, AStepThatIsTracedIsNone) {
   for (int i = 0; i < kWarmUp; ++i) step(kHeld);
   Trace trace(0, 100);
@@ -157,13 +180,6 @@ TEST_F(StepGraphTest, AValidationLaunchesAGraphForEachWholeBatch) {
 
 // ---- Branches ----------------------------------------------------------------------------------
 
-// Three layers with gradients by their inputs, two of them of each kind of product; the first layer
-// has none.
-std::vector<api::LayerConfig> layers_with_branches() {
-  return {conv(3),   simple(api::LayerType::kRelu), conv(4),  simple(api::LayerType::kRelu),
-          linear(8), simple(api::LayerType::kGelu), linear(4)};
-}
-
 using kernels::emulator::GraphWork;
 
 // What a branch waits for at its fork; nothing: `work` is not the begin of a branch.
@@ -181,7 +197,9 @@ bool is_join(const std::vector<GraphWork>& graph, const GraphWork& work) {
 }
 
 TEST_F(StepGraphTest, GradientsOfWeightsAreBranchesBesideThoseOfInputs) {
+  ASSERT_EQ(setenv("FETTLE_CUDA_BRANCHES", "1", 1), 0);
   make_learner(layers_with_branches());
+  unsetenv("FETTLE_CUDA_BRANCHES");
   for (int i = 0; i < kWarmUp; ++i) step(kHeld);
   const std::vector<GraphWork> graph = made();
   std::size_t forks = 0, joins = 0;

@@ -134,9 +134,9 @@ Status Training::make_learner(TrainingDevice& device) {
   MemoryThere there = memory_there(device.backend(), task_.processes_here);
   // What the training before has left there is used again, or makes room.
   if (there.device) *there.device += device.kept_bytes();
-  FETTLE_ASSIGN(const Workspaces workspaces,
-                device.workspace(
-                    plan, plan_options(device.backend(), config.training.precision, max_samples_)));
+  FETTLE_ASSIGN(
+      const Workspaces workspaces,
+      device.workspace(plan, plan_options(device.backend(), config.training, max_samples_)));
   place_ = place_data(config, plan, world, there, workspaces);
   const MemoryPlan memory = plan_memory(config, plan, world, place_, workspaces);
   FETTLE_TRY(check_memory(config, memory, there));

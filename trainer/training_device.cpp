@@ -7,7 +7,8 @@ namespace fettle::trainer {
 namespace {
 
 bool same(const kernels::PlanOptions& a, const kernels::PlanOptions& b) {
-  return a.max_samples == b.max_samples && a.type == b.type && a.tf32 == b.tf32;
+  return a.max_samples == b.max_samples && a.type == b.type && a.tf32 == b.tf32 &&
+         a.deterministic == b.deterministic;
 }
 
 }  // namespace

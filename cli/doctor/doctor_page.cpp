@@ -6,6 +6,7 @@
 #include <map>
 
 #include "cli/views/text.h"
+#include "machine/cuda_support.h"
 #include "machine/units.h"
 
 namespace fettle::cli {
@@ -123,8 +124,12 @@ std::string gpu_rows(const machine::Machine& machine) {
   std::string text = row("GPUs", plural(std::ssize(gpus.all), "GPU") + "; driver " + gpus.driver +
                                      ", for CUDA up to " + std::to_string(gpus.cuda / 1000) + "." +
                                      std::to_string(gpus.cuda % 1000 / 10));
+  const std::string driver = machine::why_no_driver(gpus);
+  text += row(
+      "", printable(driver.empty() ? "the driver will do for the trainer's CUDA backend" : driver));
   for (const machine::Gpu& gpu : gpus.all) {
     text += row("", describe(gpu));
+    if (const std::string why = machine::why_no_gpu(gpu); !why.empty()) text += row("", "  " + why);
     for (const machine::GpuInstance& instance : gpu.instances) {
       text += row("", "  " + printable(instance.name) + ": " + bytes(instance.memory));
     }
@@ -240,6 +245,7 @@ Json gpu_json(const machine::Gpu& gpu) {
        {"memoryFree", gpu.memory_free},
        {"mig", gpu.mig},
        {"instances", Json::array_of(gpu.instances, instance_json)},
+       {"whyNotTrainer", machine::why_no_gpu(gpu)},
        {"nvlinks", gpu.nvlinks},
        {"powerLimitWatts", gpu.power_limit}});
 }
@@ -271,6 +277,7 @@ Json machine_json(const machine::Machine& m) {
        {"network", Json::object({{"loopbackBytesPerSecond", m.loopback},
                                  {"links", Json::array_of(m.links, link_json)}})},
        {"driver", m.gpus.driver},
+       {"whyNotTrainer", machine::why_no_driver(m.gpus)},
        {"gpus", Json::array_of(m.gpus.all, gpu_json)}});
 }
 

@@ -123,6 +123,7 @@ TEST_F(Doctor, GpusAreThoseThatTheDriverTells) {
   const Finished done = shop_.fettle({"doctor"});
   unsetenv("LD_LIBRARY_PATH");
   EXPECT_THAT(done.out, HasSubstr("2 GPUs; driver 580.65.06, for CUDA up to 13.0"));
+  EXPECT_THAT(done.out, HasSubstr("the driver will do for the trainer's CUDA backend"));
   EXPECT_THAT(done.out, HasSubstr("NVIDIA H100 80GB HBM3: 80.0 GiB, 79.0 GiB free; compute "
                                   "capability 9.0, 700 W at most, NVLink 450 GB/s each way"));
   EXPECT_THAT(done.out, HasSubstr("NVIDIA H100 80GB HBM3 MIG 3g.40gb: 40.0 GiB"));

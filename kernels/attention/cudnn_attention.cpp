@@ -5,19 +5,16 @@
 // 10 backward, half of it by causality. Queries, keys and values are read, and their gradients
 // written, where the linear layer has them side by side: no copies.
 //
-// The backward pass is the deterministic one. On Hopper cuDNN 9.19 does that by writing out the
-// gradient of all scores: 2 samples heads length^2 bytes of workspace, which all layers share, and
-// as many bytes to write and to read (docs/decisions/0017). FETTLE_CUDA_ATTENTION=fast takes the
-// one that sums dQ by atomics, as PyTorch does: without that workspace, and with other last bits
-// each time.
+// The backward pass sums dQ by atomics, as PyTorch does, with other last bits each time. Where the
+// plan asks for the same bits (training.deterministic) it is the deterministic one: on Hopper cuDNN
+// 9.19 does that by writing out the gradient of all scores, 2 samples heads length^2 bytes of
+// workspace, which all layers share, and as many bytes to write and to read (docs/decisions/0017).
 //
 // There is one plan a pass, for the largest number of samples: cuDNN compiles each for seconds. A
 // smaller batch runs it, too. Samples do not meet in attention, and the buffers hold them all
 // (operations.h), so what it computes of those that are not there is never read.
-#include <cstdlib>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "kernels/cuda/cudnn.h"
@@ -33,13 +30,6 @@ using cuda::AttentionPass;
 using cuda::Cudnn;
 using cuda::CudnnPlan;
 using cuda::Role;
-
-// Whether the backward pass may sum in any order.
-bool wants_fast() {
-  const char* value =
-      std::getenv("FETTLE_CUDA_ATTENTION");  // NOLINT(concurrency-mt-unsafe): read only
-  return value != nullptr && std::string_view(value) == "fast";
-}
 
 class CudnnAttention : public AttentionOp {
  public:
@@ -89,18 +79,24 @@ class CudnnAttention : public AttentionOp {
   const CudnnPlan* backward_plan() { return plans_.backward(plan_.max_samples); }
 
   Result<std::optional<CudnnPlan>> plan_backward() {
-    return wants_fast()
-               ? plan_pass("backward", AttentionPass::kBackwardFast, "cuDNN, not deterministic")
-               : plan_pass("backward", AttentionPass::kBackward);
+    if (!plan_.deterministic) {
+      return plan_pass("backward", AttentionPass::kBackwardFast, "cuDNN, not deterministic");
+    }
+    return plan_pass("backward", AttentionPass::kBackward, "cuDNN",
+                     "; without training.deterministic it may have one");
   }
 
   // Nothing where our own kernels may do the pass. Errors: the library's others.
   Result<std::optional<CudnnPlan>> plan_pass(const char* name, AttentionPass pass,
-                                             const char* by = "cuDNN") {
+                                             const char* by = "cuDNN", const char* way_out = "") {
     cuda::Device* timed = device_.is_measuring() ? nullptr : &device_;
-    return cuda::plan_or_own(
-        device_, {describe(shape_, plan_, plan_.max_samples), name, by, "", ""},
-        cuda::plan_attention(cudnn_, shape_, plan_.type, plan_.max_samples, pass, timed));
+    auto planned = cuda::plan_attention(cudnn_, shape_, plan_.type, plan_.max_samples, pass, timed);
+    if (!planned.ok() && planned.error().code == ErrorCode::kNotFound) {
+      planned = not_found(planned.error().message + way_out);
+    }
+    return cuda::plan_or_own(device_,
+                             {describe(shape_, plan_, plan_.max_samples), name, by, "", ""},
+                             std::move(planned));
   }
 
   // The two meet in what a forward leaves for its backward: the log-sum-exp of each query's scores,

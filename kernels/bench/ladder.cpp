@@ -118,7 +118,8 @@ class Ladder {
     std::int64_t input, output, weights, bias;
   };
 
-  // On a GPU with the library and with ours; elsewhere there is one version.
+  // On a GPU with the library, with the library's plain products and our kernels for what it could
+  // fuse (biases, GELUs, bias gradients), and with ours alone; elsewhere there is one version.
   template <class Run>
   void for_each_version(const std::string& operation, DataType type, Run run) {
     operation_ = operation;
@@ -127,9 +128,14 @@ class Ladder {
       version_ = backend_.name();
       return run();
     }
-    for (const char* own : {"0", "1"}) {
-      ::setenv("FETTLE_CUDA_OWN", own, 1);  // NOLINT(concurrency-mt-unsafe): one thread
-      version_ = own[0] == '1' ? "own" : "library";
+    struct Version {
+      const char *name, *own, *epilogues;
+    };
+    for (const auto& [name, own, epilogues] :
+         {Version{"library", "0", "1"}, {"library, nothing fused", "0", "0"}, {"own", "1", "1"}}) {
+      ::setenv("FETTLE_CUDA_OWN", own, 1);              // NOLINT(concurrency-mt-unsafe): one thread
+      ::setenv("FETTLE_CUDA_EPILOGUES", epilogues, 1);  // NOLINT(concurrency-mt-unsafe): likewise
+      version_ = name;
       run();
     }
   }
@@ -188,14 +194,19 @@ class Ladder {
   }
 
   void attention_passes(const AttentionShape& shape, std::int64_t samples, double flops) {
-    auto op = made(backend_.attention(shape, {samples, type_}));
-    if (op == nullptr) return;
     const std::int64_t count = samples * shape.length * shape.channels();
     const auto qkv = random(3 * count), dqkv = random(3 * count);
     const auto y = random(count), dy = random(count);
-    measure("forward", {flops, 0}, [&] { op->forward(samples, qkv->data(), y->data()); });
-    measure("backward", {2.5 * flops, 0},
-            [&] { op->backward(samples, qkv->data(), y->data(), dy->data(), dqkv->data()); });
+    for (const bool deterministic : {false, true}) {
+      auto op = made(backend_.attention(
+          shape, {.max_samples = samples, .type = type_, .deterministic = deterministic}));
+      if (op == nullptr) continue;
+      if (!deterministic) {
+        measure("forward", {flops, 0}, [&] { op->forward(samples, qkv->data(), y->data()); });
+      }
+      measure(deterministic ? "backward, deterministic" : "backward", {2.5 * flops, 0},
+              [&] { op->backward(samples, qkv->data(), y->data(), dy->data(), dqkv->data()); });
+    }
   }
 
   template <class Op>

@@ -4,20 +4,22 @@
 // 64 channels and more it is bound by arithmetic, below by bytes. So bias and ReLU are fused into
 // the forward pass where cuDNN has an engine for it; elsewhere one pass of ours adds them
 // (add_bias.h). Weight gradients are asked for in fp32, so that what is added over micro-batches
-// was never rounded; where cuDNN has a deterministic engine only in the type of the activations,
-// they are summed in fp32, rounded once a call, and added to the fp32 gradient, as torch.autocast
-// does. One pass of ours masks dy by the ReLU and sums the bias gradient
-// (linear/bias_gradient.h).
+// was never rounded. Where cuDNN has a deterministic engine only in the type of the activations, or
+// a clearly faster one (takes_exact), they are summed in fp32, rounded once a call, and added to
+// the fp32 gradient, as torch.autocast does. One pass of ours masks dy by the ReLU and sums the
+// bias gradient (linear/bias_gradient.h).
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "kernels/conv/add_bias.h"
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/fall_back.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/pass_plans.h"
+#include "kernels/cuda/plan_chooser.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
 #include "kernels/shapes.h"
@@ -36,7 +38,7 @@ struct Forward {
   bool fused = false;  // it has bias and ReLU
 };
 struct Backward {
-  CudnnPlan input;
+  std::optional<CudnnPlan> input;  // nothing: nobody asks for dx
   CudnnPlan weights;
   DataType gradient = DataType::kFloat32;  // of the weights, as the plan writes it
 };
@@ -72,26 +74,37 @@ class Planner {
   }
 
   Result<Forward> plan_forward() {
-    if (shape_.bias || shape_.relu) {
-      auto fused = plan(ConvPass::kForwardFused);
-      if (fused.ok()) return Forward{std::move(fused).value(), true};
-      if (fused.error().code != ErrorCode::kNotFound) return fused.error();
+    if ((shape_.bias || shape_.relu) && cuda::wants_epilogues()) {
+      auto fused = cuda::plan_if_there(device_, by_library("forward", ""), fusion(),
+                                       plan(ConvPass::kForwardFused));
+      if (fused) return Forward{std::move(*fused), true};
     }
     FETTLE_ASSIGN(CudnnPlan plain, plan(ConvPass::kForward));
     return Forward{std::move(plain), false};
   }
 
-  // The weight gradient in fp32 where cuDNN has such an engine, else in the type of the
-  // activations.
   Result<Backward> plan_backward() {
-    FETTLE_ASSIGN(CudnnPlan input, plan(ConvPass::kInput));
+    FETTLE_ASSIGN(Backward passes, plan_weights());
+    if (!plan_.input_gradient) return passes;
+    FETTLE_ASSIGN(passes.input, plan(ConvPass::kInput));
+    return passes;
+  }
+
+  // The gradient in fp32, which costs nothing where cuDNN's engine for that is about as fast; else
+  // in the type of the activations.
+  Result<Backward> plan_weights() {
     auto exact = plan(ConvPass::kWeightsFloat32);
-    if (exact.ok()) {
-      return Backward{std::move(input), std::move(exact).value(), DataType::kFloat32};
+    if (exact.ok() && plan_.type == DataType::kFloat32) {
+      return Backward{std::nullopt, std::move(exact).value(), DataType::kFloat32};
     }
-    if (exact.error().code != ErrorCode::kNotFound) return exact.error();
-    FETTLE_ASSIGN(CudnnPlan weights, plan(ConvPass::kWeights));
-    return Backward{std::move(input), std::move(weights), plan_.type};
+    if (!exact.ok() && exact.error().code != ErrorCode::kNotFound) return exact.error();
+    auto rounded = plan(ConvPass::kWeights);
+    if (!exact.ok() && !rounded.ok()) return rounded.error();
+    const bool takes_exact =
+        !rounded.ok() ||
+        (exact.ok() && cuda::takes_exact(exact->microseconds(), rounded->microseconds()));
+    if (takes_exact) return Backward{std::nullopt, std::move(exact).value(), DataType::kFloat32};
+    return Backward{std::nullopt, std::move(rounded).value(), plan_.type};
   }
 
   // Timed for the largest number of samples alone: remainders are rare. While the device only
@@ -160,9 +173,10 @@ class CudnnConv : public WeightedOp {
     if (dx == nullptr) return add_weight_gradient(*plans, x, dy, weight_gradient);
     device_.run_beside([&] { add_weight_gradient(*plans, x, dy, weight_gradient); },
                        [&] {
-                         run(plans->input, {CudnnPlan::at(Role::kOutput, dy),
-                                            CudnnPlan::at(Role::kWeights, from_.weights),
-                                            CudnnPlan::at(Role::kInput, dx)});
+                         CHECK(plans->input.has_value(), "the plan says nobody asks for dx");
+                         run(*plans->input, {CudnnPlan::at(Role::kOutput, dy),
+                                             CudnnPlan::at(Role::kWeights, from_.weights),
+                                             CudnnPlan::at(Role::kInput, dx)});
                        });
   }
 
@@ -206,7 +220,8 @@ class CudnnConv : public WeightedOp {
     const Backward* backward = plans_.backward(plan_.max_samples);
     std::int64_t bytes = forward == nullptr ? 0 : forward->plan.workspace_bytes();
     if (backward == nullptr) return bytes;
-    return std::max({bytes, backward->input.workspace_bytes(), weights_scratch(*backward)});
+    const std::int64_t of_input = backward->input ? backward->input->workspace_bytes() : 0;
+    return std::max({bytes, of_input, weights_scratch(*backward)});
   }
 
   void run(const CudnnPlan& plan, CudnnPlan::Pointers pointers) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/fall_back.h"
 #include "kernels/cuda/plan_timer.h"
 
 namespace fettle::kernels::cuda {
@@ -257,9 +258,12 @@ Status MatrixProduct::choose_fastest(const std::string& key, const MatrixShape& 
   const std::int64_t b_bytes = shape.depth * shape.columns * size_of(options.type);
   const std::int64_t c_bytes = shape.rows * shape.columns * size_of(options.result);
   const std::int64_t vector_bytes =
-      std::max(shape.rows, shape.columns) * std::int64_t{sizeof(float)};
+      has_vector(options.epilogue)
+          ? std::max(shape.rows, shape.columns) * std::int64_t{sizeof(float)}
+          : 0;
+  const std::int64_t matrix_bytes = has_matrix(options.epilogue) ? c_bytes : 0;
   // A, B, C and the epilogue's vector and matrix; the arrays below are these.
-  const std::int64_t bytes[] = {a_bytes, b_bytes, c_bytes, vector_bytes, c_bytes};
+  const std::int64_t bytes[] = {a_bytes, b_bytes, c_bytes, vector_bytes, matrix_bytes};
   std::vector<std::string> names;
   for (const auto& one : found) names.push_back(text_of(one.algo));
   const auto enqueue_candidate = [&](std::size_t i, std::span<void* const> arrays) -> Status {
@@ -309,7 +313,7 @@ void MatrixProduct::run(ConstBuffer a, ConstBuffer b, Buffer c, const void* vect
                         const void* matrix) {
   Status done = set_pointers(vector, matrix, epilogue_);
   if (done.ok()) done = enqueue(a, b, c);
-  CHECK(done.ok(), done.error().message);
+  CHECK(done.ok(), done.error().message + kHowToGoOn);
 }
 
 }  // namespace fettle::kernels::cuda

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/fall_back.h"
 #include "kernels/cuda/plan_timer.h"
 #include "kernels/shapes.h"
 
@@ -133,7 +134,10 @@ class GraphBuilder {
     graph_->deselect_numeric_notes(barred);
     if (timed != nullptr) {
       if (const TimedPlan* known = timed->plans().known(key)) {
-        if (auto plan = build_named(known->plan)) return *plan;
+        if (auto plan = build_named(known->plan)) {
+          plan->microseconds_ = known->microseconds;
+          return *plan;
+        }
       }
       if (timed->plans().times()) return build_fastest(key, *timed);
     }
@@ -189,6 +193,9 @@ class GraphBuilder {
       return plans[candidate].enqueue(device, cudnn_, pointers, arrays.back());
     };
     FETTLE_ASSIGN(const std::size_t best, fastest_plan(device, key, names, bytes, enqueue));
+    if (const TimedPlan* timed = device.plans().known(key)) {
+      plans[best].microseconds_ = timed->microseconds;
+    }
     return std::move(plans[best]);
   }
 
@@ -261,7 +268,7 @@ Status CudnnPlan::enqueue(const Device& device, const Cudnn& cudnn, Pointers& po
 void CudnnPlan::run(const Device& device, const Cudnn& cudnn, Pointers pointers,
                     void* workspace) const {
   const Status done = enqueue(device, cudnn, pointers, workspace);
-  CHECK(done.ok(), done.error().message);
+  CHECK(done.ok(), done.error().message + kHowToGoOn);
 }
 
 // ---- Convolution -------------------------------------------------------------------------------

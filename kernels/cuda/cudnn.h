@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -62,6 +63,9 @@ class CudnnPlan {
   // The engine and its settings, as cuDNN names them.
   const std::string& name() const { return name_; }
 
+  // Of one run, where it was timed, in this process or an earlier one.
+  std::optional<double> microseconds() const { return microseconds_; }
+
   using Pointers = std::unordered_map<std::int64_t, void*>;
   static std::pair<std::int64_t, void*> at(Role role, const void* pointer) {
     return {static_cast<std::int64_t>(role), const_cast<void*>(pointer)};
@@ -78,6 +82,7 @@ class CudnnPlan {
   std::int64_t index_ = 0;  // of the engine among those of the graph
   std::int64_t workspace_bytes_ = 0;
   std::string name_;
+  std::optional<double> microseconds_;
 };
 
 // What plans are made for: device.library<Cudnn>(), or a description.

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,20 +64,30 @@ bool times_plans() {
 
 bool wants_branches() {
   const char* value = std::getenv("FETTLE_CUDA_BRANCHES");  // NOLINT(concurrency-mt-unsafe)
-  return value == nullptr || std::string_view(value) != "0";
+  return value != nullptr && std::string_view(value) == "1";
 }
 
 void warn(const Error& error) { std::fprintf(stderr, "warning: %s\n", error.message.c_str()); }
 
+// A file that cannot be used, or a folder that cannot be written, is a warning, once each.
 std::unique_ptr<PlanChooser> chooser_for(const GpuKind& kind) {
-  Result<TimedPlans> known = load_timed_plans(kind);
-  if (!known.ok()) warn(known.error());
-  return std::make_unique<PlanChooser>(known.ok() ? std::move(known).value() : TimedPlans{},
-                                       times_plans(),
-                                       [kind](const std::string& key, const TimedPlan& plan) {
-                                         const Status kept = keep_timed_plans(kind, {{key, plan}});
-                                         if (!kept.ok()) warn(kept.error());
-                                       });
+  const auto warn_once = [said = std::make_shared<std::set<std::string>>()](const Error& error) {
+    if (said->insert(error.message).second) warn(error);
+  };
+  return std::make_unique<PlanChooser>(
+      times_plans(), PlanChooser::Shared{.keep =
+                                             [=](const std::string& key, const TimedPlan& plan) {
+                                               auto kept = keep_timed_plan(kind, key, plan);
+                                               if (!kept.ok()) warn_once(kept.error());
+                                               return kept.ok() ? std::move(kept).value() : plan;
+                                             },
+                                         .read =
+                                             [=] {
+                                               auto known = load_timed_plans(kind);
+                                               if (!known.ok()) warn_once(known.error());
+                                               return known.ok() ? std::move(known).value()
+                                                                 : TimedPlans{};
+                                             }});
 }
 
 // While a device measures.
@@ -166,23 +178,28 @@ Device::~Device() {
   }
 }
 
-// Outside a graph a fork would cost the host more calls than it saves the GPU time.
+bool Device::is_capturing() const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  must_succeed(cudaStreamIsCapturing(stream_, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+// Outside a graph a fork would cost the host more calls than it saves the GPU time. There, too, the
+// branch has its own workspace, which must have grown before it is captured.
 void Device::run_beside(const std::function<void()>& branch,
                         const std::function<void()>& meanwhile) {
   CHECK(!in_branch_, "a branch has no branches");
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  must_succeed(cudaStreamIsCapturing(stream_, &status));
-  if (!branches_ || status == cudaStreamCaptureStatusNone) {
-    branch();
-    return meanwhile();
+  const bool forks = branches_ && is_capturing();
+  if (forks) {  // the wait makes the branch's stream part of the capture; the one below ends that
+    must_succeed(cudaEventRecord(fork_, stream_));
+    must_succeed(cudaStreamWaitEvent(branch_stream_, fork_, 0));
   }
-  // The wait makes the branch's stream part of the capture, and the one below brings it back.
-  must_succeed(cudaEventRecord(fork_, stream_));
-  must_succeed(cudaStreamWaitEvent(branch_stream_, fork_, 0));
-  in_branch_ = true;
+  in_branch_ = branches_;
+  forked_ = forks;
   branch();
-  in_branch_ = false;
+  in_branch_ = forked_ = false;
   meanwhile();
+  if (!forks) return;
   must_succeed(cudaEventRecord(join_, branch_stream_));
   must_succeed(cudaStreamWaitEvent(stream_, join_, 0));
 }
@@ -192,10 +209,20 @@ Result<std::unique_ptr<Memory>> Device::allocate(std::int64_t bytes) {
     measured_.own += Pool::padded(bytes);
     return std::unique_ptr<Memory>(std::make_unique<NoBlock>());
   }
+  // A piece of the pool would be given, and cleared by a node of the graph at each launch, beside a
+  // branch that has written it.
+  CHECK(
+      !is_capturing(),
+      "memory is allocated while a graph is captured: what is captured must have run once before");
   FETTLE_ASSIGN(void* const data, pool_.take(bytes));
   std::unique_ptr<Memory> block = std::make_unique<Block>(pool_, data);
   must_succeed(cudaMemsetAsync(data, 0, static_cast<std::size_t>(bytes), stream_));
   return block;
+}
+
+void Device::release_unused() {
+  must_succeed(cudaStreamSynchronize(stream_));
+  pool_.release_unused();
 }
 
 Status Device::grow(Growing& memory, std::int64_t bytes) {

@@ -42,19 +42,22 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   // Where work is enqueued now.
-  cudaStream_t stream() const { return in_branch_ ? branch_stream_ : stream_; }
+  cudaStream_t stream() const { return forked_ ? branch_stream_ : stream_; }
 
   // Enqueues both so that the GPU may do them at the same time: neither may write what the other
-  // reads or writes. In a graph that is being captured `branch` is a branch of its own, forked here
-  // and joined before this returns; elsewhere it comes first. The results are the same bits.
-  // `branch` has a workspace of its own, and no counters.
+  // reads or writes. With FETTLE_CUDA_BRANCHES=1, in a graph that is being captured, `branch` is a
+  // branch of its own, forked here and joined before this returns; elsewhere it comes first. The
+  // results are the same bits. `branch` has a workspace of its own, and no counters.
   void run_beside(const std::function<void()>& branch, const std::function<void()>& meanwhile);
   const DeviceIdentity& identity() const { return identity_; }
   const GpuKind& kind() const { return kind_; }
   int multiprocessors() const { return multiprocessors_; }
 
-  // Zero at first. Errors: what was asked for, what is free, and what to do about it.
+  // Zero at first. Errors: what was asked for, what is free, and what to do about it. Aborts while
+  // a graph is captured: what runs in a graph has run once before, and has all its memory.
   Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes);
+  // Pool::release_unused(); waits for the device.
+  void release_unused();
   // The memory of this device that is handed out, and the most that ever was.
   std::int64_t used() const { return pool_.used(); }
   std::int64_t peak() const { return pool_.peak(); }
@@ -100,8 +103,11 @@ class Device {
 
   cudaStream_t stream_ = nullptr;
   cudaStream_t branch_stream_ = nullptr;
-  bool branches_ = true;    // unless FETTLE_CUDA_BRANCHES=0
+  bool is_capturing() const;
+
+  bool branches_ = false;   // FETTLE_CUDA_BRANCHES=1
   bool in_branch_ = false;  // what is enqueued now is a branch's
+  bool forked_ = false;     // and goes to branch_stream_
   cudaEvent_t fork_ = nullptr, join_ = nullptr;
   DeviceIdentity identity_;
   GpuKind kind_;

@@ -124,6 +124,49 @@ TEST(Device, CountersAreZeroAndKeptLikewise) {
   EXPECT_EQ(first[2], 0U) << "still there";
 }
 
+// In a capture a piece of the pool would be cleared by the graph, at each of its launches.
+TEST(DeviceDeathTest, NothingGrowsWhileAGraphIsCaptured) {
+  const auto device = std::move(Device::open()).value();
+  ASSERT_TRUE(device->reserve_scratch(1000).ok());
+  const auto captured = [&](std::int64_t bytes) {
+    must_succeed(cudaStreamBeginCapture(device->stream(), cudaStreamCaptureModeThreadLocal));
+    EXPECT_NE(device->scratch(bytes), nullptr);
+    cudaGraph_t graph = nullptr;
+    must_succeed(cudaStreamEndCapture(device->stream(), &graph));
+    cudaGraphDestroy(graph);
+  };
+  captured(1000);
+  EXPECT_DEATH(captured(1001), "what is captured must have run once before");
+}
+
+// So it has grown by the time that the graph is captured.
+TEST(Device, ABranchHasItsWorkspaceOutsideOfGraphsToo) {
+  ::setenv("FETTLE_CUDA_BRANCHES", "1", 1);
+  const auto device = std::move(Device::open()).value();
+  ::unsetenv("FETTLE_CUDA_BRANCHES");
+  void *of_branch = nullptr, *other = nullptr;
+  cudaStream_t stream = nullptr;
+  const auto run = [&] {
+    device->run_beside(
+        [&] {
+          of_branch = device->scratch(5000);
+          stream = device->stream();
+        },
+        [&] { other = device->scratch(1000); });
+  };
+  run();
+  EXPECT_NE(of_branch, other);
+  EXPECT_EQ(stream, device->stream()) << "a fork would cost more than it saves";
+  void* const before = of_branch;
+  must_succeed(cudaStreamBeginCapture(device->stream(), cudaStreamCaptureModeThreadLocal));
+  run();
+  EXPECT_EQ(of_branch, before);
+  EXPECT_NE(stream, device->stream());
+  cudaGraph_t graph = nullptr;
+  must_succeed(cudaStreamEndCapture(device->stream(), &graph));
+  cudaGraphDestroy(graph);
+}
+
 // ---- Timed plans -------------------------------------------------------------------------------
 
 class DeviceWithPlans : public ::testing::Test {
@@ -158,6 +201,18 @@ TEST_F(DeviceWithPlans, KnowsWhatAnEarlierOneTimed) {
   EXPECT_EQ(*second->plans().known("key"), (TimedPlan{"second", 1}));
 }
 
+// Two trials of a Study that time at once run the same plans.
+TEST_F(DeviceWithPlans, TakesWhatAnotherKeptFirst) {
+  const auto first = std::move(Device::open()).value();
+  const auto second = std::move(Device::open()).value();
+  EXPECT_EQ(second->plans().known("key"), nullptr);
+  EXPECT_EQ(choose(*first), 1U);
+  const std::vector<std::string> names{"first", "second"};
+  const auto chosen = second->plans().choose(
+      "key", names, [](std::size_t i) -> Result<double> { return i == 0 ? 1.0 : 2.0; });
+  EXPECT_EQ(*chosen, 1U);
+}
+
 TEST_F(DeviceWithPlans, TimesNothingWhereTheFirstIsWanted) {
   ::setenv("FETTLE_CUDA_PLANS", "first", 1);
   const auto device = std::move(Device::open()).value();
@@ -173,9 +228,10 @@ TEST_F(DeviceWithPlans, AFileThatCannotBeUsedIsAWarningNoFailure) {
   ASSERT_TRUE(write_file(path, to_json(kind, {{"key", {"second", 1}}}).dump()).ok());
   ::testing::internal::CaptureStderr();
   const auto device = std::move(Device::open()).value();
+  EXPECT_EQ(device->plans().known("key"), nullptr);
+  EXPECT_EQ(device->plans().known("other"), nullptr) << "and warns once";
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("warning: "), HasSubstr(folder_), HasSubstr("cuda: found \"12.8\"")));
-  EXPECT_EQ(device->plans().known("key"), nullptr);
   EXPECT_EQ(choose(*device), 1U);
   EXPECT_NE(std::move(Device::open()).value()->plans().known("key"), nullptr) << "it is replaced";
 }
@@ -256,7 +312,9 @@ TEST(Staging, PinsLittleForLargeUploads) {
 // ---- Measuring ---------------------------------------------------------------------------------
 
 TEST(Device, MeasuresWithoutAllocating) {
+  ::setenv("FETTLE_CUDA_BRANCHES", "1", 1);
   const auto device = std::move(Device::open()).value();
+  ::unsetenv("FETTLE_CUDA_BRANCHES");
   const std::int64_t before = device->used();
   device->set_measuring(true);
   EXPECT_EQ((*device->allocate(1000))->data(), nullptr);
@@ -334,6 +392,25 @@ TEST(Pool, KeepsToItsShare) {
   pool.give_back(first);
   EXPECT_EQ(pool.available(), 8 << 10) << "what was given back is its own";
   pool.give_back(last);
+}
+
+TEST(Pool, GivesBackPiecesThatAreFreeAsAWhole) {
+  std::size_t before = 0, after = 0, total = 0;
+  Pool pool(4096);
+  void* const kept = std::move(pool.take(256)).value();
+  cudaMemGetInfo(&before, &total);
+  void* const large = std::move(pool.take(100'096)).value();
+  pool.release_unused();
+  cudaMemGetInfo(&after, &total);
+  EXPECT_EQ(before - after, 100'096U) << "a block of it is out";
+  pool.give_back(large);
+  pool.release_unused();
+  cudaMemGetInfo(&after, &total);
+  EXPECT_EQ(before, after);
+  void* const again = std::move(pool.take(4096 - 256)).value();
+  EXPECT_EQ(static_cast<char*>(again) - static_cast<char*>(kept), 256) << "the rest of its piece";
+  pool.give_back(again);
+  pool.give_back(kept);
 }
 
 TEST(Pool, KeepsToItsShareWithoutPiecesToo) {

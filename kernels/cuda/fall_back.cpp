@@ -29,4 +29,18 @@ Status fall_back(Device& device, Implementation pass, const Error& reason) {
   return success();
 }
 
+void note_apart(Device& device, const Implementation& pass, const std::string& fusion,
+                const Error& reason) {
+  const Implementation apart{pass.operation, pass.pass + ", " + fusion, "own", "", reason.message};
+  if (device.implementations().add(apart)) {
+    std::fprintf(stderr, "note: %s; %s is a kernel of ours\n", reason.message.c_str(),
+                 fusion.c_str());
+  }
+}
+
+bool wants_epilogues() {
+  const char* value = std::getenv("FETTLE_CUDA_EPILOGUES");  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr || std::string_view(value) != "0";
+}
+
 }  // namespace fettle::kernels::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/result.h"
@@ -27,5 +28,30 @@ Result<std::optional<Plan>> plan_or_own(Device& device, const Implementation& pa
   FETTLE_TRY(fall_back(device, pass, planned.error()));
   return std::optional<Plan>();
 }
+
+// Behind the reason why a plan could not be run. What is timed is known to run; a smaller batch's
+// plan is not timed, nor is any with FETTLE_CUDA_PLANS=first.
+inline constexpr const char* kHowToGoOn =
+    "; FETTLE_CUDA_OWN=1 trains with our own kernels, and compute-sanitizer or "
+    "CUDA_LAUNCH_BLOCKING=1 show whose fault it is";
+
+// Notes that `pass.by`, the library, does `pass` without `fusion`, which is a kernel of ours.
+void note_apart(Device& device, const Implementation& pass, const std::string& fusion,
+                const Error& reason);
+
+// The library's plan with a fusion that the pass can do without, or nothing, whatever the error: if
+// the library is at fault, its plan without the fusion has the same error. It is a note even with
+// FETTLE_CUDA_STRICT=1, because the pass is still the library's.
+template <class Plan>
+std::optional<Plan> plan_if_there(Device& device, const Implementation& pass,
+                                  const std::string& fusion, Result<Plan> planned) {
+  if (planned.ok()) return std::optional<Plan>(std::move(planned).value());
+  note_apart(device, pass, fusion, planned.error());
+  return std::nullopt;
+}
+
+// Whether libraries may do more in a product or convolution than what it is: a bias, a ReLU, a
+// GELU, a bias gradient. FETTLE_CUDA_EPILOGUES=0: they are kernels of ours, for comparison.
+bool wants_epilogues();
 
 }  // namespace fettle::kernels::cuda

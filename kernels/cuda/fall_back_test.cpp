@@ -50,6 +50,22 @@ TEST_F(FallBack, AnythingElseIsAnError) {
   EXPECT_TRUE(device_->implementations().all().empty());
 }
 
+// A heuristic may answer INVALID_VALUE for an epilogue that it does not like.
+TEST_F(FallBack, AFusionIsOptionalWhateverTheLibrarySays) {
+  ::setenv("FETTLE_CUDA_STRICT", "1", 1);
+  for (const Error& error : {not_found("cuBLASLt has no algorithm"), io_error("INVALID_VALUE")}) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(plan_if_there(*device_, kPass, "GELU", Result<int>(error)), std::nullopt);
+    EXPECT_EQ(plan_if_there(*device_, kPass, "GELU", Result<int>(error)), std::nullopt);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+              "note: " + error.message + "; GELU is a kernel of ours\n")
+        << "said once";
+  }
+  EXPECT_EQ(plan_if_there(*device_, kPass, "GELU", Result<int>(7)), std::optional(7));
+  const Implementation apart{kPass.operation, "backward, GELU", "own", "", "INVALID_VALUE"};
+  EXPECT_EQ(device_->implementations().all().back(), apart);
+}
+
 TEST_F(FallBack, IsAnErrorWhereItIsForbidden) {
   ::setenv("FETTLE_CUDA_STRICT", "1", 1);
   const auto found = plan(not_found("cuDNN has no plan"));

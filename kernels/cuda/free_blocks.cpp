@@ -5,7 +5,7 @@
 namespace fettle::kernels::cuda {
 
 void FreeBlocks::add_piece(std::byte* begin, std::int64_t bytes) {
-  pieces_.insert(begin);
+  pieces_[begin] = bytes;
   give_back(begin, bytes);
 }
 
@@ -39,6 +39,22 @@ void FreeBlocks::give_back(std::byte* begin, std::int64_t bytes) {
     }
   }
   sizes_[begin] = bytes;
+}
+
+std::map<std::byte*, std::int64_t> FreeBlocks::remove_whole_pieces() {
+  std::map<std::byte*, std::int64_t> whole;
+  for (auto it = sizes_.begin(); it != sizes_.end();) {
+    const auto piece = pieces_.find(it->first);
+    if (piece == pieces_.end() || piece->second != it->second) {
+      ++it;
+      continue;
+    }
+    whole.insert(*it);
+    bytes_ -= it->second;
+    pieces_.erase(piece);
+    it = sizes_.erase(it);
+  }
+  return whole;
 }
 
 }  // namespace fettle::kernels::cuda

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 
 namespace fettle::kernels::cuda {
 
@@ -21,12 +20,15 @@ class FreeBlocks {
   // What take() returned, with its size.
   void give_back(std::byte* begin, std::int64_t bytes);
 
+  // The pieces that are free as a whole, with their sizes. They are no pieces from now on.
+  std::map<std::byte*, std::int64_t> remove_whole_pieces();
+
   std::int64_t bytes() const { return bytes_; }
 
  private:
-  std::set<const std::byte*> pieces_;         // where each begins
-  std::map<std::byte*, std::int64_t> sizes_;  // by where a block begins
-  std::int64_t bytes_ = 0;                    // of all blocks
+  std::map<const std::byte*, std::int64_t> pieces_;  // their sizes, by where each begins
+  std::map<std::byte*, std::int64_t> sizes_;         // by where a block begins
+  std::int64_t bytes_ = 0;                           // of all blocks
 };
 
 }  // namespace fettle::kernels::cuda

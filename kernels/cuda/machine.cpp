@@ -42,7 +42,7 @@ Status check_machine(const MachineFacts& facts, std::string_view architectures) 
   if (facts.error == kInsufficientDriver && facts.driver_version > 0) {
     return io_error("the NVIDIA driver here is for CUDA " + version_text(facts.driver_version) +
                     ", expected " + version_text(facts.runtime_version) +
-                    " or later: update the driver" + otherwise);
+                    " or later: update the driver, to 580 or newer for CUDA 13.0" + otherwise);
   }
   if (facts.error == kInsufficientDriver || facts.error == kNoDevice ||
       (facts.error == 0 && facts.devices == 0)) {

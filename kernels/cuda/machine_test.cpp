@@ -49,7 +49,7 @@ TEST(Machine, NeedsADriverAsNewAsTheToolkit) {
   facts.error = kInsufficientDriver;
   facts.driver_version = 12040;
   EXPECT_THAT(reason(facts), AllOf(HasSubstr("CUDA 12.4"), HasSubstr("expected 13.0"),
-                                   HasSubstr("update the driver")));
+                                   HasSubstr("update the driver, to 580 or newer")));
 }
 
 TEST(Machine, SaysWhatElseTheRuntimeSaid) {

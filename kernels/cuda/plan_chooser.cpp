@@ -5,9 +5,11 @@
 
 namespace fettle::kernels::cuda {
 
-const TimedPlan* PlanChooser::known(const std::string& key) const {
+const TimedPlan* PlanChooser::known(const std::string& key) {
+  if (!times_) return nullptr;
+  if (!known_.contains(key)) known_.merge(shared_.read());
   const auto found = known_.find(key);
-  return !times_ || found == known_.end() ? nullptr : &found->second;
+  return found == known_.end() ? nullptr : &found->second;
 }
 
 Result<std::size_t> PlanChooser::choose(const std::string& key, std::span<const std::string> names,
@@ -33,10 +35,18 @@ Result<std::size_t> PlanChooser::choose(const std::string& key, std::span<const 
     }
   }
   if (!best) return *why_not_the_first;
-  const TimedPlan plan{names[*best], best_time};
-  known_.insert_or_assign(key, plan);
-  keep_(key, plan);
-  return *best;
+  const TimedPlan mine{names[*best], best_time};
+  const TimedPlan kept = shared_.keep(key, mine);
+  const auto at = std::find(names.begin(), names.end(), kept.plan);
+  const bool is_here = at != names.end();  // or it cannot be built any more
+  known_.insert_or_assign(key, is_here ? kept : mine);
+  return is_here ? static_cast<std::size_t>(at - names.begin()) : *best;
+}
+
+bool takes_exact(std::optional<double> exact, std::optional<double> rounded) {
+  constexpr double kMostForExactness = 1.15;
+  if (!exact || !rounded) return true;
+  return *exact <= kMostForExactness * *rounded;
 }
 
 }  // namespace fettle::kernels::cuda

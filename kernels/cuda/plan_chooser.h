@@ -3,12 +3,15 @@
 // and the result is kept (plan_file.h).
 //
 // A plan decides about the last bits of a result. So what was chosen once stays chosen, as long as
-// the file is there; FETTLE_CUDA_PLANS=first runs what the heuristics rank first, and times
-// nothing. One thread; decides by the numbers that it is given.
+// the file is there, and of two processes that time one key at once the second takes the plan of
+// the first: all trials that share the file run the same plans. FETTLE_CUDA_PLANS=first runs what
+// the heuristics rank first, and times nothing. One thread; decides by the numbers that it is
+// given.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -27,17 +30,20 @@ class PlanChooser {
 
   // Microseconds of one run of a candidate. Errors: it cannot be run.
   using Time = std::function<Result<double>(std::size_t candidate)>;
-  using Keep = std::function<void(const std::string& key, const TimedPlan& plan)>;
+  // Where choices are shared: each is offered to `keep`, which gives back the one that stays, and
+  // `read` tells what others have kept by now.
+  struct Shared {
+    std::function<TimedPlan(const std::string& key, const TimedPlan& plan)> keep;
+    std::function<TimedPlans()> read;
+  };
 
-  // `known`: what was timed before. `keep` is told each new choice.
-  PlanChooser(TimedPlans known, bool times, Keep keep)
-      : known_(std::move(known)), times_(times), keep_(std::move(keep)) {}
+  PlanChooser(bool times, Shared shared) : times_(times), shared_(std::move(shared)) {}
 
   // Whether candidates beyond the first that runs are of any use.
   bool times() const { return times_; }
 
-  // The plan that was chosen for `key` before; nullptr: none.
-  const TimedPlan* known(const std::string& key) const;
+  // The plan that was chosen for `key` before, here or elsewhere; nullptr: none.
+  const TimedPlan* known(const std::string& key);
 
   // Which of `names`, in the library's order, is run for `key` from now on. A candidate that cannot
   // be run is passed over. Errors: that of the first, where none can be run.
@@ -47,7 +53,11 @@ class PlanChooser {
  private:
   TimedPlans known_;
   const bool times_;
-  const Keep keep_;
+  const Shared shared_;
 };
+
+// Whether the plan that rounds nothing is taken beside one that rounds its result to 16 bits. By
+// the microseconds of both; nothing: it was not timed. Exactness may cost 15 %.
+bool takes_exact(std::optional<double> exact, std::optional<double> rounded);
 
 }  // namespace fettle::kernels::cuda

@@ -1,5 +1,12 @@
 #include "kernels/cuda/plan_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "base/cache_folder.h"
@@ -35,6 +42,38 @@ Status check_kind(const Json& file, const GpuKind& kind) {
   }
   return success();
 }
+
+// A lock on a file beside the plans, which are replaced. On NFS it is the server's. A process that
+// dies releases it.
+class Lock {
+ public:
+  static Result<Lock> take(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) return io_error(path + ": " + system_message(errno));
+    Lock lock(fd);
+    for (int waited = 0; ::flock(fd, LOCK_EX | LOCK_NB) != 0; ++waited) {
+      const bool held = errno == EWOULDBLOCK || errno == EINTR;
+      if (!held || waited == kMostWaits) {
+        return io_error(path + ": cannot be locked: " + system_message(errno));
+      }
+      std::this_thread::sleep_for(kWait);
+    }
+    return lock;
+  }
+  Lock(Lock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Lock& operator=(Lock&&) = delete;
+  ~Lock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+ private:
+  // A holder reads and writes a small file: a minute is a file system that does not answer.
+  static constexpr std::chrono::milliseconds kWait{5};
+  static constexpr int kMostWaits = 60'000 / 5;
+
+  explicit Lock(int fd) : fd_(fd) {}
+  int fd_;
+};
 
 Result<TimedPlan> read_plan(const Json& json) {
   const Json* const plan = json.find("plan");
@@ -94,14 +133,17 @@ Result<TimedPlans> load_timed_plans(const GpuKind& kind) {
   return error;
 }
 
-Status keep_timed_plans(const GpuKind& kind, const TimedPlans& plans) {
+Result<TimedPlan> keep_timed_plan(const GpuKind& kind, const std::string& key,
+                                  const TimedPlan& plan) {
   const std::string path = plan_file_path(kind);
-  if (path.empty()) return success();
+  if (path.empty()) return plan;
+  FETTLE_TRY(make_directories(path.substr(0, path.rfind('/'))));
+  FETTLE_ASSIGN(const Lock lock, Lock::take(path + ".lock"));
   Result<TimedPlans> found = load_timed_plans(kind);
   TimedPlans all = found.ok() ? std::move(found).value() : TimedPlans{};
-  for (const auto& [key, plan] : plans) all.insert_or_assign(key, plan);
-  FETTLE_TRY(make_directories(path.substr(0, path.rfind('/'))));
-  return write_file(path, to_json(kind, all).dump(2) + "\n");
+  const auto [at, is_new] = all.emplace(key, plan);
+  if (is_new) FETTLE_TRY(write_file(path, to_json(kind, all).dump(2) + "\n"));
+  return at->second;
 }
 
 }  // namespace fettle::kernels::cuda

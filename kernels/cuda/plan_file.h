@@ -4,9 +4,9 @@
 //    "fettle": "0.1.0",
 //    "plans": {"cudnn 91900 conv …": {"plan": "eng43_k24=20", "microseconds": 81.4}}}
 //
-// One file for each kind of GPU, below ~/.cache/fettle/kernels (FETTLE_KERNEL_CACHE). It is used
-// for the device, the version of CUDA and the version of Fettle that it names, and as a whole or
-// not at all. Any thread; any number of processes.
+// One file for each kind of GPU, with another for its lock, below ~/.cache/fettle/kernels
+// (FETTLE_KERNEL_CACHE). It is used for the device, the version of CUDA and the version of Fettle
+// that it names, and as a whole or not at all. Any thread; any number of processes.
 #pragma once
 
 #include <functional>
@@ -49,8 +49,10 @@ Result<TimedPlans> read_timed_plans(std::string_view text, const GpuKind& kind);
 // From its file: none where there is no file. Errors name it, and say the way out.
 Result<TimedPlans> load_timed_plans(const GpuKind& kind);
 
-// Adds to what the file holds by now, and replaces it in one step. Where two processes write at
-// once, one's new plans are lost and timed again some day. Errors: it cannot be written.
-Status keep_timed_plans(const GpuKind& kind, const TimedPlans& plans);
+// Adds a plan, unless the file has one for its key by now, and gives back the one that the file has
+// then: the first writer wins, whatever the number of processes and machines that share the file.
+// Errors: it cannot be locked or written.
+Result<TimedPlan> keep_timed_plan(const GpuKind& kind, const std::string& key,
+                                  const TimedPlan& plan);
 
 }  // namespace fettle::kernels::cuda

@@ -8,6 +8,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
+#include <vector>
 
 #include "base/file.h"
 
@@ -31,6 +33,13 @@ class PlanFile : public ::testing::Test {
     ::unsetenv("FETTLE_KERNEL_CACHE");
     std::filesystem::remove_all(std::filesystem::path(folder_).parent_path());
   }
+  static Status keep(const TimedPlans& plans) {
+    for (const auto& [key, plan] : plans) {
+      FETTLE_ASSIGN(const TimedPlan kept, keep_timed_plan(kH100, key, plan));
+      EXPECT_EQ(kept, plan);
+    }
+    return success();
+  }
   // Why a file with this text is not used.
   std::string why_not(const std::string& text) {
     EXPECT_TRUE(make_directories(folder_).ok());
@@ -43,32 +52,61 @@ class PlanFile : public ::testing::Test {
 };
 
 TEST_F(PlanFile, WhatIsKeptIsFoundAgain) {
-  const Status kept = keep_timed_plans(kH100, kPlans);
+  const Status kept = keep(kPlans);
   ASSERT_TRUE(kept.ok()) << kept.error().message;
   EXPECT_EQ(plan_file_path(kH100), folder_ + "/nvidia-h100-80gb-hbm3-9-0.json");
   EXPECT_EQ(*load_timed_plans(kH100), kPlans);
 }
 
 TEST_F(PlanFile, IsAddedTo) {
-  ASSERT_TRUE(keep_timed_plans(kH100, kPlans).ok());
-  ASSERT_TRUE(keep_timed_plans(kH100, {{"new", {"eng1", 2}}}).ok());
+  ASSERT_TRUE(keep(kPlans).ok());
+  ASSERT_TRUE(keep({{"new", {"eng1", 2}}}).ok());
   TimedPlans all = kPlans;
   all.emplace("new", TimedPlan{"eng1", 2});
   EXPECT_EQ(*load_timed_plans(kH100), all);
 }
 
+// As many trials of a Study may do that start together.
+TEST_F(PlanFile, TheFirstWriterWinsForAll) {
+  constexpr int kWriters = 6, kKeys = 12;
+  std::vector<TimedPlans> taken(kWriters);
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([&, writer] {
+      for (int key = 0; key < kKeys; ++key) {
+        const TimedPlan mine{"of writer " + std::to_string(writer), 1.0 + writer};
+        const auto kept = keep_timed_plan(kH100, std::to_string(key), mine);
+        ASSERT_TRUE(kept.ok()) << kept.error().message;
+        taken[static_cast<std::size_t>(writer)].emplace(std::to_string(key), *kept);
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  const TimedPlans all = *load_timed_plans(kH100);
+  EXPECT_EQ(all.size(), std::size_t{kKeys}) << "no plan is lost";
+  for (const TimedPlans& plans : taken) EXPECT_EQ(plans, all);
+}
+
+TEST_F(PlanFile, SaysWhereItCannotBeKept) {
+  ASSERT_TRUE(make_directories(folder_).ok());
+  ASSERT_TRUE(make_directories(plan_file_path(kH100) + ".lock").ok());  // a folder in its place
+  const auto kept = keep_timed_plan(kH100, "new", {"eng1", 2});
+  ASSERT_FALSE(kept.ok());
+  EXPECT_THAT(kept.error().message, HasSubstr(plan_file_path(kH100) + ".lock: "));
+}
+
 TEST_F(PlanFile, WithoutAFileNothingIsKnown) { EXPECT_EQ(*load_timed_plans(kH100), TimedPlans{}); }
 
 TEST_F(PlanFile, EachKindOfGpuHasItsOwn) {
-  ASSERT_TRUE(keep_timed_plans(kH100, kPlans).ok());
+  ASSERT_TRUE(keep(kPlans).ok());
   EXPECT_EQ(*load_timed_plans({"NVIDIA A100", "8.0", "13.0", "0.1.0"}), TimedPlans{});
 }
 
 TEST_F(PlanFile, OffKeepsNothingAndReadsNothing) {
-  ASSERT_TRUE(keep_timed_plans(kH100, kPlans).ok());
+  ASSERT_TRUE(keep(kPlans).ok());
   ::setenv("FETTLE_KERNEL_CACHE", "off", 1);
   EXPECT_EQ(*load_timed_plans(kH100), TimedPlans{});
-  EXPECT_TRUE(keep_timed_plans(kH100, {{"new", {"eng1", 2}}}).ok());
+  EXPECT_TRUE(keep({{"new", {"eng1", 2}}}).ok());
   ::setenv("FETTLE_KERNEL_CACHE", folder_.c_str(), 1);
   EXPECT_EQ(*load_timed_plans(kH100), kPlans);
 }

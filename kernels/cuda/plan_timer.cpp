@@ -34,13 +34,21 @@ Result<std::size_t> fastest_plan(Device& device, const std::string& key,
   std::vector<void*> arrays;
   for (const std::int64_t size : bytes) {
     auto block = device.allocate(size);
-    if (!block.ok()) return std::size_t{0};
+    if (!block.ok()) {
+      blocks.clear();
+      device.release_unused();
+      return std::size_t{0};
+    }
     arrays.push_back((*block)->data());
     blocks.push_back(std::move(block).value());
   }
-  return device.plans().choose(key, names, [&](std::size_t candidate) {
+  auto chosen = device.plans().choose(key, names, [&](std::size_t candidate) {
     return microseconds_of(device, [&] { return enqueue(candidate, arrays); });
   });
+  // The arrays of a language model's head are gigabytes, which a neighbour on the GPU may need.
+  blocks.clear();
+  device.release_unused();
+  return chosen;
 }
 
 }  // namespace fettle::kernels::cuda

@@ -56,10 +56,18 @@ Status Pool::add_piece(std::int64_t least) {
     piece = take_from_device(bytes);
   }
   if (!piece.ok()) return piece.error();
-  pieces_.push_back(piece.value());
+  pieces_.insert(piece.value());
   held_ += bytes;
   free_.add_piece(static_cast<std::byte*>(piece.value()), bytes);
   return success();
+}
+
+void Pool::release_unused() {
+  for (const auto& [piece, bytes] : free_.remove_whole_pieces()) {
+    must_succeed(cudaFree(piece));
+    pieces_.erase(piece);
+    held_ -= bytes;
+  }
 }
 
 std::int64_t Pool::available() const {

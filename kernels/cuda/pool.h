@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <vector>
+#include <set>
 
 #include "base/result.h"
 #include "kernels/cuda/free_blocks.h"
@@ -34,6 +34,10 @@ class Pool {
   Result<void*> take(std::int64_t bytes);
   void give_back(void* block);
 
+  // Gives the device the pieces of which no block is out: what plans were timed on would otherwise
+  // stay with this process for ever. The device's work must be done.
+  void release_unused();
+
   // In blocks that are out, padding included; and the most that ever was.
   std::int64_t used() const { return used_; }
   std::int64_t peak() const { return peak_; }
@@ -50,7 +54,7 @@ class Pool {
 
   const std::int64_t piece_bytes_;
   const std::optional<std::int64_t> share_bytes_;
-  std::vector<void*> pieces_;
+  std::set<void*> pieces_;
   FreeBlocks free_;  // of the pieces
   std::map<void*, std::int64_t> taken_;
   std::int64_t held_ = 0;  // of the device: in pieces, or in blocks without pieces

@@ -186,7 +186,9 @@ void use_workspace(Device& device, int what, std::vector<int>& result) {
 }
 
 TEST_P(Branches, OfADeviceHaveAWorkspaceOfTheirOwn) {
+  ::setenv("FETTLE_CUDA_BRANCHES", "1", 1);
   const auto device = std::move(Device::open()).value();
+  ::unsetenv("FETTLE_CUDA_BRANCHES");
   ASSERT_TRUE(device->reserve_scratch(1000).ok());
   ASSERT_TRUE(device->reserve_branch_scratch(1000).ok());
   for (const bool captured : {true, false}) {

@@ -41,7 +41,7 @@ struct Forward {
   std::optional<MatrixProduct> gelu = std::nullopt;  // where that can be fused
 };
 struct Backward {
-  MatrixProduct input;
+  std::optional<MatrixProduct> input;  // nothing: nobody asks for dx
   MatrixProduct weights;
   bool sums_bias = false;                            // the product has the bias gradient, too
   std::optional<MatrixProduct> gelu = std::nullopt;  // instead of `input`
@@ -66,8 +66,11 @@ class Planner {
   // `planned`: of the pass, whose fused_ is what its kernels do besides.
   template <class Pass>
   Result<std::optional<Pass>> plan_pass(const char* pass, Result<Pass> planned) {
-    const Implementation by{describe(shape_, plan_, samples_), pass, "cuBLASLt", fused_, ""};
-    return cuda::plan_or_own(device_, by, std::move(planned));
+    return cuda::plan_or_own(device_, by_library(pass), std::move(planned));
+  }
+
+  Implementation by_library(const char* pass) const {
+    return {describe(shape_, plan_, samples_), pass, "cuBLASLt", fused_, ""};
   }
 
   Result<Forward> plan_forward() {
@@ -81,29 +84,30 @@ class Planner {
     // forward_gelu() runs this one where there is one. No ReLU is lost with the other epilogue:
     // what has a GELU after it has no ReLU.
     options.epilogue = shape_.bias ? Epilogue::kBiasGelu : Epilogue::kGelu;
-    FETTLE_ASSIGN(auto gelu, fused_gelu(shape_.gelu_after, product, options));
+    auto gelu = fused_gelu("forward", shape_.gelu_after, product, options);
     return Forward{std::move(plain), std::move(gelu)};
   }
 
   Result<Backward> plan_backward() {
     fused_.clear();
+    FETTLE_ASSIGN(auto weights, of_weights());
+    Backward passes{std::nullopt, std::move(weights.first), weights.second};
+    if (!plan_.input_gradient) return passes;
     const cuda::MatrixShape product{samples_, shape_.inputs, shape_.outputs};
     cuda::MatrixOptions options = of_activations();
-    FETTLE_ASSIGN(MatrixProduct input, plan(product, options));
-    FETTLE_ASSIGN(auto weights, of_weights());
+    FETTLE_ASSIGN(passes.input, plan(product, options));
     options.epilogue = Epilogue::kGeluGradient;
-    FETTLE_ASSIGN(auto gelu, fused_gelu(shape_.gelu_before, product, options));
-    return Backward{std::move(input), std::move(weights.first), weights.second, std::move(gelu)};
+    passes.gelu = fused_gelu("backward", shape_.gelu_before, product, options);
+    return passes;
   }
 
   // The second: whether the product has the bias gradient, too. It does if cuBLASLt can.
   Result<std::pair<MatrixProduct, bool>> of_weights() {
     const cuda::MatrixShape product{shape_.outputs, shape_.inputs, samples_, /*a_transposed=*/true};
     cuda::MatrixOptions options{plan_.type, DataType::kFloat32, /*add=*/true, plan_.tf32};
-    if (shape_.bias && !shape_.relu) {
+    if (shape_.bias && !shape_.relu && cuda::wants_epilogues()) {
       options.epilogue = Epilogue::kSumOfA;
-      FETTLE_ASSIGN(auto fused, if_there(plan(product, options)));
-      if (fused) note_fused("bias gradient");
+      auto fused = fused_product("backward", "bias gradient", product, options);
       if (fused) return std::pair{std::move(*fused), true};
       options.epilogue = Epilogue::kNothing;
     }
@@ -112,22 +116,22 @@ class Planner {
   }
 
   // None where there is no such GELU, or it is a kernel of its own.
-  Result<std::optional<MatrixProduct>> fused_gelu(std::optional<GeluForm> gelu,
-                                                  const cuda::MatrixShape& product,
-                                                  const cuda::MatrixOptions& options) {
+  std::optional<MatrixProduct> fused_gelu(const char* pass, std::optional<GeluForm> gelu,
+                                          const cuda::MatrixShape& product,
+                                          const cuda::MatrixOptions& options) {
     const bool exact_numbers = options.type == DataType::kFloat32 && !options.tf32;
-    if (gelu != GeluForm::kTanh || exact_numbers || product.columns % cuda::kGeluColumns != 0) {
-      return std::optional<MatrixProduct>();
-    }
-    FETTLE_ASSIGN(auto fused, if_there(plan(product, options)));
-    if (fused) note_fused("GELU");
-    return fused;
+    const bool fits = product.columns % cuda::kGeluColumns == 0;
+    if (gelu != GeluForm::kTanh || exact_numbers || !fits || !cuda::wants_epilogues()) return {};
+    return fused_product(pass, "GELU", product, options);
   }
 
-  static Result<std::optional<MatrixProduct>> if_there(Result<MatrixProduct> planned) {
-    if (planned.ok()) return std::optional<MatrixProduct>(std::move(planned).value());
-    if (planned.error().code != ErrorCode::kNotFound) return planned.error();
-    return std::optional<MatrixProduct>();
+  // With an epilogue that the pass can do without. None where cuBLASLt refuses it.
+  std::optional<MatrixProduct> fused_product(const char* pass, const char* fusion,
+                                             const cuda::MatrixShape& product,
+                                             const cuda::MatrixOptions& options) {
+    auto fused = cuda::plan_if_there(device_, by_library(pass), fusion, plan(product, options));
+    if (fused) note_fused(fusion);
+    return fused;
   }
 
   cuda::MatrixOptions of_activations() const {
@@ -205,7 +209,7 @@ class CublasLtLinear : public LinearOp {
     mask_and_sum(*plans, samples, y, dy, bias_gradient);
     if (dx == nullptr) return add_gradients(*plans, x, dy, weight_gradient, bias_gradient);
     device_.run_beside([&] { add_gradients(*plans, x, dy, weight_gradient, bias_gradient); },
-                       [&] { plans->input.run(dy, from_.weights, dx, nullptr); });
+                       [&] { input_of(*plans).run(dy, from_.weights, dx, nullptr); });
   }
 
   void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
@@ -232,8 +236,13 @@ class CublasLtLinear : public LinearOp {
   void through_gelu(Backward& plans, std::int64_t samples, ConstBuffer before, ConstBuffer dy,
                     Buffer dx) {
     if (plans.gelu) return plans.gelu->run(dy, from_.weights, dx, nullptr, before);
-    plans.input.run(dy, from_.weights, dx, nullptr);
+    input_of(plans).run(dy, from_.weights, dx, nullptr);
     gelu_before_->backward(samples * shape_.inputs, before, dx, dx);
+  }
+
+  static MatrixProduct& input_of(Backward& plans) {
+    CHECK(plans.input.has_value(), "the plan says that nobody asks for dx");
+    return *plans.input;
   }
 
   void add_gradients(Backward& plans, ConstBuffer x, ConstBuffer dy, float* weight_gradient,

@@ -1,8 +1,5 @@
-// Matrix products of ours, for linear layers and convolutions, on the host: which
-// version of the ladder multiplies, and in how many slices.
-//
-//   tiled_product.cuh    fp32 units; for fp32
-//   tensor_product.cuh   tensor cores; for bf16 and fp16
+// Matrix products of ours (tiled_product.cuh), for linear layers and convolutions, on the host: in
+// how many slices they are cut.
 //
 // Where the library can it does this work (docs/decisions/0017); this is what it is compared with,
 // and what stands in where it has nothing for a shape.
@@ -17,7 +14,6 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/linear/add_slices.h"
-#include "kernels/linear/tensor_product.cuh"
 #include "kernels/linear/tiled_product.cuh"
 
 namespace fettle::kernels::cuda {
@@ -34,15 +30,11 @@ template <class A, class B, class Store>
 void multiply(const Device& device, const ProductSize& size, const A& a, const B& b,
               const Store& store) {
   static_assert(std::is_same_v<typename A::Value, typename B::Value>);
-  LaunchShape shape{.blocks = static_cast<unsigned>(product_tiles(size.rows)),
-                    .blocks_y = static_cast<unsigned>(product_tiles(size.columns) * size.slices)};
-  if constexpr (std::is_same_v<typename A::Value, float>) {
-    shape.threads = kTiledThreads;
-    launch(device.stream(), shape, tiled_product<A, B, Store>, size, a, b, store);
-  } else {
-    shape.threads = kTensorThreads;
-    launch(device.stream(), shape, tensor_product<A, B, Store>, size, a, b, store);
-  }
+  const LaunchShape shape{
+      .blocks = static_cast<unsigned>(product_tiles(size.rows)),
+      .blocks_y = static_cast<unsigned>(product_tiles(size.columns) * size.slices),
+      .threads = kTiledThreads};
+  launch(device.stream(), shape, tiled_product<A, B, Store>, size, a, b, store);
 }
 
 // A sum over `depth` that is added to what is there: a weight gradient. `scratch` of the device

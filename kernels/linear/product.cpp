@@ -30,12 +30,6 @@ void multiply_panel(DataType type, const PackedMatrix& a, const PackedMatrix& b,
 
 }  // namespace
 
-bool has_fast_product(DataType type) {
-  const bool words = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                     __builtin_cpu_supports("avx512vl");
-  return words && (type == DataType::kFloat32 || __builtin_cpu_supports("avx512bf16"));
-}
-
 std::int64_t tile_rows_for(std::int64_t rows) {
   const std::int64_t tiles = (rows + kTileRows - 1) / kTileRows;
   return (rows + tiles - 1) / tiles;

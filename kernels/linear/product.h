@@ -41,9 +41,6 @@ struct ProductOutput {
   bool relu = false;            // only where C is written
 };
 
-// Whether this processor can.
-bool has_fast_product(DataType type);
-
 // The width for packing A with `rows` rows: tiles of even height, at most kTileRows.
 std::int64_t tile_rows_for(std::int64_t rows);
 

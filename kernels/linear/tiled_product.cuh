@@ -1,10 +1,10 @@
-// Matrix product, first version: tiles of shared memory, multiplied by the fp32 units.
+// Matrix product: tiles of shared memory, multiplied by the fp32 units.
 //
 // A block of 256 threads makes a tile of 64 x 64 of C, 4 x 4 a thread, in fp32 whatever the
 // operands' type. Each pass stages 64 x 16 of both operands in shared memory, so an element is read
 // from device memory once for 64 multiplications: enough to be bound by the fp32 units (67 TFLOP/s
-// on an H100), a fifteenth of what its tensor cores do in bf16 (tensor_product.cuh). This version
-// is for fp32, where tensor cores would round the operands to TF32.
+// on an H100). In 16 bits that is a fifteenth of what the library's kernels have from tensor cores:
+// this product is what they are compared with, and should be simple.
 #pragma once
 
 #include "kernels/linear/matrix_operands.cuh"

@@ -34,6 +34,30 @@ TEST(PodPatch, TheStudysPlacementWins) {
   EXPECT_GT(selector.as_object().size(), 1u);
 }
 
+// Of a trial with a GPU: all trials of a Study run the plans that one of them timed.
+TEST(TrainerPod, PlansLieBesideTheCheckpoints) {
+  api::Study study = load("trainer.yaml");
+  const auto variable = [&](std::string_view name) -> std::string {
+    const Json pod = trainer_pod(study, {"t", {}}).value();
+    const Json& container = pod.find("spec")->find("containers")->as_array().at(0);
+    for (const Json& one : container.find("env")->as_array()) {
+      if (*one.find("name") == Json(name)) return one.find("value")->as_string();
+    }
+    return "-";
+  };
+  study.spec.trial.gpu.reset();
+  EXPECT_EQ(variable("FETTLE_CUDA_PLANS"), "-");
+  EXPECT_EQ(variable("FETTLE_KERNEL_CACHE"), "-");
+  study.spec.trial.gpu.emplace().count = 1;
+  study.spec.trial.checkpoints.reset();
+  EXPECT_EQ(variable("FETTLE_CUDA_PLANS"), "first") << "each pod would time by itself";
+  EXPECT_EQ(variable("FETTLE_KERNEL_CACHE"), "-");
+  study.spec.trial.checkpoints.emplace().claim = "work";
+  EXPECT_EQ(variable("FETTLE_CUDA_PLANS"), "-");
+  EXPECT_EQ(variable("FETTLE_KERNEL_CACHE"),
+            "/fettle/checkpoints/" + study.metadata.uid + "/plans");
+}
+
 TEST(PodPatch, MergesMapsAndNamedListsAndReplacesTheRest) {
   struct Case {
     const char* what;

@@ -7,6 +7,7 @@
 #include "api/resolve.h"
 #include "api/study_fields.h"
 #include "kube/json_write.h"
+#include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/pod_patch.h"
 
 namespace fettle::kubernetes {
@@ -54,6 +55,19 @@ Json mount(const char* name, const char* path) {
   return Json::object({{"name", name}, {"mountPath", path}});
 }
 
+Json variable(const char* name, const std::string& value) {
+  return Json::object({{"name", name}, {"value", value}});
+}
+
+// Which plans of CUDA's libraries are fastest is timed once for the trials of a Study that share a
+// volume, and lies beside their checkpoints. Without one each pod would time for minutes, and two
+// trials might run different plans: they run what the libraries rank first.
+Json plans_variable(const api::Study& study) {
+  if (claim_of(study).empty()) return variable("FETTLE_CUDA_PLANS", "first");
+  return variable("FETTLE_KERNEL_CACHE",
+                  std::string(kCheckpoints) + "/" + study.metadata.uid + "/plans");
+}
+
 Json trainer_container(const api::Study& study, const std::string& image) {
   const std::int64_t threads =
       std::max<std::int64_t>(study.spec.trial.trainer->training.threads, 1);
@@ -62,12 +76,13 @@ Json trainer_container(const api::Study& study, const std::string& image) {
   Json mounts(Json::Array{token, mount("fettle-tmp", "/tmp"),
                           mount("fettle-cache", "/home/fettle/.cache")});
   if (api::whole_gpus(study.spec.trial) > 1) mounts.push_back(mount("fettle-shm", "/dev/shm"));
+  Json env(Json::Array{variable("FETTLE_REPORT", "kubernetes"),
+                       variable("OMP_NUM_THREADS", std::to_string(threads))});
+  if (study.spec.trial.gpu) env.push_back(plans_variable(study));
   return Json::object(
       {{"name", api::kTrialContainer},
        {"image", image},
-       {"env", Json::Array{Json::object({{"name", "FETTLE_REPORT"}, {"value", "kubernetes"}}),
-                           Json::object(
-                               {{"name", "OMP_NUM_THREADS"}, {"value", std::to_string(threads)}})}},
+       {"env", std::move(env)},
        {"resources", Json::object({{"requests", Json::object({{"cpu", std::to_string(threads)},
                                                               {"memory", kMemoryRequest}})}})},
        {"securityContext", kube::manifest(kContainerSecurity)},

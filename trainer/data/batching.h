@@ -56,7 +56,9 @@ std::int64_t global_batch_of(const api::TrainingConfig& config, std::int64_t wor
 // Samples in a group of batch normalisation, where a step has `batch`; 0: no groups.
 std::int64_t norm_group_of(const api::TrainerConfig& config, std::int64_t batch);
 
-// Most samples that a worker holds at once: no more room than its share of the batch needs.
+// Most samples that a worker holds at once: the largest micro-batch of its share of a full batch.
+// Operations are planned for it, so it is a size that is run, and not the limit that the
+// configuration names.
 std::int64_t max_samples_of(const api::TrainingConfig& config, std::int64_t norm_group,
                             std::int64_t batch, std::int64_t world_size);
 

@@ -50,6 +50,32 @@ TEST(Batching, MicroBatchesAreAsFewAndAsEvenAsPossible) {
   EXPECT_EQ(pieces[1], (Range{33, 65}));
 }
 
+// Operations are planned for it; what is planned for another size is never run as it was planned.
+TEST(Batching, AWorkerHoldsTheLargestMicroBatchThatIsRun) {
+  api::TrainingConfig config;
+  for (const std::int64_t batch : {1, 37, 128, 250, 256}) {
+    for (const std::int64_t world_size : {1, 3, 8}) {
+      for (const std::int64_t limit : {1, 16, 48, 100, 1000}) {
+        SCOPED_TRACE(testing::Message() << "B=" << batch << " W=" << world_size << " m=" << limit);
+        config.max_per_worker = limit;
+        const std::int64_t held = max_samples_of(config, 0, batch, world_size);
+        EXPECT_LE(held, limit);
+        const auto pieces = deal({0, batch}, {world_size, /*rank=*/0, held});
+        EXPECT_EQ(pieces.front().size(), held);
+        EXPECT_EQ(std::ssize(pieces), accumulation_steps(batch, {world_size, 0, limit}));
+        for (std::int64_t rest = 1; rest <= batch; ++rest) {  // the last batch of an epoch
+          for (const Range& piece : deal({0, rest}, {world_size, 0, held})) {
+            EXPECT_LE(piece.size(), held);
+          }
+        }
+      }
+    }
+  }
+  config.max_per_worker = 100;
+  EXPECT_EQ(max_samples_of(config, 0, 256, 1), 86);
+  EXPECT_EQ(max_samples_of(config, 16, 256, 1), 16) << "groups are micro-batches";
+}
+
 TEST(Batching, CountsSteps) {
   EXPECT_EQ(accumulation_steps(256, {.world_size = 3, .limit = 64}), 2);
   EXPECT_EQ(accumulation_steps(256, {.world_size = 4, .limit = 64}), 1);

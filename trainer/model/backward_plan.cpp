@@ -182,6 +182,16 @@ class BackwardPlanner {
 
 }  // namespace
 
+std::vector<bool> needed_input_gradients(const NetworkPlan& network) {
+  const std::vector<bool> outputs = needed_gradients(network);
+  std::vector<bool> needed;
+  for (const LayerPlan& layer : network.layers) {
+    const std::int64_t target = network.gradient_target(layer);
+    needed.push_back(target != kNetworkInput && outputs[static_cast<std::size_t>(target)]);
+  }
+  return needed;
+}
+
 BackwardPlan plan_backward(const NetworkPlan& network, std::span<const std::int64_t> cuts) {
   return BackwardPlanner(network, cuts).run();
 }

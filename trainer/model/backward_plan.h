@@ -44,6 +44,9 @@ struct BackwardPlan {
   std::int64_t slots = 0;           // the gradient by the logits starts in slot 0
 };
 
+// By layer: whether the gradient by its input is needed, because something before it is trained.
+std::vector<bool> needed_input_gradients(const NetworkPlan& network);
+
 // `cuts`: layers, ascending, before whose gradient those before them run forward again.
 BackwardPlan plan_backward(const NetworkPlan& network, std::span<const std::int64_t> cuts = {});
 

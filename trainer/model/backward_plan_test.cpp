@@ -32,6 +32,15 @@ TEST(BackwardPlan, StopsWhereNothingIsTrainedBefore) {
   EXPECT_THAT(plan.steps, ElementsAre(BackwardStep{2, 0, kNoSlot}));
 }
 
+TEST(BackwardPlan, TheFirstLayersInputHasNoGradient) {
+  api::ModelConfig model;
+  model.layers = {simple(LayerType::kRelu), conv(2), linear(4), simple(LayerType::kRelu),
+                  linear(3)};
+  EXPECT_EQ(needed_input_gradients(*plan_network(model, {6, 6, 2}, 3)),
+            (std::vector<bool>{false, false, true, true}))
+      << "relu, conv, linear with its relu, linear";
+}
+
 TEST(BackwardPlan, TheInputOfABlockGetsASum) {
   // 0 conv, [1 conv], 2 add, 3 linear
   const BackwardPlan plan = backward(

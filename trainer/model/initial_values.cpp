@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "machine/usable.h"
 #include "trainer/data/batching.h"
 
 namespace fettle::trainer {
@@ -77,8 +78,9 @@ void draw_initial(const Block& block, std::uint64_t key, std::uint64_t stream, s
   draw_range(block, draws, share_of({0, block.count}, used, 0), to);
 }
 
+// A pod may have one core of a hundred.
 std::int64_t threads_for_drawing() {
-  return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  return std::clamp<std::int64_t>(std::llround(machine::usable_cores()), 1, kMostThreads);
 }
 
 }  // namespace fettle::trainer

@@ -1,6 +1,7 @@
 #include "trainer/model/initial_values.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <vector>
 
@@ -43,6 +44,20 @@ TEST(InitialValues, OfABlockThatIsNotDrawnAreItsFill) {
   EXPECT_EQ(all[kBefore - 1], -7);
   for (std::int64_t i = 0; i < 3; ++i) EXPECT_EQ(all[kBefore + i], 1);
   EXPECT_EQ(all[kBefore + 3], -7);
+}
+
+TEST(InitialValues, AreDrawnByNoMoreThreadsThanTheProcessMayUse) {
+  cpu_set_t before, one;
+  CPU_ZERO(&one);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &before)) continue;
+    CPU_SET(cpu, &one);
+    break;
+  }
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(threads_for_drawing(), 1);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "trainer/model/backward_plan.h"
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {
@@ -24,8 +25,11 @@ Result<MadeLayers> make_layers(const NetworkPlan& plan, kernels::Backend& backen
                                const kernels::PlanOptions& options, Parameters& parameters) {
   MadeLayers all;
   (void)backend.take_recent_implementations();  // of operations that were made before
-  for (const LayerPlan& layer : plan.layers) {
+  const std::vector<bool> input_gradients = needed_input_gradients(plan);
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    const LayerPlan& layer = plan.layers[i];
     LayerContext context{backend, options, parameters};
+    context.options.input_gradient = input_gradients[i];
     // A cast is the layer that knows both types.
     if (layer.type != api::LayerType::kCast) context.options.type = type_in(options, layer);
     auto made = kind_of(layer.type).make(layer, context);

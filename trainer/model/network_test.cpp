@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/philox.h"
 #include "kernels/aligned.h"
+#include "kernels/backends/reference/backend.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/model/wide_residuals.h"
+#include "trainer/precision.h"
 #include "trainer/testing/elements.h"
 
 namespace fettle::trainer {
@@ -223,6 +226,49 @@ TEST(Network, StartsAsTorchDoesAndDependsOnTheSeedAlone) {
   EXPECT_EQ(weights[static_cast<std::size_t>(plan.layers[1].biases.offset) + 49], 0.0F);
   const std::vector<float> statistics = initial_values(plan, 1).statistics;
   EXPECT_EQ(statistics[static_cast<std::size_t>(plan.layers[1].running_variance.offset)], 1.0F);
+}
+
+// The options that layers make their operations with.
+class RecordingBackend : public kernels::ReferenceBackend {
+ public:
+  Result<std::unique_ptr<kernels::LinearOp>> make_linear(
+      const kernels::LinearShape& shape, const kernels::PlanOptions& plan) override {
+    linear.push_back(plan);
+    return ReferenceBackend::make_linear(shape, plan);
+  }
+  Result<std::unique_ptr<kernels::AttentionOp>> make_attention(
+      const kernels::AttentionShape& shape, const kernels::PlanOptions& plan) override {
+    attention.push_back(plan);
+    return ReferenceBackend::make_attention(shape, plan);
+  }
+  std::vector<kernels::PlanOptions> linear, attention;
+};
+
+TEST(NetworkOptions, OnlyTheFirstLayerIsPlannedWithoutAnInputGradient) {
+  RecordingBackend backend;
+  api::ModelConfig model;
+  model.layers = {linear(5), simple(LayerType::kRelu), linear(4), linear(3)};
+  ASSERT_TRUE(Network::create(*plan_network(model, {4, 1, 1}, 3), backend, {2}, 1).ok());
+  ASSERT_EQ(backend.linear.size(), 3U);
+  EXPECT_FALSE(backend.linear[0].input_gradient);
+  EXPECT_TRUE(backend.linear[1].input_gradient);
+  EXPECT_TRUE(backend.linear[2].input_gradient);
+}
+
+TEST(NetworkOptions, AttentionIsDeterministicWhereTheTrainingAsksForIt) {
+  api::TrainingConfig training;
+  api::ModelConfig model;
+  model.gpt = api::GptConfig{.layers = 1, .heads = 2, .width = 8};
+  const auto plan = plan_network(model, {{6, 1, 1}, 10, /*tokens=*/true, ""});
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  for (const std::optional<bool> asked : {std::optional<bool>(), {false}, {true}}) {
+    RecordingBackend backend;
+    training.deterministic = asked;
+    const auto made = Network::create(*plan, backend, plan_options(backend, training, 2), 1);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    ASSERT_EQ(backend.attention.size(), 1U);
+    EXPECT_EQ(backend.attention[0].deterministic, asked.value_or(false));
+  }
 }
 
 }  // namespace

@@ -142,6 +142,12 @@ const Option kOptions[] = {
        to.bench.training.residual_in_fp32 = true;
        return success();
      }},
+    {kBenchmarks, "deterministic", "",
+     "attention gives the same bits each time, at its price on a GPU",
+     [](string_view, Arguments& to) {
+       to.bench.training.deterministic = true;
+       return success();
+     }},
     {kBenchmarks, "backend", "NAME", "auto, reference, onednn or cuda (auto)",
      [](string_view text, Arguments& to) {
        return read_name("backend", text, to.bench.training.backend);
@@ -178,7 +184,10 @@ constexpr Entry kEnvironment[] = {
     {"FETTLE_CUDA_PLANS", "\"first\": run the plans that libraries rank first, and time none"},
     {"FETTLE_CUDA_STRICT",
      "\"1\": an error where a library has no plan, instead of our own kernels"},
-    {"FETTLE_CUDA_BRANCHES", "\"0\": record the graph of a step without branches"},
+    {"FETTLE_CUDA_BRANCHES",
+     "\"1\": record the graph of a step with branches for gradients of weights (experimental)"},
+    {"FETTLE_CUDA_GRAPHS", "\"0\": record no graphs"},
+    {"FETTLE_CUDA_EPILOGUES", "\"0\": fuse nothing into the libraries' products"},
     {"FETTLE_CUDA_OWN", "\"1\": use only our own kernels"},
     {"FETTLE_REPORT",
      "\"kubernetes\": in a pod, also write status.report of the Trial, and stop when its spec says "

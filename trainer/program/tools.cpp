@@ -33,8 +33,8 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
     return plan_run(config, plan, world, memory_there(config.training, process.gpus));
   }
   TrainingDevice device(std::move(backend).value());
-  const kernels::PlanOptions options = plan_options(device.backend(), config.training.precision,
-                                                    plan_step(config, world).dealing.limit);
+  const kernels::PlanOptions options =
+      plan_options(device.backend(), config.training, plan_step(config, world).dealing.limit);
   FETTLE_ASSIGN(const Workspaces workspaces, device.workspace(plan, options));
   return plan_run(config, plan, world, memory_there(device.backend(), process.gpus), workspaces);
 }

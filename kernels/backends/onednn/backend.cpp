@@ -5,8 +5,8 @@
 #include "kernels/backends/reference/backend.h"
 #include "kernels/fast_operations.h"
 #include "kernels/linear/beside_gelu.h"
-#include "kernels/linear/product.h"
-#include "kernels/onednn/convolution.h"
+#include "kernels/linear/choice.h"
+#include "kernels/onednn/weighted.h"
 #include "kernels/reference_operations.h"
 #include "kernels/relu/formulas.h"
 
@@ -23,7 +23,7 @@ Status check_own_type(DataType type) {
 
 Status check_type(DataType type) {
   FETTLE_TRY(check_own_type(type));
-  if (type == DataType::kFloat32 || onednn_has_bfloat16()) return success();
+  if (type == DataType::kFloat32 || has_bfloat16(onednn_cpu())) return success();
   return invalid(
       "this processor has no bf16 arithmetic (AVX-512 BF16): use precision fp32, or the "
       "backend reference, which emulates it");
@@ -34,16 +34,13 @@ class OnednnBackend : public ReferenceBackend {
  public:
   std::string_view name() const override { return "onednn"; }
 
-  // Our own where the processor has AVX-512; elsewhere a convolution of images of one pixel.
   Result<std::unique_ptr<LinearOp>> make_linear(const LinearShape& shape,
                                                 const PlanOptions& plan) override {
     FETTLE_TRY(check_type(plan.type));
-    if (has_fast_product(plan.type)) {
+    if (linear_by(onednn_cpu(), shape, plan) == LinearBy::kPackedProduct) {
       return beside_gelu(*this, shape, plan, fast_linear(shape, plan));
     }
-    FETTLE_ASSIGN(
-        auto linear,
-        onednn_conv({{1, 1, shape.inputs}, shape.outputs, 1, 1, 0, shape.bias, shape.relu}, plan));
+    FETTLE_ASSIGN(auto linear, onednn_linear(shape, plan));
     return beside_gelu(*this, shape, plan, std::move(linear));
   }
   Result<std::unique_ptr<WeightedOp>> make_conv(const ConvShape& shape,

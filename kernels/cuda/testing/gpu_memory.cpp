@@ -4,15 +4,15 @@
 // operator new takes from pieces of pinned host memory, in powers of two, from lists of blocks that
 // were given back. A piece is pinned when the one before is used up: pinning takes seconds a
 // gigabyte, and several processes do it at once. cuDNN takes from there, too, and must not fail for
-// it: when the last piece is used up, the rest is ordinary memory, and a kernel that reads it says
-// so. With
-// CUDA_LAUNCH_BLOCKING=1 the tests find their results when a call returns, as on a CPU. Not yet run
-// on a GPU.
+// it: when the last piece is used up, the rest is ordinary memory. A kernel that reads it ends the
+// process, so the first such block is noted. With CUDA_LAUNCH_BLOCKING=1 the tests find their
+// results when a call returns, as on a CPU. Not yet run on a GPU.
 #include <cuda_runtime.h>
 #include <pthread.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -74,6 +74,13 @@ class PinnedHeap {
   }
 
   static void* take_elsewhere(std::size_t bytes) {
+    if (!noted_.exchange(true)) {
+      std::fprintf(
+          stderr,
+          "note: kernels_gpu_test: %zu bytes are not pinned, as what is allocated from now "
+          "on: the GPU may not read them\n",
+          bytes);
+    }
     const std::size_t whole = (std::max(bytes, kSmallest) + kSmallest - 1) / kSmallest * kSmallest;
     void* const memory = std::aligned_alloc(kSmallest, whole);
     if (memory == nullptr) throw std::bad_alloc();
@@ -113,6 +120,8 @@ class PinnedHeap {
     // Every test that has a value on its stack would end its process.
     if (error != cudaSuccess) fail("the GPU cannot be shown the stack", error);
   }
+
+  static inline std::atomic<bool> noted_ = false;
 
   std::mutex mutex_;
   std::array<char*, kPieces> pieces_{};

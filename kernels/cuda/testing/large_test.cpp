@@ -165,7 +165,8 @@ TEST_F(Large, AttentionOfGpt2) {
   const std::int64_t count = samples * shape.length * shape.channels();
   const auto qkv = repeated(3 * count, random_block(1, 2));
   const auto dy = repeated(count, random_block(2, 1));
-  const auto [library, own] = both([&] { return backend_->attention(shape, {samples, kType}); });
+  const PlanOptions plan{.max_samples = samples, .type = kType, .deterministic = true};
+  const auto [library, own] = both([&] { return backend_->attention(shape, plan); });
   const auto run = [&](AttentionOp& op) {
     auto y = array(count), dqkv = array(3 * count);
     op.forward(samples, qkv.data(), y.data());
@@ -204,6 +205,90 @@ TEST_F(Large, BatchNormOfAResNet) {
   const std::int64_t last = whole * kChannels - kBlock;
   for (const std::int64_t first : {std::int64_t{0}, last}) {
     expect_near(window(y, first), {numbers.begin(), numbers.begin() + kWindow}, 1e-2);
+  }
+}
+
+// The gradients of scale and shift are sums over 32 k rows.
+TEST_F(Large, LayerNormOfALanguageModel) {
+  const std::int64_t channels = size(768, 32);
+  const std::int64_t rows = size(32768, 64);
+  const std::int64_t count = rows * channels;
+  const RowNormShape shape{RowNormKind::kLayer, {1, 1, channels}};
+  const Bits numbers = random_block(1, 2), gradients = random_block(2, 1);
+  const auto x = repeated(count, numbers), dy = repeated(count, gradients);
+  auto y = array(count), dx = array(count);
+  const Floats scale(static_cast<std::size_t>(channels), 1.5F);
+  const Floats shift(static_cast<std::size_t>(channels), 0.25F);
+  const auto factors = on_device(*backend_, scale), offsets = on_device(*backend_, shift);
+  auto dscale = floats(channels), dshift = floats(channels);
+  auto op = must(backend_->row_norm(shape, {rows, kType}));
+  op->forward(rows, x.data(), factors.data(), offsets.data(), y.data());
+  op->backward(rows, x.data(), dy.data(), factors.data(), dx.data(), false, dscale.data(),
+               dshift.data());
+  const Array of_x(kType, widened(x.download())), of_dy(kType, widened(dy.download()));
+  Array expected_y(kType, count), expected_dx(kType, count);
+  Floats expected_dscale(scale.size()), expected_dshift(scale.size());
+  auto reference = must(backend("reference")->row_norm(shape, {rows, kType}));
+  reference->forward(rows, of_x.data(), scale.data(), shift.data(), expected_y.data());
+  reference->backward(rows, of_x.data(), of_dy.data(), scale.data(), expected_dx.data(), false,
+                      expected_dscale.data(), expected_dshift.data());
+  expect_near(widened(y.download()), expected_y.floats(), 1e-2);
+  expect_near(widened(dx.download()), expected_dx.floats(), 1e-2);
+  expect_near(dscale.download(), expected_dscale, 1e-4);
+  expect_near(dshift.download(), expected_dshift, 1e-4);
+}
+
+// Every token's rows are found by sorting 32 k tokens, many of them alike.
+TEST_F(Large, EmbeddingOfALanguageModel) {
+  const EmbeddingShape shape{size(50304, 40), size(1024, 12), size(768, 8)};
+  const std::int64_t samples = size(32, 3), count = samples * shape.length * shape.channels;
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(samples * shape.length));
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<std::int32_t>(i * i % static_cast<std::size_t>(shape.vocabulary));
+  }
+  const auto dy = repeated(count, random_block(1, 1));
+  const std::int64_t table = shape.vocabulary * shape.channels;
+  const std::int64_t positions = shape.length * shape.channels;
+  auto dtable = floats(table), dpositions = floats(positions);
+  const auto held = on_device(*backend_, tokens);
+  must(backend_->embedding(shape, {samples, kType}))
+      ->backward(samples, held.data(), dy.data(), dtable.data(), dpositions.data());
+  const Array of_dy(kType, widened(dy.download()));
+  Floats expected_table(static_cast<std::size_t>(table));
+  Floats expected_positions(static_cast<std::size_t>(positions));
+  must(backend("reference")->embedding(shape, {samples, kType}))
+      ->backward(samples, tokens.data(), of_dy.data(), expected_table.data(),
+                 expected_positions.data());
+  expect_near(dtable.download(), expected_table, 1e-5);
+  expect_near(dpositions.download(), expected_positions, 1e-5);
+}
+
+// All parameters of GPT-2 in one part.
+TEST_F(Large, UpdateOfALanguageModel) {
+  const std::int64_t count = size(124'000'000, 5000);
+  Floats values = random_floats(kBlock, 1), gradient = random_floats(kBlock, 2);
+  values.resize(static_cast<std::size_t>(count), 0.5F);
+  gradient.resize(static_cast<std::size_t>(count), 0.25F);
+  auto weights = on_device(*backend_, values);
+  const auto gradients = on_device(*backend_, gradient);
+  auto first = floats(count), second = floats(count);
+  auto rounded = array(count);
+  StepControl control;
+  control.learning_rate = 0.1F;
+  control.apply = 1;
+  control.updates = 1;
+  const auto held = on_device(*backend_, control);
+  UpdateBuffers part{count,        weights.data(), gradients.data(),
+                     first.data(), second.data(),  rounded.data()};
+  backend_->update(UpdateRule::kAdamW, {part}, {})->run(held.data());
+  Floats state1(values.size()), state2(values.size());
+  std::vector<std::uint16_t> bits(values.size());
+  part = {count, values.data(), gradient.data(), state1.data(), state2.data(), bits.data()};
+  backend("reference")->update(UpdateRule::kAdamW, {part}, {})->run(&control);
+  const std::int64_t last = count - kWindow;
+  for (const std::int64_t from : {std::int64_t{0}, last / 2, last}) {
+    const auto at = values.begin() + from;
+    expect_near(window(weights, from), {at, at + kWindow}, 1e-6);
   }
 }
 

@@ -1,0 +1,26 @@
+// Which drivers and GPUs the trainer's CUDA backend supports, as its images are built. Pure; usable
+// from any thread.
+#pragma once
+
+#include <string>
+
+#include "machine/gpu.h"
+
+namespace fettle::machine {
+
+// CUDA 13.0, whose first driver is 580. A driver also runs what was built for an earlier CUDA.
+inline constexpr int kLeastCuda = 13000;
+inline constexpr const char* kLeastDriver = "580";
+inline constexpr int kLeastCapability = 8;  // Ampere
+inline constexpr int kMostCapability = 12;  // Blackwell, by way of PTX from 10.1 on
+
+// Why the backend cannot use any GPU of this machine, with the way out; "": the driver will do.
+std::string why_no_driver(const Gpus& gpus);
+// Why it cannot use this GPU; "": it can.
+std::string why_no_gpu(const Gpu& gpu);
+
+// For a training that was free to choose and found the backend missing (`reason`), on a machine
+// with a GPU: what is wasted. "": there is no GPU here.
+std::string unused_gpu_warning(const Gpus& gpus, const std::string& reason);
+
+}  // namespace fettle::machine
