@@ -44,16 +44,17 @@ bool is_vain(const std::vector<RunRecord>& runs, std::size_t i, bool resumes) {
 
 std::int64_t disruptions_without_progress(const api::TrialStatus& status, bool resumes) {
   std::int64_t count = 0;
-  for (std::size_t i = status.runs.size(); i-- > 0 && is_vain(status.runs, i, resumes);) {
-    if (status.runs[i].reason != api::kPreempted) ++count;
+  for (std::size_t i = status.runs.size(); i > 0; --i) {
+    if (!is_vain(status.runs, i - 1, resumes)) break;
+    if (status.runs[i - 1].reason != api::kPreempted) ++count;
   }
   return count;
 }
 
 std::int64_t presumed_without_progress(const api::TrialStatus& status) {
   std::int64_t count = 0;
-  for (std::size_t i = status.runs.size(); i-- > 0 && is_vain(status.runs, i, /*resumes=*/true);) {
-    if (status.runs[i].reason != kPresumed) break;
+  for (std::size_t i = status.runs.size(); i > 0; --i) {
+    if (!is_vain(status.runs, i - 1, /*resumes=*/true) || status.runs[i - 1].reason != kPresumed) break;
     ++count;
   }
   return count;
