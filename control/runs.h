@@ -30,8 +30,8 @@ class Runs {
 
   // Starts run `run` of `trial` with trial.spec.workers workers, up to trial.spec.until_step.
   // kInvalid: it can never start as the template is written, by our own checks, and counts as
-  // failed; kAlreadyExists: a foreign object has its name, and it counts as disrupted. Other errors:
-  // it cannot start now.
+  // failed; kAlreadyExists: a foreign object has its name, and it counts as disrupted. Other
+  // errors: it cannot start now.
   virtual Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) = 0;
   virtual Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) = 0;
   // SIGTERM to all its processes, SIGKILL after the grace period.

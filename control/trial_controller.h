@@ -22,8 +22,8 @@ class TrialController {
       : store_(store), runs_(runs), clock_(clock), observer_(observer), studies_(studies) {}
 
   // Errors are those of the first action that failed; the actions before it are done.
-  // A Trial that is gone is no error; runs that it left behind are ended. A trial that outlived its Study is ended; one of an earlier
-  // Study of the same name is left alone.
+  // A Trial that is gone is no error; runs that it left behind are ended. A trial that outlived its
+  // Study is ended; one of an earlier Study of the same name is left alone.
   Result<ReconcileResult> reconcile(const Key& key);
 
   // Writes that the trial's actions are refused with these words: the condition Waiting with the

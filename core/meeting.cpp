@@ -1,5 +1,9 @@
 #include "core/meeting.h"
 
+#include <utility>
+
+#include "core/conditions.h"
+
 namespace fettle::core {
 namespace {
 
@@ -26,6 +30,23 @@ Meeting meeting_of(const api::TrialStatus& status, const Run& run, std::int64_t 
   return {kNoReport, "its " + std::to_string(run.running_workers.value_or(run.workers)) +
                          " workers run, and nothing was reported yet: they train their first step, "
                          "or cannot reach each other"};
+}
+
+bool set_meeting(const Meeting& meeting, const std::vector<api::StatusCondition>& before,
+                 std::int64_t now_ms, std::vector<api::StatusCondition>& conditions) {
+  if (meeting.words.empty()) return false;
+  const api::StatusCondition* known = find_condition(before, "Waiting");
+  const bool is_known = known != nullptr && known->status && known->reason == meeting.reason &&
+                        known->message == meeting.words;
+  api::StatusCondition waiting{
+      .type = "Waiting", .status = true, .reason = meeting.reason, .message = meeting.words};
+  set_condition(conditions, std::move(waiting), is_known ? known->since_ms : now_ms);
+  return !is_known;
+}
+
+std::int64_t meeting_time_ms(const api::TrialStatus& status, const Run& run) {
+  const bool meets = status.report && !status.report->waiting.empty();
+  return meets && may_lack_workers(status, run) ? kMeetingMs : 0;
 }
 
 }  // namespace fettle::core

@@ -1,13 +1,14 @@
 // Whether the workers of a run have met, as far as its reports tell.
 //
 // Workers that cannot reach each other (a policy of the network, a DNS that does not answer) look
-// like a run that trains: all containers run. The built-in trainer reports which ranks it waits for,
-// and ends by itself after kMeetingMs. Other programs report nothing before they train. Neither is
-// the fault of a configuration. Pure functions; usable from any thread.
+// like a run that trains: all containers run. The built-in trainer reports which ranks it waits
+// for, and ends by itself after kMeetingMs. Other programs report nothing before they train.
+// Neither is the fault of a configuration. Pure functions; usable from any thread.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "api/trial.h"
 #include "core/plan.h"
@@ -35,5 +36,14 @@ struct Meeting {
   std::int64_t wake_at_ms = 0;  // when there may be words; 0 = not by the passing of time
 };
 Meeting meeting_of(const api::TrialStatus& status, const Run& run, std::int64_t now_ms);
+
+// Sets the condition Waiting if the meeting has words. Whether they are news: `before` does not say
+// them.
+bool set_meeting(const Meeting& meeting, const std::vector<api::StatusCondition>& before,
+                 std::int64_t now_ms, std::vector<api::StatusCondition>& conditions);
+
+// How long after its last sign a meeting that is under way may still come about: the trainer itself
+// ends one that does not. 0: none is under way, as far as is known.
+std::int64_t meeting_time_ms(const api::TrialStatus& status, const Run& run);
 
 }  // namespace fettle::core

@@ -14,6 +14,7 @@
 
 #include "api/names.h"
 #include "api/quantity.h"
+#include "api/timestamp.h"
 #include "base/philox.h"
 #include "core/backlog.h"
 #include "core/conditions.h"
@@ -113,6 +114,7 @@ class StudyPlanner {
   void set_sizes();
   const Trial& create_trial(Json parameters, const search::Stage& stage);
   void expire();
+  void announce_expiry(std::int64_t at_ms);
   void wake_when_spent(const Spending& spending);
   void report(const Spending& spending, const std::optional<StudyEnd>& draining);
 
@@ -447,13 +449,32 @@ void StudyPlanner::set_sizes() {
   ledger_.replace(positions[change.trial], std::move(resized));
 }
 
+// Says a day before it, once, that the best model goes with the Study: its claim is the Study's.
+void StudyPlanner::announce_expiry(std::int64_t at_ms) {
+  const auto& checkpoints = study_.spec.trial.checkpoints;
+  const bool loses_claim = checkpoints && checkpoints->size;
+  if (!loses_claim || is_true(study_.status.conditions, kExpiring)) return wake_at(at_ms);
+  const std::int64_t announced_ms = at_ms - kExpiryNoticeMs;
+  if (now_ms_ < announced_ms) return wake_at(announced_ms);
+  const std::string message = "it is deleted at " + api::format_timestamp(at_ms) +
+                              " (spec.ttlAfterFinished) with the claim of its checkpoints: copy "
+                              "the model that you need, or raise the time to live";
+  api::StudyStatus next = study_.status;
+  set_condition(next.conditions,
+                {.type = kExpiring, .status = true, .reason = "TimeToLive", .message = message},
+                now_ms_);
+  act(UpdateStudyStatus{std::move(next)});
+  note(EventType::kWarning, kExpiring, message);
+  wake_at(at_ms);
+}
+
 // A Study that is over is deleted after a time, if its spec says so.
 void StudyPlanner::expire() {
   const std::optional<double>& ttl = study_.spec.ttl_after_finished;
   if (!ttl || study_.status.ended_ms == 0) return;
   const std::int64_t at_ms = study_.status.ended_ms + static_cast<std::int64_t>(*ttl * 1000);
-  if (now_ms_ < at_ms) return wake_at(at_ms);
-  act(DeleteStudy{});
+  if (now_ms_ >= at_ms) return act(DeleteStudy{});
+  announce_expiry(at_ms);
 }
 
 // Wakes when the budget is spent, if trials spend it as fast as now.

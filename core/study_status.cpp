@@ -63,6 +63,7 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
   // the two conditions: set_condition() adds none that is false.
   const std::string reason = outlook.ended ? outlook.ended->reason : "Reopened";
   const std::string message = outlook.ended ? outlook.ended->message : "the spec was changed";
+  if (!outlook.ended) set(kExpiring, false, "Reopened", "the spec was changed");
   set("Succeeded", succeeded, reason, message);
   set("Failed", failed, reason, message);
   set_readiness(status, now_ms);

@@ -14,6 +14,11 @@
 
 namespace fettle::core {
 
+// The condition of a Study that is over and will be deleted with the claim of its checkpoints, from
+// a day before.
+inline constexpr const char* kExpiring = "Expiring";
+inline constexpr std::int64_t kExpiryNoticeMs = 86'400'000;
+
 // The least time between two writes of a status, unless the Study ends or its spec was changed.
 inline constexpr std::int64_t kStatusIntervalMs = 1'000;
 // How often spending and ETA are refreshed while nothing but time passes.

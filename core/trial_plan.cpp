@@ -504,14 +504,7 @@ void TrialPlanner::report_waiting(RunRecord& record, const Run& run) {
 void TrialPlanner::report_meeting(const Run& run) {
   const Meeting meeting = meeting_of(status_, run, now_ms_);
   if (meeting.wake_at_ms != 0) wake_at(meeting.wake_at_ms);
-  if (meeting.words.empty()) return;
-  const api::StatusCondition* before = find_condition(trial_.status.conditions, "Waiting");
-  const bool is_known = before != nullptr && before->status && before->reason == meeting.reason &&
-                        before->message == meeting.words;
-  api::StatusCondition waiting{
-      .type = "Waiting", .status = true, .reason = meeting.reason, .message = meeting.words};
-  set_condition(status_.conditions, std::move(waiting), is_known ? before->since_ms : now_ms_);
-  if (is_known) return;
+  if (!set_meeting(meeting, trial_.status.conditions, now_ms_, status_.conditions)) return;
   note(meeting.reason == kNoReport ? EventType::kNormal : EventType::kWarning, meeting.reason,
        run_name(trial_.metadata.name, run.id) + ": " + meeting.words);
 }
@@ -546,10 +539,8 @@ void TrialPlanner::check_deadlines(RunRecord& record, const Run& run) {
 void TrialPlanner::check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms) {
   const std::int64_t reported_ms = status_.report ? status_.report->at_ms : 0;
   const std::int64_t heard_ms = run.heard_ms != 0 ? run.heard_ms : reported_ms;
-  // While its workers may not reach each other the configuration is not to blame; the trainer ends a
-  // meeting that does not come about by itself.
-  const bool apart = may_lack_workers(status_, run);
-  if (apart && status_.report && !status_.report->waiting.empty()) patience_ms += kMeetingMs;
+  const bool apart = may_lack_workers(status_, run);  // which is not the configuration's fault
+  patience_ms += meeting_time_ms(status_, run);
   const std::int64_t deadline = std::max(record.running_ms, heard_ms) + patience_ms;
   if (now_ms_ < deadline) return wake_at(deadline);
   if (run.read_ms.value_or(now_ms_) < deadline) return wake_at(now_ms_ + kWaitingMs);

@@ -28,8 +28,8 @@ inline constexpr const char* kTrialLabel = "fettle.dev/trial";
 inline constexpr const char* kRunLabel = "fettle.dev/run";
 // On a Job: the name of the trial's container; absent: api::kTrialContainer.
 inline constexpr const char* kContainerAnnotation = "fettle.dev/container";
-// On a Job of several workers (service.h): the number of workers at its creation, which its pods have as WORLD_SIZE whatever
-// resizes follow; and, if it is elastic, the minimum number of workers.
+// On a Job of several workers: their number at its creation, which its pods have as WORLD_SIZE
+// whatever resizes follow; and, if it is elastic, the minimum number of workers.
 inline constexpr const char* kWorkersAnnotation = "fettle.dev/workers";
 inline constexpr const char* kMinWorkersAnnotation = "fettle.dev/least-workers";
 // On a Job whose workers are placed on one node, because only one node can mount their checkpoints.

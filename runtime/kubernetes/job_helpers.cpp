@@ -2,8 +2,8 @@
 // claims of volumes.
 //
 // None of them is watched. Each is created, or created again, before a Job and while its run waits;
-// a run that trains needs nothing new. What cannot be made keeps a run waiting, with the reason, and
-// never keeps its state from being seen.
+// a run that trains needs nothing new. What cannot be made keeps a run waiting, with the reason,
+// and never keeps its state from being seen.
 #include <algorithm>
 #include <utility>
 
@@ -156,7 +156,7 @@ Status JobRuns::give_back(const kube::Job& job, const std::string& why) {
   return delete_with_pods(job);
 }
 
-// A server that is away for a moment, or a view that is stale for a moment, is not worth a condition.
+// A server that is away for a moment is not worth a condition.
 bool JobRuns::is_worth_telling(const kube::Job& job, const std::optional<Error>& error) {
   const std::lock_guard lock(mutex_);
   if (!error) {
@@ -183,7 +183,7 @@ std::string JobRuns::help_to_start(const JobView& view, const api::Trial& trial,
   if (lacks && study != nullptr) note(ensure_service_of(job, *study));
   if (!over && view.pods.empty() && job.metadata.deleted_ms == 0) note(ensure_pod_group(job));
   note(reconcile_gangs(job));
-  // A Job that stands in no line: the operator may have stopped between the two writes of give_back().
+  // A Job in no line: the operator may have stopped between the two writes of give_back().
   const bool is_left = gang_state(job) == GangState::kReturned && domain_of(job).empty();
   if (is_left && job.metadata.deleted_ms == 0) note(delete_with_pods(job));
   if (waits && has_fallen_apart(view)) {

@@ -346,8 +346,8 @@ Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
   return runs;
 }
 
-// Jobs of a trial that was deleted without them (kubectl delete --cascade=orphan): nobody would stop
-// them. What has our labels and another owner, or another name, is left alone.
+// Jobs of a trial that was deleted without them (kubectl delete --cascade=orphan): nobody would
+// stop them. What has our labels and another owner, or another name, is left alone.
 Status JobRuns::remove_orphans(const std::string& ns, const std::string& trial) {
   for (const JobPtr& job : jobs_.group(trial_group(ns, trial))) {
     const api::Metadata& metadata = job->metadata;

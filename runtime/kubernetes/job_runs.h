@@ -48,11 +48,11 @@ class JobRuns final : public control::Runs {
   // Dry-runs the Job and its pod (template_check.h). Warns, by an event, of a volume that only one
   // node can mount at a time.
   Status check(const api::Study& study) override;
-  // kInvalid: the Study can never run as it is written, by our own checks. What the server refuses
-  // is no reason for that, whatever its answer, since it took the template in check(): kUnavailable,
-  // or, where it is forbidden now, success with a run that is Pending and is retried. It is Pending,
-  // too, while pods of the trial's earlier runs are alive, because two runs must not write
-  // checkpoints to one directory. kAlreadyExists: another object has the Job's name.
+  // kInvalid: the Study can never run as it is written, by our own checks. A refusal of the server,
+  // which took the template in check(), is kUnavailable, or, where it says that this is forbidden
+  // now, success with a run that is Pending and is retried. It is Pending, too, while pods of the
+  // trial's earlier runs are alive, because two runs must not write checkpoints to one directory.
+  // kAlreadyExists: another object has the Job's name.
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
   // Suspends the Job, which ends its pods. One that a queue would resume gets a deadline that has

@@ -1,4 +1,4 @@
-// Single calls of JobRuns and the template check, and what they make of the API server's answers.
+// Single calls of JobRuns, and what they make of the API server's answers.
 #include "runtime/kubernetes/job_runs.h"
 
 #include <gmock/gmock.h>
@@ -18,14 +18,13 @@
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
 #include "runtime/kubernetes/testing/hand_clock.h"
+#include "runtime/kubernetes/testing/job_runs_fixture.h"
 
 namespace fettle::kubernetes {
 namespace {
 
 using kube::text_at;
 using testing::HasSubstr;
-
-constexpr const char* kJob = "digits-0-r0";
 
 // A pod of `job` that succeeded with these last words.
 Json pod_of(const Json& job, const std::string& last_words) {
@@ -57,64 +56,6 @@ Json running_pod(const Json& job, std::int64_t started_ms) {
                                   {"containerStatuses", Json(Json::Array{container})}}));
   return pod;
 }
-
-class JobRunsTest : public testing::Test {
- protected:
-  JobRunsTest() {
-    study_ = api::load_study_text(template_study(1), "test").studies.at(0);
-    study_.metadata.uid = "study-uid";
-    study_.metadata.ns = "team";
-    trial_.metadata.name = "digits-0";
-    trial_.metadata.ns = "team";
-    trial_.metadata.uid = "trial-uid";
-    trial_.spec.study = "digits";
-    trial_.spec.parameters = Json::object({{"rate", 0.5}});
-    cluster_.start_operator();
-  }
-
-  JobRuns& runs() { return cluster_.manager->runs(); }
-  void use_workers(std::int64_t workers) {
-    study_.spec.trial.workers = {workers, workers};
-    trial_.spec.workers = workers;
-  }
-  // As the operator sees it.
-  void store_study() {
-    cluster_.server.set(kube::kStudies, api::write_study(study_));
-    ASSERT_TRUE(eventually([&] {
-      return cluster_.manager->store().get_study({"team", "digits"}).ok();
-    }));
-    study_ = cluster_.manager->store().get_study({"team", "digits"}).value();
-  }
-  Status start() { return runs().start(study_, trial_, 0); }
-  Json job() { return cluster_.server.get(kube::kJobs, {"team", kJob}); }
-  core::Run observe() { return runs().observe(trial_).value().at(0); }
-  void refuse(const std::string& resource, ErrorCode code, const std::string& words) {
-    cluster_.refuses = [resource](const kube::Admission& write) {
-      return write.resource == resource;
-    };
-    cluster_.admit = Error{code, words};
-  }
-  // Without the controllers: nothing happens but what informers bring.
-  static bool eventually(const std::function<bool()>& holds) {
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(120);
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > patience) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return true;
-  }
-  std::size_t requests(const std::string& method) {
-    std::size_t count = 0;
-    for (const std::string& request : cluster_.server.requests()) {
-      count += request.rfind(method, 0) == 0 ? 1 : 0;
-    }
-    return count;
-  }
-
-  FakeCluster cluster_;
-  api::Study study_;
-  api::Trial trial_;
-};
 
 TEST_F(JobRunsTest, StartedTwiceItIsOneJob) {
   ASSERT_TRUE(start().ok());
@@ -369,6 +310,10 @@ TEST_F(JobRunsTest, ARunStartsOnceThePodsOfTheOneBeforeHaveEnded) {
   EXPECT_EQ(observe().id, 1);
   EXPECT_EQ(observe().state, core::RunState::kPending);
   EXPECT_THAT(observe().reason, HasSubstr("digits-0-r0-0-x of an earlier run has not ended"));
+  pod.find("metadata")->erase("ownerReferences");  // kubectl delete job --cascade=orphan
+  cluster_.server.set(kube::kPods, pod);
+  EXPECT_TRUE(eventually(
+      [&] { return observe().reason.find("delete the pod as well") != std::string::npos; }));
   pod.find("status")->set("phase", "Failed");
   cluster_.server.set(kube::kPods, pod);
   EXPECT_TRUE(eventually([&] { return runs().observe(trial_).value().empty(); }))
@@ -550,82 +495,6 @@ TEST_F(JobRunsTest, ATemplateThatNoJobCanBeMadeFromCanNeverStart) {
   ASSERT_FALSE(started.ok());
   EXPECT_EQ(started.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(started.error().message, HasSubstr("give the Study a shorter name"));
-}
-
-TEST_F(JobRunsTest, ACheckLeavesNothingBehind) {
-  EXPECT_TRUE(runs().check(study_).ok());
-  EXPECT_EQ(cluster_.count(kube::kJobs) + cluster_.count(kube::kPods), 0u);
-}
-
-TEST_F(JobRunsTest, ChecksTellTheTemplatesFaultFromOthers) {
-  const struct {
-    const char* resource;
-    ErrorCode answered;
-    std::string words;
-    std::optional<ErrorCode> check;
-  } cases[] = {
-      {"jobs", ErrorCode::kInvalid, "spec: Required value", ErrorCode::kInvalid},
-      {"pods", ErrorCode::kForbidden, "violates PodSecurity \"restricted\"", ErrorCode::kInvalid},
-      {"pods", ErrorCode::kForbidden, "maximum memory usage per Container is 1Gi",
-       ErrorCode::kInvalid},
-      {"pods", ErrorCode::kForbidden, "exceeded quota: few", std::nullopt},
-      {"services", ErrorCode::kForbidden, "exceeded quota: few", std::nullopt},
-      {"services", ErrorCode::kInvalid, "no Services here", ErrorCode::kInvalid},
-      {"jobs", ErrorCode::kForbidden, "exceeded quota: few", std::nullopt},
-      {"jobs", ErrorCode::kForbidden, "status unknown for quota: few, resources: count/jobs.batch",
-       std::nullopt},
-      {"pods", ErrorCode::kForbidden, "User \"x\" cannot create resource \"pods\"",
-       ErrorCode::kUnavailable},
-      {"pods", ErrorCode::kForbidden, "no PriorityClass with name high was found",
-       ErrorCode::kUnavailable},
-      {"pods", ErrorCode::kForbidden,
-       "error looking up service account team/mine: serviceaccount \"mine\" not found",
-       ErrorCode::kUnavailable},
-      {"pods", ErrorCode::kForbidden, "terminationGracePeriodSeconds must be at most 30",
-       ErrorCode::kInvalid},
-  };
-  use_workers(2);
-  for (const auto& c : cases) {
-    refuse(c.resource, c.answered, c.words);
-    const Status checked = runs().check(study_);
-    ASSERT_EQ(checked.ok(), !c.check) << c.words;
-    if (checked.ok()) continue;
-    EXPECT_EQ(checked.error().code, *c.check) << c.words;
-    const bool says_the_way_out =
-        checked.error().message.find("delete the Study and apply it again") != std::string::npos;
-    EXPECT_EQ(says_the_way_out,
-              c.answered == ErrorCode::kForbidden && *c.check == ErrorCode::kInvalid);
-    EXPECT_THAT(checked.error().message, HasSubstr(c.words));
-  }
-}
-
-TEST_F(JobRunsTest, ATypoThatTheServerOnlyWarnsOfIsRefused) {
-  kube::Fault warned;
-  warned.kind = kube::Fault::Kind::kAnswer;
-  warned.matches = [](const kube::HttpRequest& request) { return request.method == "POST"; };
-  warned.answer.status = 201;
-  warned.answer.body = "{}";
-  warned.answer.warnings = {"unknown field \"spec.template.spec.nodeSelektor\""};
-  cluster_.server.inject(warned);
-  const Status checked = runs().check(study_);
-  ASSERT_FALSE(checked.ok());
-  EXPECT_EQ(checked.error().code, ErrorCode::kInvalid);
-  EXPECT_THAT(checked.error().message, HasSubstr("nodeSelektor"));
-}
-
-TEST_F(JobRunsTest, AnExpressionThatCannotBeReadIsRefusedBeforeAnythingIsAsked) {
-  study_.spec.trial.metrics = api::MetricsFilter{"(unfinished"};
-  const Status checked = runs().check(study_);
-  ASSERT_FALSE(checked.ok());
-  EXPECT_THAT(checked.error().message, HasSubstr("spec.trial.metrics.regex"));
-}
-
-TEST_F(JobRunsTest, AClusterHasNoEnvironmentToPassOn) {
-  study_.spec.trial.pass_environment = {"HF_TOKEN"};
-  const Status checked = runs().check(study_);
-  ASSERT_FALSE(checked.ok());
-  EXPECT_THAT(checked.error().message, HasSubstr("spec.trial.passEnvironment: a cluster does not"));
-  EXPECT_THAT(checked.error().message, HasSubstr("env or envFrom"));
 }
 
 // A pod of Study `other` that no node has room for, made at `created`.

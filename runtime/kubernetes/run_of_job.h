@@ -72,9 +72,9 @@ core::Run run_of_job(const JobView& view);
 // in time, so that the others hold theirs for nothing.
 bool has_fallen_apart(const JobView& view);
 
-// Why a run that has not begun holds nodes for nothing: one of its pods has had a node for the start
-// timeout and has not started (an image that is not there, a Secret, a volume). "" = it does not. A
-// queue has its own limit.
+// Why a run that has not begun holds nodes for nothing: one of its pods has had a node for the
+// start timeout and has not started (an image that is not there, a Secret, a volume). "" = it does
+// not. A queue has its own limit.
 std::string why_not_started(const JobView& view);
 
 // The number of workers at the Job's creation.

@@ -17,8 +17,8 @@ namespace fettle::kubernetes {
 inline constexpr const char* kServiceAnnotation = "fettle.dev/service";
 inline constexpr int kRendezvousPort = 29500;
 
-// The name of the Study's Service: a DNS label that holds a part of the Study's uid, so that a later
-// Study of the same name has another one.
+// The name of the Study's Service: a DNS label that holds a part of the Study's uid, so that a
+// later Study of the same name has another one.
 std::string service_of(const api::Study& study);
 Json build_service(const api::Study& study);
 
