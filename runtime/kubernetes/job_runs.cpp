@@ -5,6 +5,7 @@
 
 #include "core/elastic.h"
 #include "core/names.h"
+#include "kube/json_path.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/ownership.h"

@@ -269,7 +269,7 @@ void PlayedCluster::start(Program& program, const Json& pod) {
 
 bool PlayedCluster::can_train(const Program& program) {
   const Json job = server_.get(kube::kJobs, {program.ns, program.job});
-  const std::string service = annotation(job, kubernetes::kServiceAnnotation);
+  const std::string service = text_at(job, {"spec", "template", "spec", "subdomain"});
   if (!service.empty() && server_.get(kube::kServices, {program.ns, service}).is_null()) {
     return false;
   }
