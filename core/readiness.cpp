@@ -52,6 +52,11 @@ Readiness readiness_of(const api::StudyStatus& status) {
 
 }  // namespace
 
+bool is_readiness(const api::StatusCondition& condition) {
+  return condition.type == "Ready" || condition.type == "Reconciling" ||
+         condition.type == "Stalled";
+}
+
 void set_readiness(api::StudyStatus& status, std::int64_t now_ms) {
   const Readiness now = readiness_of(status);
   const auto set = [&](const char* type, bool value, WhenFalse when_false) {

@@ -15,6 +15,9 @@
 
 namespace fettle::core {
 
+// Whether the condition is one of these three. They say nothing to people that others do not.
+bool is_readiness(const api::StatusCondition& condition);
+
 void set_readiness(api::StudyStatus& status, std::int64_t now_ms);
 
 }  // namespace fettle::core

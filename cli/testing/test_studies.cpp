@@ -141,7 +141,8 @@ RunView view_at_the_end() {
   bring_up_to_date(view);
   view.study.status.active_seconds = 30;
   view.study.status.ended_ms = kStartMs + 30'500;
-  view.study.status.conditions = {{"Succeeded", true, "TrialsDone", "all 3 trials are done"}};
+  view.study.status.conditions = {{"Succeeded", true, "TrialsDone", "all 3 trials are done"},
+                                  {"Ready", true, "TrialsDone", "all 3 trials are done"}};
   return view;
 }
 

@@ -6,6 +6,7 @@
 #include "cli/views/text.h"
 #include "cli/views/view.h"
 #include "core/history.h"
+#include "core/readiness.h"
 
 namespace fettle::cli {
 namespace {
@@ -174,7 +175,8 @@ std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
     });
     if (known != conditions_.end() || first_ || !condition.status) continue;
     // The trials that start say that the study runs.
-    if (condition.type != "Running") timeline.push_back(condition_changed(study, condition));
+    const bool is_told = condition.type == "Running" || core::is_readiness(condition);
+    if (!is_told) timeline.push_back(condition_changed(study, condition));
   }
   conditions_ = study.status.conditions;
   first_ = false;

@@ -5,6 +5,7 @@
 #include "api/names.h"
 #include "api/quantity.h"
 #include "core/conditions.h"
+#include "core/readiness.h"
 
 namespace fettle::core {
 
@@ -63,17 +64,11 @@ bool needs_message(const api::StatusCondition& condition) {
          condition.message.find("; no trial reported") != std::string::npos;
 }
 
-// By other conditions (readiness.h, which has its own table).
-bool is_derived(const api::StatusCondition& condition) {
-  return condition.type == "Ready" || condition.type == "Reconciling" ||
-         condition.type == "Stalled";
-}
-
 // "Succeeded(GoalReached)"; with its message where that matters.
 std::string text_of(const std::vector<api::StatusCondition>& conditions) {
   std::string text;
   for (const api::StatusCondition& condition : conditions) {
-    if (!condition.status || is_derived(condition)) continue;
+    if (!condition.status || is_readiness(condition)) continue;
     text += (text.empty() ? "" : " ") + condition.type + "(" + condition.reason +
             (needs_message(condition) ? ": " + condition.message : "") + ")";
   }

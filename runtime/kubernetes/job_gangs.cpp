@@ -85,7 +85,8 @@ std::string JobRuns::why_returned(const kube::Job& job) {
   const std::int64_t open_ms = clock_.now_ms() - gang_opened_ms(job);
   // It may have been given back before its time (gang.h).
   const std::int64_t waited_ms = std::clamp(open_ms, std::int64_t{0}, options_.gang_timeout_ms);
-  const std::string time = api::format_duration(static_cast<double>(waited_ms / 1000));
+  const std::int64_t waited_s = waited_ms / 1000;
+  const std::string time = api::format_duration(static_cast<double>(waited_s));
   if (gang_state(job) == GangState::kGathered) {
     return "a worker lost its node before all had started, and found no other in " + time +
            "; they give way to others, and are tried again at the end of the line";
