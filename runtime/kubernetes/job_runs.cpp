@@ -438,6 +438,7 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
     const std::lock_guard lock(mutex_);
     RunClock& run_clock = run_clocks_[job.metadata.uid];
     view.ending_ms = run_clock.see_ending(ending, now_ms);
+    view.resumed_ms = run_clock.see_resumed(job.suspended, now_ms);
     run = run_of_job(view);
     run_clock.correct(run, trial.status.report ? trial.status.report->at_ms : 0, now_ms);
   }

@@ -24,4 +24,10 @@ std::int64_t RunClock::see_ending(bool ending, std::int64_t now_ms) {
   return ending_ms_;
 }
 
+std::int64_t RunClock::see_resumed(bool suspended, std::int64_t now_ms) {
+  if (suspended) resumed_ms_ = 0;
+  if (!suspended && resumed_ms_ == 0) resumed_ms_ = now_ms;
+  return resumed_ms_;
+}
+
 }  // namespace fettle::kubernetes

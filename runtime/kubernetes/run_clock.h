@@ -21,6 +21,8 @@ class RunClock {
 
   // `ending`: a pod of the run is terminating. Returns since when, 0 = none is.
   std::int64_t see_ending(bool ending, std::int64_t now_ms);
+  // Since when the Job has been seen not suspended; 0 = it is.
+  std::int64_t see_resumed(bool suspended, std::int64_t now_ms);
 
  private:
   std::int64_t waited_ms_ = 0;    // last seen waiting; 0 = never
@@ -28,6 +30,7 @@ class RunClock {
   std::int64_t reported_ms_ = 0;  // time of the last report seen
   std::int64_t heard_ms_ = 0;     // when that report was first seen
   std::int64_t ending_ms_ = 0;
+  std::int64_t resumed_ms_ = 0;
 };
 
 }  // namespace fettle::kubernetes

@@ -114,8 +114,11 @@ class RunReader {
     return kube::find_condition(job_.conditions, "Complete") != nullptr ||
            kube::find_condition(job_.conditions, "Failed") != nullptr;
   }
-  // Since when the Job can have pods: Kueue resets its start at each suspension.
-  std::int64_t resumed_ms() const { return std::max(job_.metadata.created_ms, job_.started_ms); }
+  // Since when the Job can have pods. Kueue resets its start at each suspension, and the Job
+  // controller sets it again a moment after the Job is resumed.
+  std::int64_t resumed_ms() const {
+    return std::max({job_.metadata.created_ms, job_.started_ms, view_.resumed_ms});
+  }
   bool all_succeeded();
   bool has_job_ended();
   bool was_rank_zero_replaced();

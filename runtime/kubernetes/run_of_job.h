@@ -41,6 +41,8 @@ struct JobView {
   bool stop_asked = false;          // the operator asked this run to stop
   std::int64_t now_ms = 0;
   std::int64_t ending_ms = 0;  // when a terminating pod was first seen, operator's clock; 0 = none
+  // Since when the Job has been seen not suspended, operator's clock; 0 = it is, or unknown.
+  std::int64_t resumed_ms = 0;
   int refused_before = 0;      // consecutive runs before this one whose pods a node refused
   std::string first_uid = {};  // recorded pod of rank 0; "" = the run has not run yet
   // How long a replaced worker may wait for a node before the run ends, since the other workers

@@ -345,6 +345,11 @@ TEST(RunOfJob, AJobThatWasJustAdmittedHasTimeToMakePods) {
   about.started_ms = kNow - 1'000;
   EXPECT_EQ(read(about, {}).reason, "");
   EXPECT_EQ(read(about, {}).unplaced_workers, 0);
+  about.started_ms = 0;  // the Job controller has not looked yet
+  const std::vector<PodPtr> none;
+  JobView view{about, none, false, kNow};
+  view.resumed_ms = kNow - 1'000;
+  EXPECT_EQ(run_of_job(view).reason, "");
   about.started_ms = kNow - 6'000;
   EXPECT_THAT(read(about, {}).reason, StartsWith("no pod could be created yet"));
   EXPECT_EQ(read(about, {}).unplaced_workers, 2);

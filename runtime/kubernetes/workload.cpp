@@ -101,9 +101,9 @@ WorkloadView read_workloads(const std::vector<Json>& workloads) {
 std::string why_inactive(const kube::Job& job, const WorkloadView& workload) {
   const std::string why = workload.message.empty() ? "" : " (" + workload.message + ")";
   return "Kueue has deactivated its Workload" + why +
-         ": when the cause is gone, kubectl patch workloads.kueue.x-k8s.io " + workload.name +
+         ": when the cause is gone, kubectl delete workloads.kueue.x-k8s.io " + workload.name +
          " -n " + job.metadata.ns +
-         R"( --type=merge -p '{"spec":{"active":true}}' queues it again)";
+         " queues it again, as spec.active: true does where a person has deactivated it";
 }
 
 std::string why_queued(const kube::Job& job, const QueueWait& wait) {

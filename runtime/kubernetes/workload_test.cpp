@@ -85,7 +85,7 @@ TEST(QueueWait, SaysKueuesWordsAndTheWayOutOfADeactivation) {
   EXPECT_TRUE(is_urgent(wait));
   const std::string words = why_queued(job(), wait);
   EXPECT_THAT(words, HasSubstr("Kueue has deactivated its Workload (exceeded 1 re-queuing"));
-  EXPECT_THAT(words, HasSubstr("patch workloads.kueue.x-k8s.io job-s-0-r0-ab -n team"));
+  EXPECT_THAT(words, HasSubstr("kubectl delete workloads.kueue.x-k8s.io job-s-0-r0-ab -n team"));
 }
 
 TEST(QueueWait, KeepsWhatThePodsWaitedForBefore) {
