@@ -65,6 +65,9 @@ def _helm(gates, more):
         ["helm", "upgrade", "--install", "kueue", f"{FOLDER}/chart", "--namespace", SYSTEM, "--create-namespace",
          "--wait", "--timeout", f"{PATIENCE}s", "--values", "-"],
         input=cluster.json.dumps(values), text=True, check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+    # The cluster's API server has no certificates for servers behind it, and without these no namespace ends.
+    kubectl("delete", "apiservice", *(f"{version}.visibility.kueue.x-k8s.io" for version in ("v1beta1", "v1beta2")),
+            "--ignore-not-found")  # fmt: skip
 
 
 def _answers():

@@ -28,7 +28,7 @@ class QuotaTest(KueueScenario):
         self.assert_done(trials=30)
         self.assertLessEqual(self.watch.most, 5)
 
-    def test_what_runs_stays_when_the_quota_is_taken_away(self):
+    def test_what_runs_stays_when_the_quota_is_gone(self):
         self.begin(trials=3, parallelism=2, annotations=SLOW)
         wait_for("two to run", lambda: len(self.held()) == 2)
         self.set_quota(0)

@@ -187,6 +187,7 @@ class Kueue:
             if not is_suspended(job):
                 self._suspend(job)
             elif not job.get("status", {}).get("active"):
+                self._patch(job, {"spec": {"template": STOPPED}})
                 workload.admitted = workload.evicted = False
         elif is_suspended(job) and workload.admitted:  # 3
             self._patch(job, {"spec": {"suspend": False, "template": STARTED}})
@@ -208,7 +209,7 @@ class Kueue:
         """10: as Stop() of the Job integration does it, in three writes."""
         self._patch(job, {"metadata": {"annotations": {STOPPING: "true"}}, "spec": {"suspend": True}})
         self._patch(job, {"status": {"startTime": None}}, "/status")
-        self._patch(job, {"metadata": {"annotations": {STOPPING: None}}, "spec": {"template": STOPPED}})
+        self._patch(job, {"metadata": {"annotations": {STOPPING: None}}})
 
     def _remove(self, workload):
         self._ask("DELETE", f"/{PATHS['workloads']}/namespaces/{self.namespace}/workloads/{workload.name}")

@@ -31,7 +31,7 @@ class QueueScenario(Scenario):
         self.assertEqual((self.kueue.refused, self.kueue.fought), ([], []))
 
     def phase(self):
-        return get("trials", "s-0", self.ns).get("status", {}).get("phase")
+        return (get("trials", "s-0", self.ns) or {}).get("status", {}).get("phase")
 
     def runs(self):
         return get("trials", "s-0", self.ns).get("status", {}).get("runs", [])
@@ -118,7 +118,7 @@ class QueueTest(QueueScenario):
         self.kueue.quota = 1
         sizing = {"sizing": {"time": "2026-01-01T00:00:00Z", "workers": 2}, "workers": 2}  # as one that grew
         kubectl("patch", "trial", "s-0", "-n", self.ns, "--type=merge", "-p", json.dumps({"spec": sizing}))
-        wait_for("the Job to be preempted", lambda: self.kueue.fought)
+        wait_for("the trial to wait", lambda: "took its nodes back" in self.waits("s-0"))
         wait_for("the trial to run again", lambda: self.phase() == "Running" and self.running_pods())
         self.assertEqual(get("trials", "s-0", self.ns)["spec"]["workers"], 1)
         self.let_all_end()
@@ -178,7 +178,7 @@ class QueueTest(QueueScenario):
 class DeactivatedTest(QueueScenario):
     expects_refusals = True  # the condition Blocked is one
 
-    def test_a_deactivated_workload_blocks_its_study_until_it_is_active(self):
+    def test_a_deactivated_workload_blocks_its_study(self):
         self.kueue.quota = 0
         self.apply_queued(trials=1, parallelism=1)
         name = wait_for("its Workload", lambda: items("workloads", self.ns))[0]["metadata"]["name"]

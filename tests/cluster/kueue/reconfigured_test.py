@@ -19,15 +19,14 @@ class OutageTest(Alone):
         self.addCleanup(scale, 1)
 
     def test_kueue_is_down_in_the_middle_of_a_study(self):
-        self.begin(trials=4, parallelism=4, annotations=SLOW)
-        wait_for("two to run", lambda: len(self.held()) == 2)
+        self.begin(trials=4, parallelism=4, annotations={"fake.fettle.dev/duration": "5s"})
+        wait_for("two to run", lambda: len(self.running_pods()) == 2)
         scale(0)
-        self.complete(2)
+        wait_for("both to end well", lambda: self.completed() == 2)
         self.begin(name="late", trials=2)
         words = cluster.wait_for_condition("late", self.ns, "Blocked")["message"]
         self.assertIn("kueue", words)
         scale(1)
-        self.let_all_end()
         self.assert_done(trials=4)
         self.assert_done("late", trials=2)
 
@@ -49,7 +48,8 @@ class GivenUpTest(Alone):
 waitForPodsReady: {timeout: 5s, requeuingStrategy: {backoffBaseSeconds: 1, backoffLimitCount: 1}}
 """
 
-    def test_a_workload_that_kueue_gave_up_blocks_the_study_until_it_is_active(self):
+    def test_a_workload_that_kueue_gave_up_blocks_the_study(self):
+        """Until it is deleted: Kueue 0.17 does not queue it again when it is only set active."""
         waiting = {"fake.fettle.dev/waiting": "ImagePullBackOff", "fake.fettle.dev/message": "no such image"}
         self.begin(trials=1, annotations=waiting)
         words = cluster.wait_for_condition("s", self.ns, "Blocked")["message"]
@@ -58,7 +58,8 @@ waitForPodsReady: {timeout: 5s, requeuingStrategy: {backoffBaseSeconds: 1, backo
         self.assertIn("no such image", self.waits())
         install()  # pods may take their time again
         name = self.workload_of("s-0-r0")["metadata"]["name"]
-        self.patch("workloads.kueue.x-k8s.io", name, {"spec": {"active": True}})
+        self.assertIn(f"kubectl delete workloads.kueue.x-k8s.io {name} -n {self.ns} queues it again", words)
+        kubectl("delete", "workloads.kueue.x-k8s.io", name, "-n", self.ns, "--wait=false")
         wait_for("a pod again", lambda: items("pods", self.ns))
         wait_for("nothing to be blocked", lambda: not cluster.condition(self.study(), "Blocked"))
 
