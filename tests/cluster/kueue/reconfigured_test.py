@@ -107,7 +107,8 @@ manageJobsWithoutQueueName: true
     expects_refusals = True
 
     def test_a_study_without_a_queue_is_told_that_kueue_holds_its_jobs(self):
-        self.begin(trials=1, workers={"min": 2, "max": 2}, queue=None, queuePriorityClass=None)
+        self.begin(trials=1, annotations=SLOW, workers={"min": 2, "max": 2}, queue=None, queuePriorityClass=None)
         wait_for("the reason", lambda: "the Job is suspended" in self.waits())
         self.patch("job", "s-0-r0", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "team"}}})
+        self.let_all_end()
         self.assert_done(trials=1)
