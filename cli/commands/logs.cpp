@@ -19,7 +19,7 @@ Result<int> logs_command(const Target& place, const LogsOptions& options) {
         write_stdout(as_it_is ? std::string(bytes) : text.feed(bytes));
       });
   write_stdout(text.finish());
-  FETTLE_TRY(printed);
+  if (!printed.ok()) return printed.error();
   return kExitSucceeded;
 }
 
