@@ -308,7 +308,7 @@ Result<WorkerRequests> Training::all_requests() {
 }
 
 Status Training::check_data() {
-  const Status unchanged = check_unchanged(data_, files_);
+  Status unchanged = check_unchanged(data_, files_);
   double changed = unchanged.ok() ? 0 : 1;
   FETTLE_TRY(collective_.sum(std::span(&changed, 1)));
   if (!unchanged.ok() || changed == 0) return unchanged;

@@ -50,9 +50,9 @@ Json fingerprint_of_set(const ImageSet& set) {
 }
 
 const Json& member(const Json& object, std::string_view key) {
-  static const Json nothing;
+  static const Json kNothing;
   const Json* const found = object.is_object() ? object.find(key) : nullptr;
-  return found == nullptr ? nothing : *found;
+  return found == nullptr ? kNothing : *found;
 }
 
 std::string plain(const Json& value) {

@@ -167,14 +167,12 @@ void Connection::allow_slow_reader() {
   ::setsockopt(fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof never);
 }
 
-// A slow reader answers each retransmission and each probe of its closed window, which come ever
-// more rarely: so only what was sent after the last answer is awaited.
+// While a reader's window is closed nothing is unacknowledged, and each probe of it is answered.
 Acknowledgements acknowledgements_of(int connection) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (::getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  const bool sent_since = info.tcpi_last_data_sent < info.tcpi_last_ack_recv;  // milliseconds ago
-  return {(info.tcpi_unacked > 0 && sent_since) || info.tcpi_probes > 0,
+  return {info.tcpi_unacked > 0 || info.tcpi_probes > 0,
           std::chrono::milliseconds(info.tcpi_last_ack_recv)};
 }
 

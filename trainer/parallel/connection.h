@@ -84,7 +84,7 @@ class Connection {
 
 // What the kernel knows of the bytes that were sent on a connection.
 struct Acknowledgements {
-  bool awaited = false;  // bytes or a probe of the closed window were sent since the last one
+  bool awaited = false;  // bytes or a probe of the closed window are under way
   std::chrono::milliseconds since_last{};
 };
 Acknowledgements acknowledgements_of(int connection);
