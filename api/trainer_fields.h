@@ -207,11 +207,11 @@ void visit_fields(Visitor& v, T& c) {
   v.field("residualInFp32", c.residual_in_fp32,
           "With bf16 or fp16: the residual stream of a model that begins with an embedding is "
           "fp32, as torch.autocast has it.");
-  v.field("deterministic", c.deterministic,
-          "Whether attention on a GPU gives the same bits each time. Then its backward pass writes "
-          "the gradient of all scores to memory: an estimated 8 to 10 % of a GPT-2's step, and for "
-          "each layer's turn 2 bytes a score. All else is deterministic. Default: false, as in "
-          "PyTorch.");
+  v.field(
+      "deterministic", c.deterministic,
+      "Whether attention on a GPU gives the same bits each time, as everything else does. Its "
+      "backward pass then takes longer (by estimate 8 to 10 % of a step of GPT-2) and needs 2 x "
+      "samples x heads x length^2 bytes more. Default: false, as in PyTorch.");
   visit_optimizer_fields(v, c);
   v.field("recompute", c.recompute,
           "Whether to recompute activations in the backward pass instead of keeping them. This "

@@ -23,7 +23,7 @@ std::string unused_gpu_warning(const Gpus& gpus, const std::string& reason) {
   const std::string count =
       gpus.all.size() == 1 ? "a GPU" : std::to_string(gpus.all.size()) + " GPUs";
   return "this machine has " + count + " (" + gpus.all.front().name +
-         "), and the training runs on the CPU, which may be a hundred times slower: " + reason;
+         "), and the training runs on the CPU: " + reason;
 }
 
 }  // namespace fettle::machine

@@ -97,7 +97,7 @@ net() {
     *) settings+=("$word") ;;
     esac
   done
-  [ -z "$rehearse" ] || { model=mlp batch=8; } # others take an emulator hours
+  [ -z "$rehearse" ] || { model=mlp batch=2; } # others take an emulator hours
   step "$name" "$most" env "${settings[@]}" "$trainer" --bench "$model" --batch "$batch" --backend cuda \
     --precision "$precision" --seconds "${for_seconds:-0.5}" "${options[@]}"
 }
