@@ -51,7 +51,7 @@ struct SizingView {
   // Since when a worker of another Study has waited for a node; absent: all have one.
   std::optional<std::int64_t> waiting_elsewhere_ms;
   std::string who_waits = {};  // that Study; "" = not known
-  bool may_grow = true;  // Capacity::may_grow
+  bool may_grow = true;        // Capacity::may_grow
 };
 
 // One change of size. `sizing` is to be stored with it.

@@ -54,7 +54,8 @@ std::int64_t disruptions_without_progress(const api::TrialStatus& status, bool r
 std::int64_t presumed_without_progress(const api::TrialStatus& status) {
   std::int64_t count = 0;
   for (std::size_t i = status.runs.size(); i > 0; --i) {
-    if (!is_vain(status.runs, i - 1, /*resumes=*/true) || status.runs[i - 1].reason != kPresumed) break;
+    if (!is_vain(status.runs, i - 1, /*resumes=*/true) || status.runs[i - 1].reason != kPresumed)
+      break;
     ++count;
   }
   return count;

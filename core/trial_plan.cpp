@@ -44,6 +44,7 @@
 #include "core/run_outcome.h"
 #include "core/run_records.h"
 #include "core/trial_waiting.h"
+#include "core/trial_write.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {
@@ -63,10 +64,6 @@ constexpr std::int64_t kStaleViewMs = 1'000;
 constexpr std::int64_t kWaitingMs = 5'000;
 // How long the processes of an ended run may take to end before the trial says that it waits.
 constexpr std::int64_t kLingeringMs = 30'000;
-// A first run is recorded as running after this time. A shorter one costs one write instead of two.
-constexpr std::int64_t kBriefRunMs = 200;
-// The least time between two writes of reports that no decision waits for.
-constexpr std::int64_t kReportIntervalMs = 1'000;
 
 class TrialPlanner {
  public:
@@ -122,10 +119,6 @@ class TrialPlanner {
   void enter_phase(TrialPhase phase, const std::string& reason, const std::string& message);
 
   TrialPlan assemble();
-  void drop_idle_first_run();
-  bool can_defer_write();
-  bool has_just_begun();
-  bool status_changed() const;
   void note(EventType type, std::string reason, std::string message) {
     notes_.push_back(Note{{type, std::move(reason), std::move(message)}});
   }
@@ -486,9 +479,9 @@ void TrialPlanner::report_waiting(RunRecord& record, const Run& run) {
   if (waits && !is_news) return;
   if (!waits) end_trial_waiting(status_.conditions, now_ms_);
   if (waits) {
-    set_waiting(unread                             ? "Unread"
+    set_waiting(unread                            ? "Unread"
                 : record.message == kStartsSlowly ? kStarting
-                                                   : "NotStarted",
+                                                  : "NotStarted",
                 record.message);
   }
   if (!is_news) return;
@@ -561,55 +554,16 @@ void TrialPlanner::enter_phase(TrialPhase phase, const std::string& reason,
 
 // ---- Doing -------------------------------------------------------------------------------------
 
-bool TrialPlanner::status_changed() const {
-  const api::TrialStatus& before = trial_.status;
-  if (before.report.has_value() != status_.report.has_value()) return true;
-  if (before.report && !same_report(*before.report, *status_.report)) return true;
-  return before.phase != status_.phase || before.runs != status_.runs ||
-         before.conditions != status_.conditions;
-}
-
-// A first run that only waits, without a reason, is not worth a write.
-void TrialPlanner::drop_idle_first_run() {
-  if (!trial_.status.runs.empty() || status_.runs.size() != 1) return;
-  const RunRecord& first = status_.runs.front();
-  const bool silent =
-      first.running_ms == 0 && !first.stopping && first.message.empty() && first.unplaced_ms == 0;
-  if (silent && !first.outcome) status_.runs.clear();
-}
-
-// Whether the only news is that a first run, whose image does not report by itself, runs.
-bool TrialPlanner::has_just_begun() {
-  if (!trial_.status.runs.empty() || status_.runs.size() != 1) return false;
-  const Run* run = find_run(status_.runs.front().run);
-  const bool quiet = run != nullptr && run->state == RunState::kRunning && commands_.empty() &&
-                     !status_.report && trial_.status.conditions == status_.conditions;
-  if (!quiet || run->seen_ms == 0 || now_ms_ >= run->seen_ms + kBriefRunMs) return false;
-  wake_at(run->seen_ms + kBriefRunMs);
-  return true;
-}
-
-// Whether the only news is a report that no decision waits for, soon after the last write: the next
-// news is most likely the end of the run, and then both are one write. Wakes when it is due.
-bool TrialPlanner::can_defer_write() {
-  if (has_just_begun()) return true;
-  const api::TrialStatus& before = trial_.status;
-  const bool judged = search::problem_of(whole_study_).early_stopping.has_value();
-  if (judged || before.runs.empty() || before.phase != status_.phase ||
-      before.runs != status_.runs || before.conditions != status_.conditions) {
-    return false;
-  }
-  const std::int64_t last_ms =
-      std::max(before.runs.back().running_ms, before.report ? before.report->at_ms : 0);
-  if (now_ms_ >= last_ms + kReportIntervalMs) return false;
-  wake_at(last_ms + kReportIntervalMs);
-  return true;
-}
-
 TrialPlan TrialPlanner::assemble() {
   TrialPlan plan;
-  drop_idle_first_run();  // a first run is recorded only with news of it (top of this file)
-  const bool write = status_changed() && !can_defer_write();
+  // A first run is recorded only with news of it (top of this file).
+  drop_idle_first_run(trial_.status, status_);
+  const Run* const newest = status_.runs.empty() ? nullptr : find_run(status_.runs.back().run);
+  const StatusChange change{whole_study_, trial_.status, status_, newest, !commands_.empty()};
+  const bool changed = is_changed(change);
+  const auto later_ms = changed ? deferred_until(change, now_ms_) : std::nullopt;
+  if (later_ms) wake_at(*later_ms);
+  const bool write = changed && !later_ms;
   plan.wake_at_ms = wake_at_ms_;
   if (write) plan.actions.emplace_back(UpdateTrialStatus{std::move(status_)});
   for (auto* actions : {&cleanups_, &commands_}) {

@@ -1,4 +1,4 @@
-// JobRunsTest: the fixture of tests that call JobRuns directly, with a Study, a trial and a cluster.
+// JobRunsTest: the fixture of tests that call JobRuns directly: a Study, a trial and a cluster.
 // One thread, but for the operator's own.
 #pragma once
 

@@ -1,0 +1,31 @@
+// When the status of a trial, as a plan leaves it, is worth a write. Pure; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "core/plan.h"
+
+namespace fettle::core {
+
+struct StatusChange {
+  const api::Study& study;
+  const api::TrialStatus& before;  // as stored
+  const api::TrialStatus& after;   // as planned
+  const Run* newest = nullptr;     // the newest recorded run, where it exists
+  bool acts = false;               // the plan also starts, stops or resizes a run
+};
+
+// A first run that only waits, without a reason, is not worth a write: drops its record.
+void drop_idle_first_run(const api::TrialStatus& before, api::TrialStatus& after);
+
+bool is_changed(const StatusChange& change);
+
+// Until when the write can wait, because more news is likely soon and both are then one write:
+// the only news is that a first run, whose image does not report by itself, runs; or a report that
+// no decision waits for, soon after the last write. Nothing: it is due now.
+std::optional<std::int64_t> deferred_until(const StatusChange& change, std::int64_t now_ms);
+
+}  // namespace fettle::core
