@@ -60,13 +60,6 @@ void Invariants::add(const std::string& what) {
   violations_.push_back(what + " [at " + std::to_string(time_.since_begin_ms() / 1'000) + " s]");
 }
 
-void Invariants::created(const std::string& resource, const std::string& name) {
-  const bool counts = resource == "trials" || resource == "jobs";
-  if (counts && ++created_[resource + ' ' + name] > 1 && resource == "trials") {
-    add("(e) " + resource + ' ' + name + " was created twice");
-  }
-}
-
 // Once a second is enough.
 void Invariants::check() {
   if (time_.now_ms() < checked_ms_ + 1'000) return;
@@ -79,6 +72,9 @@ void Invariants::check_trial(const Json& trial) {
   const std::string name = text_at(trial, {"metadata", "name"});
   if (text_at(trial, {"spec", "study"}) == "broken") return;
   TrialSeen& seen = trials_[name];
+  const std::string uid = text_at(trial, {"metadata", "uid"});
+  if (!seen.uid.empty() && seen.uid != uid) add("(e) trial " + name + " was created twice");
+  seen.uid = uid;
   if (text_at(trial, {"status", "phase"}) == "Failed") {
     add("(a) trial " + name + " is Failed: " + status_of(trial));
   }

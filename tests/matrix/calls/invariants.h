@@ -34,12 +34,11 @@ class Invariants {
 
   void check();
   void add(const std::string& what);
-  // Counts creations, for (e).
-  void created(const std::string& resource, const std::string& name);
   const std::vector<std::string>& violations() const { return violations_; }
 
  private:
   struct TrialSeen {
+    std::string uid;
     std::string progress;
     std::int64_t since_ms = 0;
     std::int64_t step = 0;
@@ -60,7 +59,6 @@ class Invariants {
   const PlayedCluster& cluster_;
   const std::string study_;
   std::map<std::string, TrialSeen> trials_;
-  std::map<std::string, int> created_;
   std::string study_progress_;
   std::int64_t study_since_ms_ = 0;
   std::int64_t checked_ms_ = 0;

@@ -155,10 +155,6 @@ StudyLife::StudyLife(const StudyShape& shape, const FaultPlan& plan)
       invariants_(server_, time_, fault_, cluster_, shape.name) {
   server_.use_clock([this] { return time_.now_ms(); });
   server_.on_validation(kubernetes::apply_rulebook);
-  server_.on_admission([this](const kube::Admission& write) {
-    if (write.verb == "create") invariants_.created(write.resource, write.key.name);
-    return success();
-  });
   if (shape.loses_answers) {
     for (const char* path : {"/trials", "/jobs"}) {
       kube::Fault lost;
