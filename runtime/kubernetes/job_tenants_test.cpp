@@ -274,7 +274,7 @@ TEST(Tenants, GangsLargerThanTheClusterTryEverLessOften) {
 
 TEST(Tenants, TheLineOfGangsIsMeasured) {
   Tenants tenants(Crowd::kNoSuchNode);
-  (void)tenants.run_for(60'000);
+  (void)tenants.run_for(120'000);
   const JobRuns::GangLine line = tenants.gang_line();
   EXPECT_GE(line.length, Tenants::kCrowd - 5);
   EXPECT_GE(line.longest_ms, 60'000);
