@@ -19,6 +19,7 @@
 #include "cli/views/text.h"
 #include "runtime/local/run/fitting.h"
 #include "runtime/local/session.h"
+#include "runtime/local/store/missing_study.h"
 #include "runtime/local/store/pruning.h"
 
 namespace fettle::cli {
@@ -142,6 +143,7 @@ Result<int> run_here(const Target& place, const RunOptions& options, api::Study 
                      const Json& document) {
   study.metadata.ns.clear();  // there are no namespaces on a laptop
   FETTLE_ASSIGN(const auto session, open_session(place, options.fresh, study.metadata.name));
+  FETTLE_TRY(local::check_has_study(session->store(), session->layout()));
   FETTLE_ASSIGN(const Adopted adopted, adopt_study(session->store(), study, document));
   for (const std::string& kept : adopted.kept) {
     say("the study continues with " + kept + ", as it began; " + options.file + " leaves it out");

@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "machine/open_files.h"
 #include "runtime/local/process/supervisor_client.h"
-#include "runtime/local/store/missing_study.h"
 #include "runtime/local/store/private_root.h"
 
 namespace fettle::local {
@@ -68,7 +67,6 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
       SupervisorClient::start(options.executable, layout.study_directory(), session->lock_.fd()));
   FETTLE_ASSIGN(session->store_, SqliteStore::open(layout.database(), SqliteStore::Mode::kReadWrite,
                                                    session->clock_));
-  FETTLE_TRY(check_has_study(*session->store_, layout));
   FETTLE_TRY(make_trustworthy(*session->store_, options));
   const std::string trainer = options.trainer.empty() ? find_trainer() : options.trainer;
   // Each run that waits has a file open. The supervisor was started before: it gives trials the
