@@ -338,7 +338,8 @@ class RingCollective final : public Collective {
       }
       deadline = last_wait_.limit(deadline);
       if (std::chrono::steady_clock::now() >= deadline) return false;
-      if (!wait_for_neighbours(transfer, watched, deadline) && transfer.sends() &&
+      // Also once the kernel has taken all bytes: they may never arrive.
+      if (!wait_for_neighbours(transfer, watched, deadline) &&
           cut.is_cut(acknowledgements_of(transfer.to), std::chrono::steady_clock::now())) {
         return false;
       }
