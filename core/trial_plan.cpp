@@ -467,14 +467,15 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
 }
 
 // A run that waits with a reason: the condition Waiting, and an event when the reason changes.
-// Ordinary waiting has no reason and is not reported. A run that has ended may wait, too, for its
-// output to be read.
+// Ordinary waiting has no reason and is not reported. A run that is Running or has ended may wait,
+// too, for its output to be read.
 void TrialPlanner::report_waiting(RunRecord& record, const Run& run) {
   const bool running = run.state == RunState::kRunning;
   const bool is_slow = !running && run.reason.empty() && starts_slowly(trial_, record, now_ms_);
   const std::string reason = is_slow ? kStartsSlowly : run.reason;
   const bool is_news = update_message(record, trial_.status.runs, reason, now_ms_);
-  const bool unread = running && run.ended_ms != 0;
+  // The reports of a run whose output cannot be read are not known, whether it has ended or not.
+  const bool unread = running && run.unplaced_workers == 0;
   const bool waits = (!running || unread) && !record.message.empty();
   if (waits && !is_news) return;
   if (!waits) end_trial_waiting(status_.conditions, now_ms_);
@@ -486,11 +487,10 @@ void TrialPlanner::report_waiting(RunRecord& record, const Run& run) {
   }
   if (!is_news) return;
   const std::string name = run_name(trial_.metadata.name, record.run);
-  if (unread) return note(EventType::kWarning, "Unread", name + " has ended: " + record.message);
+  const std::string ended = run.ended_ms != 0 ? " has ended: " : " runs: ";
+  if (unread) return note(EventType::kWarning, "Unread", name + ended + record.message);
   if (waits) return note(EventType::kWarning, "Waiting", name + " waits: " + record.message);
-  // It continues in spite of a problem: its output cannot be read, or some workers have no node.
-  note(EventType::kWarning, run.unplaced_workers > 0 ? "NoPlace" : "Unread",
-       name + " runs: " + record.message);
+  note(EventType::kWarning, "NoPlace", name + " runs: " + record.message);  // with fewer workers
 }
 
 // After report_waiting(), for which a run that is Running waits for nothing.

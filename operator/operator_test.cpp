@@ -275,6 +275,7 @@ TEST(OperatorLiveness, ALookThatDoesNotComeBackFailsTheProbeAndShowsInTheMetrics
 
 TEST(FencedTransport, LetsOnlyReadsThroughOnceItMayNotWrite) {
   kube::FakeApiServer server;
+  server.allow_any_call();
   bool may_write = false;
   FencedTransport fenced(server, [&] { return may_write; });
   kube::HttpRequest write{"POST", "/apis/fettle.dev/v1alpha1/namespaces/team/studies",

@@ -264,8 +264,7 @@ void MetricLines::note_unread(const std::string& metric) {
 void MetricLines::add(Found found, bool step_may_stay) {
   if (comes_after_the_end(found)) {
     printed_on_ = true;
-    found.metrics.clear();
-    found.step.reset();
+    found.step = report_.step;  // where it replaces nothing (api/report.h)
   }
   if (found.metrics.empty() && found.checkpoint.empty() && !found.final_result) return;
   keep_room_for(found);
@@ -311,7 +310,7 @@ std::string MetricLines::remarks() const {
     add("it reported step " + std::to_string(furthest_step_) + ", then went back to " +
         std::to_string(report_.step) + ": what was printed last counts");
   }
-  if (printed_on_) add("it printed metrics after its final result, which do not count");
+  if (printed_on_) add("it printed metrics after its final result, which replace nothing");
   return text;
 }
 

@@ -313,7 +313,7 @@ TEST(MetricLines, WhatDidNotCountIsSaidAtTheEnd) {
       {"", "{\"step\": 2, \"loss\": 1}\n{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 2}\n",
        ""},
       {"", "{\"step\": 3, \"loss\": 1, \"final\": true}\n{\"step\": 3, \"loss\": 2}\n",
-       "it printed metrics after its final result, which do not count"},
+       "it printed metrics after its final result, which replace nothing"},
   };
   for (const auto& c : cases) {
     MetricLines lines(asks_for("loss", {c.regex}));

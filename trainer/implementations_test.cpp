@@ -42,7 +42,7 @@ TEST(Implementations, GroupLayersByWhoDoesTheirPasses) {
             R"({"pass":"forward","by":"cuDNN","layers":["conv3"]},)"
             R"({"pass":"backward","by":"own","reason":"no memory","layers":["conv4"]}])");
   EXPECT_EQ(fallbacks(all), 3);
-  EXPECT_EQ(to_json({}).dump(), "[]");
+  EXPECT_EQ(to_json(std::vector<LayerImplementation>{}).dump(), "[]");
   EXPECT_EQ(fallbacks({}), 0);
 }
 

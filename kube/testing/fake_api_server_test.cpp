@@ -38,9 +38,9 @@ TEST(FakeApiServerDeathTest, ACallWithoutARowInTheTableOfCallsFailsTheTest) {
       {
         FakeApiServer server;
         Client client(server, {});
-        (void)client.get(kPods, {"team", "x"});
+        (void)client.get(kEvents, {"team", "x"});
       },
-      "a call without a row in kube/calls.h: get pods");
+      "a call without a row in kube/calls.h: get events.k8s.io/events");
 }
 
 TEST_F(FakeApiServerTest, GarbageIsWhatHasNoOwnerLeft) {

@@ -57,6 +57,16 @@ std::optional<StampedLine> split_stamp(std::string_view line) {
   return StampedLine{*at_ns, space == line.npos ? "" : line.substr(space + 1)};
 }
 
+bool is_log(std::string_view piece) {
+  if (piece.empty()) return true;
+  while (!piece.empty()) {
+    const std::size_t newline = piece.find('\n');
+    if (split_stamp(piece.substr(0, newline))) return true;
+    piece.remove_prefix(newline == piece.npos ? piece.size() : newline + 1);
+  }
+  return false;
+}
+
 LogCursor::Window LogCursor::next() const {
   Window window;
   window.limit_bytes = limit_bytes_;

@@ -56,6 +56,10 @@ class LogCursor {
   std::int64_t limit_bytes_ = kMinLogBytes;
 };
 
+// Whether the answer to a request for a log is one: empty, or with a line that has a timestamp. If
+// not, the kubelet or a proxy before it has answered with words of its own.
+bool is_log(std::string_view piece);
+
 // Splits a line into its timestamp, Unix nanoseconds, and the rest; absent without a timestamp.
 struct StampedLine {
   std::int64_t at_ns = 0;

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "api/field.h"
 #include "base/check.h"
 #include "runtime/kubernetes/log_cursor.h"
 
@@ -22,6 +23,8 @@ constexpr std::int64_t kSilenceFraction = 4;
 // the program prints as fast as the log is read, and waiting for the end would never publish a
 // report.
 constexpr int kMaxPiecesUnpublished = 8;
+// Of an answer that is no log, in a message: bytes.
+constexpr std::size_t kLongestExcerpt = 120;
 
 std::int64_t retry_after(int tries) {
   return std::min(kMaxRetryMs, kMinRetryMs << std::min(tries, 10));
@@ -40,13 +43,14 @@ struct LogMetrics::Log {
   runtime::MetricLines lines;
   std::int64_t order = 0;
   LogReading reading;
-  bool ended = false;           // the pod prints no more
-  bool forgotten = false;       // by forget(), during a read
-  int tries = 0;                // failed reads in a row
-  std::int64_t failing_ms = 0;  // time of the first of them since the pod has ended
-  int pieces = 0;               // pieces read
-  std::int64_t lines_seen = 0;  // value of lines.lines() after the last piece
-  std::int64_t published = 0;   // value of lines.lines() at the last publication
+  bool ended = false;               // the pod prints no more
+  bool forgotten = false;           // by forget(), during a read
+  int tries = 0;                    // failed reads in a row
+  std::int64_t first_error_ms = 0;  // time of the first of them
+  std::int64_t failing_ms = 0;      // time of the first of them since the pod has ended
+  int pieces = 0;                   // pieces read
+  std::int64_t lines_seen = 0;      // value of lines.lines() after the last piece
+  std::int64_t published = 0;       // value of lines.lines() at the last publication
   std::int64_t published_ms = 0;
 };
 
@@ -181,6 +185,20 @@ bool LogMetrics::is_gone(const kube::ObjectKey& pod) {
   return !found.ok() && found.error().code == ErrorCode::kNotFound;
 }
 
+// The next piece of the log. An answer of 200 may hold a page of a proxy, or the kubelet's words
+// that it cannot find the log.
+Result<std::string> LogMetrics::read_piece(const Log& log) {
+  const LogCursor::Window window = log.cursor.next();
+  FETTLE_ASSIGN(std::string piece,
+                client_.read_log_window(log.source.pod, {.container = log.source.container,
+                                                         .since_ms = window.since_ms,
+                                                         .tail = window.tail,
+                                                         .limit_bytes = window.limit_bytes}));
+  if (is_log(piece)) return piece;
+  return Error{ErrorCode::kUnavailable,
+               "the answer is no log: " + api::clean_text(piece, kLongestExcerpt)};
+}
+
 // Between take() and queue_.done() the log's cursor and lines are this thread's alone, so they need
 // no mutex.
 bool LogMetrics::step() {
@@ -193,12 +211,7 @@ bool LogMetrics::step() {
     had_ended = log->ended;
   }
   const std::int64_t asked_ms = clock_.now_ms();
-  const LogCursor::Window window = log->cursor.next();
-  const Result<std::string> piece =
-      client_.read_log_window(log->source.pod, {.container = log->source.container,
-                                                .since_ms = window.since_ms,
-                                                .tail = window.tail,
-                                                .limit_bytes = window.limit_bytes});
+  const Result<std::string> piece = read_piece(*log);
   const std::int64_t now_ms = clock_.now_ms();
   const auto on_line = [&](std::string_view line) {
     log->lines.feed(line, now_ms);
@@ -250,7 +263,9 @@ bool LogMetrics::record_error(Log& log, const Error& error, bool is_gone) {
   const std::int64_t now_ms = clock_.now_ms();
   ++log.tries;
   if (log.ended && log.failing_ms == 0) log.failing_ms = now_ms;
-  const bool is_news = (is_gone || log.tries >= kMaxLogTries) && log.reading.read_error.empty();
+  if (log.tries == 1) log.first_error_ms = now_ms;
+  const bool is_lasting = log.tries >= kMaxLogTries || now_ms >= log.first_error_ms + kSayUnreadMs;
+  const bool is_news = (is_gone || is_lasting) && log.reading.read_error.empty();
   // The first error stays: each change of its text would become another event.
   if (is_news) log.reading.read_error = "its log could not be read: " + error.message;
   const bool hopeless =

@@ -37,8 +37,10 @@ inline constexpr std::int64_t kFirstPauseMs = 500;
 inline constexpr std::int64_t kMinPauseMs = 2'000;
 inline constexpr std::int64_t kMaxPauseMs = 15'000;
 inline constexpr std::int64_t kPublishMs = 5'000;
-// Failed reads in a row before an event says so.
+// Failed reads in a row, or the time over which reads fail, before an event says so. A read that
+// gets no answer takes half a minute.
 inline constexpr int kMaxLogTries = 6;
+inline constexpr std::int64_t kSayUnreadMs = 20'000;
 // While a pod exists its log is on its node: of an ended one it is read for this long before it is
 // given up, and for ever where it is forbidden, since no other run could be read either.
 inline constexpr std::int64_t kUnreadMs = 600'000;
@@ -98,6 +100,7 @@ class LogMetrics {
 
   // These require mutex_.
   LogPtr take();
+  Result<std::string> read_piece(const Log& log);
   void add_reader();
   std::shared_ptr<const runtime::MetricPattern> pattern_of(const api::MetricsFilter& filter);
   void drop_oldest();

@@ -68,9 +68,16 @@ void Invariants::check() {
   check_study();
 }
 
+// While the operator cannot see that its Study is gone it may make trials for it. They have no
+// owner, so the garbage collector deletes them at once.
+bool Invariants::is_garbage(const Json& trial) const {
+  const std::vector<Json>& owners = array_at(trial, {"metadata", "ownerReferences"});
+  return !owners.empty() && server_.get(kube::kStudies, {"team", study_}).is_null();
+}
+
 void Invariants::check_trial(const Json& trial) {
   const std::string name = text_at(trial, {"metadata", "name"});
-  if (text_at(trial, {"spec", "study"}) == "broken") return;
+  if (text_at(trial, {"spec", "study"}) == "broken" || is_garbage(trial)) return;
   TrialSeen& seen = trials_[name];
   const std::string uid = text_at(trial, {"metadata", "uid"});
   if (!seen.uid.empty() && seen.uid != uid) add("(e) trial " + name + " was created twice");

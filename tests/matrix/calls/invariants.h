@@ -46,6 +46,7 @@ class Invariants {
     bool final_report = false;
     std::int64_t over_ms = 0;
   };
+  bool is_garbage(const Json& trial) const;
   void check_trial(const Json& trial);
   void check_progress(const Json& trial, TrialSeen& seen);
   void check_kept(const Json& trial, TrialSeen& seen);

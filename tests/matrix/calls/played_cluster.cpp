@@ -25,7 +25,7 @@ using kube::value_at;
 constexpr std::int64_t kStartMs = 2'000;      // from its creation until a pod runs
 constexpr std::int64_t kGraceMs = 2'000;      // from SIGTERM until a program has ended
 constexpr std::int64_t kTellMs = 20'000;      // how long a trainer tries to deliver its result
-constexpr std::int64_t kAdmissionMs = 3'000;  // of Kueue
+constexpr std::int64_t kAdmissionMs = 8'000;  // of Kueue; its words are asked for after 5 s
 
 std::string annotation(const Json& object, const char* name) {
   return text_at(object, {"metadata", "annotations", name});

@@ -1,5 +1,7 @@
 #include "tests/matrix/ends/ending.h"
 
+#include <utility>
+
 #include "api/report.h"
 #include "api/trainer_config.h"
 
@@ -63,7 +65,10 @@ std::vector<Ending> every_ending(bool (*is_possible)(const Ending&)) {
 api::Report report_at(std::int64_t step, bool final_result) {
   api::Report report;
   for (std::int64_t at = 1; at <= step; ++at) {
-    api::add_line(report, {at, {{"loss", 1.0 / static_cast<double>(at)}}, "", 0, false}, {}, 0);
+    api::ReportLine line;
+    line.step = at;
+    line.metrics["loss"] = 1.0 / static_cast<double>(at);
+    api::add_line(report, std::move(line), {}, 0);
   }
   report.final_result = final_result;
   return report;

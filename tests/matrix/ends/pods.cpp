@@ -3,6 +3,7 @@
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/run_output.h"
+#include "runtime/kubernetes/service.h"
 #include "tests/matrix/ends/ending.h"
 
 namespace fettle::ends {
@@ -95,7 +96,7 @@ kube::Job job_of(const Ending& ending, bool cured) {
   job.metadata.labels[kubernetes::kRunLabel] = "0";
   job.completions = ending.fate == Fate::kPeer ? 2 : 1;
   if (ending.fate == Fate::kPeer) {
-    job.metadata.annotations[kubernetes::kServiceAnnotation] = "w-digits-0-r0";
+    job.metadata.annotations[kubernetes::kServiceAnnotation] = "w-digits-uid";
     job.metadata.annotations[kubernetes::kWorkersAnnotation] = "2";
   }
   job.suspended = ending.stop != Stop::kNone || ending.fate == Fate::kQueue;
