@@ -177,6 +177,7 @@ TEST(Manager, ATrialThatAppearsWhileItIsPlannedIsTakenAsItIs) {
 
 TEST(Manager, ConflictsAreNoFailuresOfTheEnvironment) {
   Simulation simulation(digits_study(), all_finish);
+  simulation.expect_refusals();  // conflicts that do not end are told (refusals.h)
   simulation.run_until(5);
   simulation.store().conflict_writes(1'000'000);
   simulation.run_until(60);
