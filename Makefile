@@ -45,6 +45,7 @@ test-all: test ## make test, and what takes long: all tests in Release and under
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory sanitize SANITIZED=all
 	@$(MAKE) --no-print-directory sanitize-thread
+	@FETTLE_MATRIX_ALL=1 $(BUILD)/tests/tests_api_calls_test
 	@$(MAKE) --no-print-directory broken
 	@$(MAKE) --no-print-directory kueue-test
 

@@ -43,14 +43,14 @@ struct LogMetrics::Log {
   runtime::MetricLines lines;
   std::int64_t order = 0;
   LogReading reading;
-  bool ended = false;               // the pod prints no more
-  bool forgotten = false;           // by forget(), during a read
-  int tries = 0;                    // failed reads in a row
-  std::int64_t first_error_ms = 0;  // time of the first of them
-  std::int64_t failing_ms = 0;      // time of the first of them since the pod has ended
-  int pieces = 0;                   // pieces read
-  std::int64_t lines_seen = 0;      // value of lines.lines() after the last piece
-  std::int64_t published = 0;       // value of lines.lines() at the last publication
+  bool ended = false;                 // the pod prints no more
+  bool forgotten = false;             // by forget(), during a read
+  int tries = 0;                      // failed reads in a row
+  std::int64_t failing_since_ms = 0;  // when the first of them began
+  std::int64_t failing_ms = 0;        // time of the first of them since the pod has ended
+  int pieces = 0;                     // pieces read
+  std::int64_t lines_seen = 0;        // value of lines.lines() after the last piece
+  std::int64_t published = 0;         // value of lines.lines() at the last publication
   std::int64_t published_ms = 0;
 };
 
@@ -228,7 +228,7 @@ bool LogMetrics::step() {
       log->reading.complete = at_end && had_ended;
       has_news = record_piece(*log, now_ms, at_end);
     } else if (!log->forgotten) {
-      has_news = record_error(*log, piece.error(), gone);
+      has_news = record_error(*log, piece.error(), asked_ms, gone);
     }
     // A request for the end of the log may have come during the read that gave it up.
     if (log->reading.complete) queue_.remove(log->source.uid);
@@ -259,12 +259,13 @@ bool LogMetrics::record_piece(Log& log, std::int64_t now_ms, bool at_end) {
 
 // Returns whether to reconcile the trial. A pod that is gone has no log any more; of one that has
 // ended the log is given up after kUnreadMs; of a running one it is read again.
-bool LogMetrics::record_error(Log& log, const Error& error, bool is_gone) {
+bool LogMetrics::record_error(Log& log, const Error& error, std::int64_t asked_ms, bool is_gone) {
   const std::int64_t now_ms = clock_.now_ms();
   ++log.tries;
   if (log.ended && log.failing_ms == 0) log.failing_ms = now_ms;
-  if (log.tries == 1) log.first_error_ms = now_ms;
-  const bool is_lasting = log.tries >= kMaxLogTries || now_ms >= log.first_error_ms + kSayUnreadMs;
+  if (log.tries == 1) log.failing_since_ms = asked_ms;
+  const bool is_lasting =
+      log.tries >= kMaxLogTries || now_ms >= log.failing_since_ms + kSayUnreadMs;
   const bool is_news = (is_gone || is_lasting) && log.reading.read_error.empty();
   // The first error stays: each change of its text would become another event.
   if (is_news) log.reading.read_error = "its log could not be read: " + error.message;

@@ -105,7 +105,7 @@ class LogMetrics {
   std::shared_ptr<const runtime::MetricPattern> pattern_of(const api::MetricsFilter& filter);
   void drop_oldest();
   bool record_piece(Log& log, std::int64_t now_ms, bool at_end);
-  bool record_error(Log& log, const Error& error, bool is_gone);
+  bool record_error(Log& log, const Error& error, std::int64_t asked_ms, bool is_gone);
   bool publish(Log& log, std::int64_t now_ms);
   void enqueue_again(const Log& log, std::int64_t now_ms, bool at_end);
 

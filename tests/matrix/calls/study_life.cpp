@@ -259,7 +259,8 @@ bool StudyLife::advance() {
     if (!worked.ok() || !*worked) break;
     busy = true;
   }
-  for (int i = 0; i < kMostSteps && runs_.read_next_log(); ++i) busy = true;
+  // One at a time, since a read may take half a minute: the operator has readers beside its workers.
+  if (runs_.read_next_log()) busy = true;
   return busy;
 }
 
