@@ -17,9 +17,10 @@ from scenario import Scenario
 ROWS = int(os.environ.get("FETTLE_FAULT_ROWS", "24"))
 SEED = 31
 TRIALS = 4
+# No claims: nothing provisions volumes here.
 CALLS = [("create", "trials"), ("get", "trials"), ("apply", "trials/status"), ("apply", "studies/status"),
          ("create", "jobs"), ("delete", "jobs"), ("log", "pods/log"), ("create", "services"),
-         ("create", "persistentvolumeclaims"), ("patch", "jobs")]  # fmt: skip
+         ("patch", "jobs")]  # fmt: skip
 
 
 def sample():
@@ -56,8 +57,6 @@ class FaultsTest(Scenario):
         trial = {}
         if resource in ("services", "jobs") and verb in ("create", "patch"):
             trial["workers"] = {"min": 2, "max": 2}
-        if resource == "persistentvolumeclaims":
-            trial["checkpoints"] = {"size": "1Gi", "accessMode": "ReadWriteMany"}
         return cluster.study(name, self.ns, trial=trial, annotations={"fake.fettle.dev/duration": "1s"}, **changes)
 
     def test_rows_of_the_fault_matrix(self):

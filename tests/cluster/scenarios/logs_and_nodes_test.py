@@ -68,7 +68,7 @@ class LogsTest(Scenario):
             if "outlives" not in FAKE_LOG.read_text():  # another scenario may empty the log
                 with open(FAKE_LOG, "a") as log:
                     log.write(f"{utc(now())} stdout F outlives 3 value=0.25\n")
-            return self.trials()[0]["status"].get("report")
+            return self.trials()[0].get("status", {}).get("report")
 
         wait_for("a report", report)
         kubectl("delete", "study", "s", "-n", self.ns, "--cascade=orphan")
