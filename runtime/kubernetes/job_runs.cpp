@@ -291,7 +291,7 @@ Status JobRuns::delete_with_pods(const kube::Job& job) {
 // That a Job is gone is believed only if it cannot be read: a proxy may have answered, and what is
 // believed gone is never deleted again.
 Status JobRuns::delete_job(const kube::Job& job, const kube::RemoveOptions& options) {
-  const Status removed = client_.remove(kube::kJobs, key_of(job.metadata), options);
+  Status removed = client_.remove(kube::kJobs, key_of(job.metadata), options);
   if (removed.ok()) return removed;
   const ErrorCode code = removed.error().code;
   if (code != ErrorCode::kNotFound && code != ErrorCode::kConflict) return removed;

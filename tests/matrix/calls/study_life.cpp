@@ -259,7 +259,7 @@ bool StudyLife::advance() {
     if (!worked.ok() || !*worked) break;
     busy = true;
   }
-  // One at a time, since a read may take half a minute: the operator has readers beside its workers.
+  // One at a time: a read may take half a minute, and the operator has readers beside its workers.
   if (runs_.read_next_log()) busy = true;
   return busy;
 }
