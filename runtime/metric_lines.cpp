@@ -270,9 +270,11 @@ void MetricLines::add(Found found, bool step_may_stay) {
   keep_room_for(found);
   has_counted_ = has_counted_ || (!found.step && !found.metrics.empty());
   if (unread_step_.empty()) unread_step_ = std::move(found.unread_step);
-  api::ReportLine line{step_of(found, step_may_stay),
-                       /*metrics=*/{}, std::move(found.checkpoint), found.checkpoint_step,
-                       found.final_result};
+  api::ReportLine line;
+  line.step = step_of(found, step_may_stay);
+  line.checkpoint = std::move(found.checkpoint);
+  line.checkpoint_step = found.checkpoint_step;
+  line.final_result = found.final_result;
   if (line.step != report_.step) at_step_.clear();
   for (const auto& [name, value] : found.metrics) {
     if (is_wanted(name) || at_step_.size() < kMaxMetrics) at_step_.insert(name);
