@@ -20,8 +20,7 @@ inline constexpr const char* kStartsSlowly =
 // Of a run whose GPU was too small, while the Study does not say what comes next (gpu_memory.h).
 inline constexpr const char* kNoLargerGpuNow =
     "its GPU was too small, and the profiles of the cluster, which have changed a moment ago, "
-    "offer "
-    "none that is larger";
+    "offer none that is larger";
 
 void set_trial_waiting(Conditions& conditions, const char* reason, const std::string& message,
                        std::int64_t now_ms);
