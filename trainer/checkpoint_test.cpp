@@ -18,7 +18,7 @@
 
 namespace {
 
-// Of this program, at once.
+// The largest block that this program has asked for, in bytes.
 std::size_t& largest_allocation() {
   static std::size_t bytes = 0;
   return bytes;
@@ -26,12 +26,18 @@ std::size_t& largest_allocation() {
 
 }  // namespace
 
+// The standard library also allocates without exceptions (std::stable_partition) and releases such
+// blocks by the same `operator delete`, so both forms of `operator new` are replaced.
 // NOLINTBEGIN
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   largest_allocation() = std::max(largest_allocation(), bytes);
   void* const memory = std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  largest_allocation() = std::max(largest_allocation(), bytes);
+  return std::malloc(bytes);
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

@@ -15,10 +15,17 @@ std::atomic<std::int64_t> live_bytes = 0;
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+// The standard library also allocates without exceptions and releases such blocks by the same
+// `operator delete`, so both forms of `operator new` are replaced.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   void* memory = std::malloc(size);
+  if (memory != nullptr) live_bytes += static_cast<std::int64_t>(malloc_usable_size(memory));
+  return memory;
+}
+
+void* operator new(std::size_t size) {
+  void* memory = operator new(size, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
-  live_bytes += static_cast<std::int64_t>(malloc_usable_size(memory));
   return memory;
 }
 
