@@ -50,6 +50,10 @@ BestTrial describe(const api::Trial& trial, FactKind kind) {
   BestTrial best;
   best.trial = trial.metadata.name;
   best.step = fact.step;
+  // The objectives are those of the newest report, which may be past the last step that was asked.
+  if (kind == FactKind::kResult && trial.status.report) {
+    best.step = std::max(best.step, trial.status.report->step);
+  }
   best.parameters = trial.spec.parameters;
   for (const std::optional<double>& value : fact.values) best.objectives.push_back(*value);
   return best;

@@ -54,6 +54,16 @@ TEST(Best, ATrialThatGetsWorseUncoversAnother) {
   EXPECT_THAT(names_of(ledger.best()), ElementsAre("s-2", "s-1"));
 }
 
+// Its objectives are those of the step that it reported last, unasked.
+TEST(Best, ATrialThatTrainedOnIsBestAtItsLastStep) {
+  api::Trial trial = *trial_of(0, {1});
+  trial.status.report.emplace();
+  trial.status.report->step = trial.status.facts[0].step + 2;
+  const Ledger ledger(study_of(1), {std::make_shared<api::Trial>(trial)});
+  ASSERT_EQ(ledger.best().size(), 1U);
+  EXPECT_EQ(ledger.best()[0].step, trial.status.report->step);
+}
+
 api::TrialPtr stopped_at(std::int64_t index, std::int64_t step, const std::vector<double>& values) {
   api::Trial trial = *trial_of(index, values);
   trial.status.phase = api::TrialPhase::kStopped;
