@@ -187,11 +187,7 @@ void TrialPlanner::stop_or_delete(const Run& run) {
 
 void TrialPlanner::update_record(RunRecord& record, const Run& run) {
   if (!record.outcome) {
-    if (run.report) {
-      const api::CurveNeeds needs{search::rung_steps(whole_study_), study_.objectives};
-      const api::Report joined = join_reports(status_.report, *run.report, needs);
-      if (!status_.report || !same_report(*status_.report, joined)) status_.report = joined;
-    }
+    if (run.report) take_report(whole_study_, *run.report, status_);
     const bool has_run = run.state != RunState::kPending;
     if (has_run && !run.pod_uid.empty()) record.pod_uid = run.pod_uid;
     // Its queue has preempted it: the time up to now is charged, the wait is not.
@@ -574,6 +570,14 @@ TrialPlan TrialPlanner::assemble() {
 }
 
 }  // namespace
+
+bool take_report(const api::Study& study, const api::Report& newest, api::TrialStatus& status) {
+  const api::CurveNeeds needs{search::rung_steps(study), study.spec.objectives};
+  api::Report joined = join_reports(status.report, newest, needs);
+  const bool is_news = !status.report || !same_report(*status.report, joined);
+  if (is_news) status.report = std::move(joined);
+  return is_news;
+}
 
 TrialPlan plan_trial(const TrialView& view, std::int64_t now_ms) {
   return TrialPlanner(view, now_ms).plan();

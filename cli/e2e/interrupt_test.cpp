@@ -51,6 +51,20 @@ TEST(Killed, AtAnyMomentGoesOnWhereItWas) {
   EXPECT_EQ(shop.trial_processes().size(), 0U);
 }
 
+TEST(Interrupted, StoresReportsOfTheGracePeriod) {
+  Workshop shop;
+  StudyText text;
+  text.script =
+      "trap 'echo \"{\\\"step\\\": 7, \\\"value\\\": 3}\"; exit 1' TERM; echo x >> began; "
+      "while :; do sleep 0.05; done";
+  text.trial = "    gracePeriod: 20s\n";
+  text.budget = "{trials: 1}";
+  text.steps = 9;
+  const pid_t runner = shop.run_until_begun(text, 1);
+  shop.interrupt(runner, SIGINT);
+  EXPECT_THAT(shop.fettle({"trials", "digits"}).out, HasSubstr("7/9"));
+}
+
 TEST(Killed, LeavesNoProcessBehind) {
   Workshop shop;
   StudyText text;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/thread.h"
+#include "core/trial_plan.h"
 #include "runtime/local/store/scaling.h"
 
 namespace fettle::cli {
@@ -70,9 +71,29 @@ void Runner::work() {
     outcome_ = io_error(failure + "; the same command resumes the study");
   }
   session_.shutdown();
+  store_last_reports();
   done_ = true;
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(done_fd_, &one, sizeof one);
+}
+
+// Runs go on reporting within their grace period. Their ends stay on the disk until the Study is
+// resumed; a report that cannot be stored is read again then, too.
+void Runner::store_last_reports() {
+  const auto study = session_.store().get_study(key_);
+  const auto trials = session_.store().list_trials(key_);
+  if (!study.ok() || !trials.ok()) return;
+  for (const api::TrialPtr& trial : *trials) {
+    const auto& records = trial->status.runs;
+    if (api::is_terminal(trial->status.phase) || records.empty() || records.back().outcome)
+      continue;
+    const auto runs = session_.runs().observe(*trial);
+    if (!runs.ok() || runs->empty() || runs->back().id != records.back().run) continue;
+    api::Trial next = *trial;
+    const auto& report = runs->back().report;
+    if (!report || !core::take_report(*study, *report, next.status)) continue;
+    (void)session_.store().update_trial_status(next);
+  }
 }
 
 StudyState Runner::study_state() {

@@ -42,6 +42,7 @@ class Runner {
   using Clock = std::chrono::steady_clock;
 
   void work();
+  void store_last_reports();
   // As the store says.
   StudyState study_state();
   void wait();
