@@ -115,7 +115,9 @@ StudyEnd final_end(const api::Study& study, const Ledger& ledger,
     return {false, "NoResult",
             why + "no trial ended with finite objectives within all constraints"};
   }
-  StudyEnd ending{true, "TrialsDone", "all " + std::to_string(count) + " trials are done"};
+  StudyEnd ending{
+      true, "TrialsDone",
+      count == 1 ? "the only trial is done" : "all " + std::to_string(count) + " trials are done"};
   if (cause) {
     ending = *cause;
   } else if (exhausted) {

@@ -53,6 +53,7 @@ class LineDisplay final : public Display {
   void show(const RunView& view, const std::vector<TimelineEntry>& news) override {
     std::string text;
     for (const TimelineEntry& entry : news) {
+      if (entry.ends_study) continue;  // the summary begins with it
       text += render_entry(entry, view.study.status.started_ms) + '\n';
     }
     write_stdout(text);

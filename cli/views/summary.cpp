@@ -57,9 +57,13 @@ std::string place_of(const RunView& view, const api::BestTrial& best) {
 }
 
 // "1,234 trials: 3 completed, ..."
-std::string counts_text(const api::TrialCounts& counts) {
+std::string counts_text(const RunView& view) {
+  const api::TrialCounts& counts = view.study.status.trials;
+  const std::int64_t paused = std::ranges::count_if(
+      view.trials, [](const api::TrialPtr& trial) { return has_paused(*trial); });
   std::string text = plural(counts.created, "trial") + ": " + format_count(counts.completed) +
-                     " completed, " + format_count(counts.stopped) + " stopped early, " +
+                     " completed, " + format_count(counts.stopped) + " stopped early" +
+                     (paused > 0 ? " (" + format_count(paused) + " paused at a rung)" : "") + ", " +
                      format_count(counts.failed) + " failed";
   if (counts.infeasible > 0) text += ", " + format_count(counts.infeasible) + " infeasible";
   if (counts.running + counts.pending > 0) {
@@ -82,7 +86,7 @@ std::string outcome_text(const RunView& view, const Style& style) {
   if (condition != nullptr && !condition->message.empty()) {
     line.push_back({": " + printable(condition->message)});
   }
-  return render_line(line, kAnyWidth, style) + '\n' + counts_text(status.trials) + '\n';
+  return render_line(line, kAnyWidth, style) + '\n' + counts_text(view) + '\n';
 }
 
 std::string front_text(const RunView& view) {

@@ -64,6 +64,16 @@ More: fettle trials digits; fettle logs digits-0; fettle status digits
 )");
 }
 
+TEST(Summary, SaysHowManyTrialsPausedAtARung) {
+  RunView view = view_at_the_end();
+  api::Trial trial = *view.trials[0];
+  trial.status.facts.back().kind = api::FactKind::kStopped;
+  view.trials[0] = std::make_shared<const api::Trial>(trial);
+  EXPECT_NE(render_summary(view, log_of, "fettle", kPlain)
+                .find("1 stopped early (1 paused at a rung), 1 failed"),
+            std::string::npos);
+}
+
 TEST(Summary, GivesMachinesTheSame) {
   const Json json = summary_json(view_at_the_end(), log_of);
   EXPECT_EQ(*json.find("state"), Json("succeeded"));

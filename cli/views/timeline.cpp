@@ -90,7 +90,7 @@ std::string remark_of(const api::Trial& trial) {
 
 std::string completed_text(const api::Study& study, const api::Trial& trial,
                            const std::vector<api::TrialPtr>& trials) {
-  std::string text = trial.metadata.name + " completed: ";
+  std::string text = trial.metadata.name + (has_paused(trial) ? " paused: " : " completed: ");
   const api::Fact* end = core::newest_end(trial);
   if (end != nullptr && end->infeasible) {
     return text + "infeasible, " + progress_text(study, trial) + remark_of(trial);
@@ -130,6 +130,7 @@ TimelineEntry condition_changed(const api::Study& study, const api::StatusCondit
   TimelineEntry entry;
   entry.at_ms = condition.since_ms;
   entry.warning = condition.type == "Failed";
+  entry.ends_study = condition.type == "Succeeded" || condition.type == "Failed";
   entry.text = study.metadata.name + ' ' + state_of(study) + ": " +
                printable(condition.message.empty() ? condition.reason : condition.message);
   entry.data = event_json("study", condition.since_ms, study);

@@ -21,6 +21,7 @@ struct TimelineEntry {
   bool warning = false;
   std::string text;  // for people, one line
   Json data;         // for machines: {"event": ..., ...}
+  bool ends_study = false;
 };
 
 class Timeline {

@@ -83,6 +83,18 @@ TEST(Timeline, ARunThatWaitsHasNotStarted) {
             (Texts{"[   55 s] digits-4 started: learning_rate=0.002 optimizer=adam"}));
 }
 
+TEST(Timeline, ATrialThatCompletedARungHasPaused) {
+  RunView view = view_in_the_middle();
+  api::Trial trial = *view.trials[0];
+  ASSERT_FALSE(trial.status.facts.empty());
+  trial.status.facts.back().kind = api::FactKind::kStopped;
+  view.trials = {std::make_shared<const api::Trial>(trial)};
+  Timeline timeline;
+  timeline.observe(view.study, {});
+  EXPECT_EQ(texts(timeline.observe(view.study, view.trials)).back(),
+            "[   30 s] digits-0 paused: accuracy 0.9012 at epoch 9");
+}
+
 TEST(Timeline, TellsTheEndOfTheStudy) {
   const RunView view = view_at_the_end();
   Timeline timeline;
@@ -92,6 +104,7 @@ TEST(Timeline, TellsTheEndOfTheStudy) {
   const auto told = timeline.observe(view.study, view.trials);
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0].text, "digits succeeded: all 3 trials are done");
+  EXPECT_TRUE(told[0].ends_study);
   EXPECT_EQ(*told[0].data.find("reason"), Json("TrialsDone"));
 }
 

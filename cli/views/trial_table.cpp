@@ -17,6 +17,7 @@ bool is_infeasible(const api::Trial& trial) {
 
 std::string phase_text(const RunView& view, const api::Trial& trial) {
   if (view.interrupted && trial.status.phase == api::TrialPhase::kRunning) return "Interrupted";
+  if (has_paused(trial)) return "Paused";
   return std::string(api::to_string(trial.status.phase));
 }
 

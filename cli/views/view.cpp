@@ -108,6 +108,12 @@ const api::RunRecord* newest_run(const api::Trial& trial) {
   return trial.status.runs.empty() ? nullptr : &trial.status.runs.back();
 }
 
+bool has_paused(const api::Trial& trial) {
+  const api::Fact* end = core::newest_end(trial);
+  return trial.status.phase == api::TrialPhase::kCompleted && end != nullptr &&
+         end->kind == api::FactKind::kStopped;
+}
+
 std::string ending_of(const api::Trial& trial) {
   if (trial.status.phase == api::TrialPhase::kStopped && trial.spec.stop) {
     return trial.spec.stop->message.empty() ? trial.spec.stop->reason : trial.spec.stop->message;
