@@ -21,7 +21,6 @@
 #include "runtime/local/run/recorded_run.h"
 #include "runtime/local/run/run_command.h"
 #include "runtime/local/run/workers.h"
-#include "runtime/make_trial_file.h"
 
 namespace fettle::local {
 namespace {
@@ -201,8 +200,7 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
   const auto& [study, trial] = wanted;
   const std::int64_t run = key.second;
   FETTLE_ASSIGN(RunCommand what, make_command(study, trial, run, layout_, trainer_));
-  FETTLE_ASSIGN(api::TrialFile file,
-                runtime::make_trial_file(study, trial, run, layout_.checkpoint_root()));
+  api::TrialFile file = std::move(what.file);
   const std::int64_t workers = workers_of(trial);
   file.workers = workers;
   command.worker_count = workers;
