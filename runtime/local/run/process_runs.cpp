@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <tuple>
 
@@ -226,7 +227,8 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
   command.run_directory = layout_.run_directory(name, run);
   command.arguments = std::move(what.arguments);
   command.environment = std::move(what.environment);
-  command.directory = std::move(what.directory);
+  // An absolute one, or an empty one of both, stays what it is.
+  command.directory = (std::filesystem::path(directory_) / what.directory).string();
   command.memory_limit = what.memory_limit;
   const double grace = std::clamp(study.spec.trial.grace_period, 0.0, kMaxGraceSeconds);
   command.grace_ms = std::llround(grace * 1000);

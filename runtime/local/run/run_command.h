@@ -24,7 +24,7 @@ struct RunCommand {
   std::vector<std::string> arguments;  // arguments[0] is looked up in PATH
   // In addition to what is inherited (process/environment.h).
   Variables environment;
-  std::string directory;          // "" = that of `fettle run`
+  std::string directory;          // the container's workingDir
   std::int64_t memory_limit = 0;  // bytes, as tree_memory counts them; 0 = none
 };
 
