@@ -63,6 +63,10 @@ void add_output(CLI::App& command, Output& output, const std::vector<std::string
       ->type_name("");
 }
 
+void add_study(CLI::App& command, std::string& study) {
+  command.add_option("study", study, "Name of the study; default: the only or the newest one");
+}
+
 void add_run(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("run", "Run a study to its end, here or on a cluster");
   command->add_option("file", arguments.run.file, "Study file (YAML)")->required();
@@ -104,7 +108,7 @@ void add_doctor(CLI::App& app, Arguments& arguments) {
 
 void add_status(CLI::App& app, Arguments& arguments) {
   CLI::App* command =
-      app.add_subcommand("status", "Show the state of a study, or list all studies");
+      app.add_subcommand("status", "Show the state of a study, or list the studies");
   command->add_option("study", arguments.status.study, "Name of the study");
   command->add_flag("--events", arguments.status.events, "Show its events, oldest first");
   add_output(*command, arguments.status.output, {"text", "json"});
@@ -124,7 +128,7 @@ void add_gpus(CLI::App& app, Arguments& arguments) {
 
 void add_trials(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("trials", "List the trials of a study");
-  command->add_option("study", arguments.trials.study, "Name of the study")->required();
+  add_study(*command, arguments.trials.study);
   add_output(*command, arguments.trials.output, {"text", "csv", "json"});
   command->footer("Example:\n  fettle trials digits --output csv > trials.csv");
 }
@@ -132,7 +136,7 @@ void add_trials(CLI::App& app, Arguments& arguments) {
 void add_best(CLI::App& app, Arguments& arguments) {
   CLI::App* command =
       app.add_subcommand("best", "Print the best configuration of a study, ready to paste");
-  command->add_option("study", arguments.best.study, "Name of the study")->required();
+  add_study(*command, arguments.best.study);
   command->add_flag("--schedule", arguments.best.schedule,
                     "Print the parameters that it was trained with, step by step (pbt, pb2)");
   add_output(*command, arguments.best.output, {"text", "json", "yaml"});
@@ -176,7 +180,7 @@ void add_scale(CLI::App& app, Arguments& arguments) {
 
 void add_report(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("report", "Write a page with everything about a study");
-  command->add_option("study", arguments.report.study, "Name of the study")->required();
+  add_study(*command, arguments.report.study);
   command
       ->add_option("-o,--out", arguments.report.file,
                    "HTML file to write, - for standard output; default: <study>.html")
@@ -198,7 +202,7 @@ void add_why(CLI::App& app, Arguments& arguments) {
 void add_replay(CLI::App& app, Arguments& arguments) {
   CLI::App* command =
       app.add_subcommand("replay", "Repeat every decision from the recorded facts, and compare");
-  command->add_option("study", arguments.replay.study, "Name of the study")->required();
+  add_study(*command, arguments.replay.study);
   command
       ->add_option("--algorithm", arguments.replay.algorithm,
                    "Show what this algorithm would have suggested from the same facts")

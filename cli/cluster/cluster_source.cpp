@@ -72,6 +72,17 @@ Result<std::vector<std::string>> ClusterSource::names() {
   return names;
 }
 
+Result<std::string> ClusterSource::newest() {
+  FETTLE_ASSIGN(const std::vector<Json> studies, client_.list(kube::kStudies, cluster_.ns));
+  std::pair<std::string, std::string> newest;
+  for (const Json& study : studies) {
+    // Timestamps of one format sort as text.
+    newest = std::max(newest, {kube::text_at(study, {"metadata", "creationTimestamp"}),
+                               kube::text_at(study, {"metadata", "name"})});
+  }
+  return newest.second;
+}
+
 Result<SeenStudy> ClusterSource::read(const std::string& name, Detail detail) {
   SeenStudy seen{{}, log_command_of(cluster_.program), control::SystemClock().now_ms()};
   seen.view.now_ms = seen.now_ms;

@@ -17,6 +17,7 @@ class ClusterSource final : public StudySource {
 
   std::string place() const override { return "in namespace " + cluster_.ns; }
   Result<std::vector<std::string>> names() override;
+  Result<std::string> newest() override;
   Result<SeenStudy> read(const std::string& study, Detail detail) override;
   Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                    const LogPrinter& print) override;

@@ -27,7 +27,7 @@ Result<int> print_schedule(const RunView& view, Output output) {
 Result<int> best_command(const Target& place, const BestOptions& options) {
   FETTLE_ASSIGN(const SeenStudy seen, read_study(place, options.study));
   if (seen.view.study.status.best.empty()) {
-    std::cerr << "fettle: study " << options.study << " has no result yet\n";
+    std::cerr << "fettle: study " << seen.view.study.metadata.name << " has no result yet\n";
     return kExitFailed;
   }
   if (options.schedule) return print_schedule(seen.view, options.output);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "api/pod_template.h"
@@ -104,6 +106,12 @@ CheckedFile check_study_file(const std::string& path, Runs runs) {
   good.diagnostics = std::move(loaded.diagnostics);
   good.warnings = std::move(loaded.warnings);
   return good;
+}
+
+std::string folder_of(const std::string& path) {
+  if (path == "-") return "";
+  std::error_code code;
+  return std::filesystem::absolute(path, code).parent_path().string();
 }
 
 void print_warnings(const CheckedFile& file) {

@@ -28,6 +28,10 @@ struct CheckedFile : api::LoadedFile {
 // Warnings are of the studies.
 CheckedFile check_study_file(const std::string& path, Runs runs);
 
+// The folder of a study file, where its trials start: absolute; "" = this process's, of standard
+// input.
+std::string folder_of(const std::string& path);
+
 // Says the file's warnings on standard error.
 void print_warnings(const CheckedFile& file);
 

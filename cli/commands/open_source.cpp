@@ -12,7 +12,9 @@ Result<std::unique_ptr<StudySource>> open_source(const Target& place) {
 
 Result<SeenStudy> read_study(const Target& place, const std::string& study) {
   FETTLE_ASSIGN(const std::unique_ptr<StudySource> source, open_source(place));
-  return source->read(study, Detail::kObjects);
+  if (!study.empty()) return source->read(study, Detail::kObjects);
+  FETTLE_ASSIGN(const std::string chosen, default_study(*source));
+  return source->read(chosen, Detail::kObjects);
 }
 
 }  // namespace fettle::cli

@@ -13,7 +13,7 @@ namespace fettle::cli {
 // The source that `place` names.
 Result<std::unique_ptr<StudySource>> open_source(const Target& place);
 
-// The study of that name there, without its events.
+// The study of that name there, without its events; "" = default_study().
 Result<SeenStudy> read_study(const Target& place, const std::string& study);
 
 }  // namespace fettle::cli

@@ -12,12 +12,13 @@ namespace fettle::cli {
 
 Result<int> report_command(const Target& place, const ReportOptions& options) {
   FETTLE_ASSIGN(const SeenStudy seen, read_study(place, options.study));
-  const std::string page = render_page(seen.view.study.metadata.name, page_data(seen.view));
+  const std::string& name = seen.view.study.metadata.name;
+  const std::string page = render_page(name, page_data(seen.view));
   if (options.file == "-") {
     write_stdout(page);
     return kExitSucceeded;
   }
-  const std::string file = options.file.empty() ? options.study + ".html" : options.file;
+  const std::string file = options.file.empty() ? name + ".html" : options.file;
   FETTLE_TRY(write_file(file, page));
   std::cout << "Wrote " << file << ".\n";
   return kExitSucceeded;

@@ -64,13 +64,14 @@ Status override_fields(const RunOptions& options, api::Study& study, Json& docum
   return success();
 }
 
-Result<std::unique_ptr<local::Session>> open_session(const Target& place, bool fresh,
+Result<std::unique_ptr<local::Session>> open_session(const Target& place, const RunOptions& options,
                                                      const std::string& study) {
   local::SessionOptions session;
   session.root = place.root;
+  session.directory = folder_of(options.file);
   session.study = study;
   session.say = say;
-  if (fresh) {
+  if (options.fresh) {
     FETTLE_ASSIGN(const std::string aside,
                   move_aside(local::make_layout(session.root, study), {session.lock_wait_ms, say}));
     if (!aside.empty()) say("moved the study as it was to " + aside);
@@ -142,7 +143,7 @@ Result<int> run_session(const Target& place, const RunOptions& options, local::S
 Result<int> run_here(const Target& place, const RunOptions& options, api::Study study,
                      const Json& document) {
   study.metadata.ns.clear();  // there are no namespaces on a laptop
-  FETTLE_ASSIGN(const auto session, open_session(place, options.fresh, study.metadata.name));
+  FETTLE_ASSIGN(const auto session, open_session(place, options, study.metadata.name));
   FETTLE_TRY(local::check_has_study(session->store(), session->layout()));
   FETTLE_ASSIGN(const Adopted adopted, adopt_study(session->store(), study, document));
   for (const std::string& kept : adopted.kept) {

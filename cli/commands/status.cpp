@@ -1,4 +1,4 @@
-// fettle status: the state of a study, or a list of all studies. Works while one runs and after.
+// fettle status: the state of a study, or a list of several. Works while one runs and after.
 #include <iostream>
 
 #include "cli/commands/open_source.h"
@@ -70,8 +70,15 @@ void print_events(const RunView& view, Output output) {
 Result<int> status_command(const Target& place, const StatusOptions& options) {
   const Style style = style_of_stdout();
   FETTLE_ASSIGN(const auto source, open_source(place));
-  if (options.study.empty()) return list_studies(*source, options.output, style);
-  FETTLE_ASSIGN(const SeenStudy seen, source->read(options.study, Detail::kWithEvents));
+  std::string study = options.study;
+  if (study.empty()) {
+    FETTLE_ASSIGN(const std::vector<std::string> names, source->names());
+    // A list stays a list for programs, however long it is.
+    const bool lists = options.output == Output::kJson || names.size() != 1;
+    if (lists && !options.events) return list_studies(*source, options.output, style);
+    FETTLE_ASSIGN(study, default_study(*source));
+  }
+  FETTLE_ASSIGN(const SeenStudy seen, source->read(study, Detail::kWithEvents));
   if (options.events) {
     print_events(seen.view, options.output);
   } else if (options.output == Output::kJson) {

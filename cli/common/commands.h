@@ -48,7 +48,7 @@ struct DoctorOptions {
 Result<int> doctor_command(const Target& place, const DoctorOptions& options);
 
 struct StatusOptions {
-  std::string study;  // "" = list all studies
+  std::string study;  // "" = the only one, or a list of several
   Output output = Output::kText;
   bool events = false;
 };
@@ -60,13 +60,13 @@ struct GpusOptions {
 Result<int> gpus_command(const Target& place, const GpusOptions& options);
 
 struct TrialsOptions {
-  std::string study;
+  std::string study;  // "" = the only or the newest one
   Output output = Output::kText;
 };
 Result<int> trials_command(const Target& place, const TrialsOptions& options);
 
 struct BestOptions {
-  std::string study;
+  std::string study;  // "" = the only or the newest one
   Output output = Output::kText;
   bool schedule = false;  // the parameters of the best trial, step by step
 };
@@ -87,8 +87,8 @@ struct ScaleOptions {
 Result<int> scale_command(const Target& place, const ScaleOptions& options);
 
 struct ReportOptions {
-  std::string study;
-  std::string file;  // "-" = standard output; "" = <study>.html
+  std::string study;  // "" = the only or the newest one
+  std::string file;   // "-" = standard output; "" = <study>.html
 };
 Result<int> report_command(const Target& place, const ReportOptions& options);
 
@@ -99,7 +99,7 @@ struct WhyOptions {
 Result<int> why_command(const Target& place, const WhyOptions& options);
 
 struct ReplayOptions {
-  std::string study;
+  std::string study;           // "" = the only or the newest one
   std::string algorithm;       // replay with this one; "" = the Study's
   std::string early_stopping;  // replay with this one; "" = the Study's
 };

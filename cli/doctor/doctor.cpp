@@ -45,7 +45,8 @@ class ScratchFile {
 Result<Json> dry_run(const DoctorCase& about) {
   FETTLE_ASSIGN(const ScratchFile file, ScratchFile::create(about.trainer->dump()));
   return ask_trainer(
-      {"--dry-run", "--output", "json", "--workers", std::to_string(about.workers), file.path()});
+      {"--dry-run", "--output", "json", "--workers", std::to_string(about.workers), file.path()},
+      about.directory);
 }
 
 bool is_ready(const Json& backends, const std::string& name) {

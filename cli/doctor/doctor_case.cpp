@@ -88,6 +88,7 @@ DoctorCases read_doctor_cases(const std::string& file) {
     const std::string name = study.metadata.name;
     Result<DoctorCase> one = case_of(std::move(study));
     if (one.ok()) {
+      one->directory = folder_of(file);
       found.cases.push_back(std::move(one).value());
     } else {
       found.diagnostics.push_back({file, 0, 0, name, one.error().message});

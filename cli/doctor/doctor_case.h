@@ -16,6 +16,7 @@ struct DoctorCase {
   std::string name;             // "digits, first trial: units=64"
   std::optional<Json> trainer;  // for fettle-trainer --dry-run: a trial file or a configuration;
                                 // absent: the trials run a program of their own
+  std::string directory;        // where the trainer starts; "" = here
   std::string backend;          // "auto": what the configuration asks for
   std::string cannot_run;       // what a local run refuses of the Study; "" = nothing
   std::int64_t workers = 1;

@@ -31,7 +31,8 @@ std::string content_of(std::FILE* file) {
 }
 
 // The exit code of the program, minus the signal's number where one ended it.
-Result<int> run_to_end(const std::vector<std::string>& command, int out, int err) {
+Result<int> run_to_end(const std::vector<std::string>& command, const std::string& directory,
+                       int out, int err) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -39,6 +40,7 @@ Result<int> run_to_end(const std::vector<std::string>& command, int out, int err
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  if (!directory.empty()) ::posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
   pid_t child = 0;
   const int failed =
       ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), ::environ);
@@ -54,13 +56,14 @@ Result<int> run_to_end(const std::vector<std::string>& command, int out, int err
 
 }  // namespace
 
-Result<Json> ask_trainer(const std::vector<std::string>& arguments) {
+Result<Json> ask_trainer(const std::vector<std::string>& arguments, const std::string& directory) {
   std::vector<std::string> command = {local::find_trainer()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   const TemporaryFile out(std::tmpfile());
   const TemporaryFile err(std::tmpfile());
   if (!out || !err) return io_error("cannot make a temporary file: " + system_message(errno));
-  FETTLE_ASSIGN(const int code, run_to_end(command, ::fileno(out.get()), ::fileno(err.get())));
+  FETTLE_ASSIGN(const int code,
+                run_to_end(command, directory, ::fileno(out.get()), ::fileno(err.get())));
   if (code != 0) {
     std::string said = content_of(err.get());
     while (!said.empty() && said.back() == '\n') said.pop_back();

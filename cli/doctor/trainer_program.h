@@ -9,8 +9,10 @@
 
 namespace fettle::cli {
 
-// What `fettle-trainer arguments...` prints, one object. Blocks until it has ended.
+// What `fettle-trainer arguments...` prints in `directory` ("" = here), one object. Blocks until it
+// has ended.
 // Errors: kIo, it cannot be started or prints no JSON; kInvalid, it refused, in its own words.
-Result<Json> ask_trainer(const std::vector<std::string>& arguments);
+Result<Json> ask_trainer(const std::vector<std::string>& arguments,
+                         const std::string& directory = "");
 
 }  // namespace fettle::cli

@@ -113,6 +113,7 @@ Workshop::~Workshop() {
 }
 
 void Workshop::write(const std::string& name, const std::string& content) const {
+  fs::create_directories(fs::path(path(name)).parent_path());
   std::ofstream(path(name), std::ios::binary) << content;
 }
 

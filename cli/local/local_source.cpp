@@ -109,6 +109,20 @@ Result<std::vector<std::string>> LocalSource::names() {
   return local::recorded_studies(root_);
 }
 
+// One whose store cannot be read is none of them, unless it is the only one.
+Result<std::string> LocalSource::newest() {
+  FETTLE_ASSIGN(const std::vector<std::string> names, names());
+  std::pair<std::int64_t, std::string> newest{-1, names.empty() ? "" : names.front()};
+  for (const std::string& name : names) {
+    const auto store = local::SqliteStore::open(local::make_layout(root_, name).database(),
+                                                local::SqliteStore::Mode::kReadOnly);
+    if (!store.ok()) continue;
+    const auto study = (*store)->get_study({"", name});
+    if (study.ok()) newest = std::max(newest, {study->metadata.created_ms, name});
+  }
+  return newest.second;
+}
+
 Error LocalSource::no_such(const std::string& study) {
   std::vector<std::string> others = local::recorded_studies(root_);
   std::erase(others, study);

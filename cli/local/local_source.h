@@ -18,6 +18,7 @@ class LocalSource final : public StudySource {
 
   std::string place() const override { return "in " + root_; }
   Result<std::vector<std::string>> names() override;
+  Result<std::string> newest() override;
   // kIo: the store cannot be read.
   Result<SeenStudy> read(const std::string& study, Detail detail) override;
   Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,

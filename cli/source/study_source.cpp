@@ -1,6 +1,7 @@
 #include "cli/source/study_source.h"
 
 #include <algorithm>
+#include <iostream>
 
 #include "cli/views/text.h"
 
@@ -17,6 +18,18 @@ std::string study_of(const std::string& trial) {
 }
 
 }  // namespace
+
+Result<std::string> default_study(StudySource& source) {
+  FETTLE_ASSIGN(const std::vector<std::string> names, source.names());
+  if (names.empty()) {
+    return not_found("there is no study " + source.place() + "; fettle run FILE begins one");
+  }
+  if (names.size() == 1) return names.front();
+  FETTLE_ASSIGN(std::string newest, source.newest());
+  std::cerr << "fettle: study " << printable(newest) << ", the newest of " << names.size() << ' '
+            << source.place() << '\n';
+  return newest;
+}
 
 Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial) {
   const std::string study = study_of(trial);

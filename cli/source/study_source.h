@@ -33,6 +33,8 @@ class StudySource {
   // "in .fettle", "in namespace team".
   virtual std::string place() const = 0;
   virtual Result<std::vector<std::string>> names() = 0;
+  // Of several studies that one that was created last.
+  virtual Result<std::string> newest() = 0;
   // kNotFound names the studies there are.
   virtual Result<SeenStudy> read(const std::string& study, Detail detail) = 0;
   // Prints what run `run` (absent: the newest) of the trial printed; with `follow`, keeps printing
@@ -43,6 +45,10 @@ class StudySource {
   // allowed.
   virtual Status scale(const std::string& trial, std::int64_t workers) = 0;
 };
+
+// For a command that names no study: the only one, or the newest, which it then says on standard
+// error. kNotFound, in words: there is none.
+Result<std::string> default_study(StudySource& source);
 
 // The study that has a trial of that name. kNotFound, in words: no trial's name, no such study or
 // no such trial in it.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "api/parameter_env.h"
 #include "api/pod_template.h"
 #include "api/resolve.h"
 #include "core/meeting.h"
@@ -17,6 +16,7 @@
 #include "runtime/kubernetes/service.h"
 #include "runtime/kubernetes/trainer_pod.h"
 #include "runtime/make_trial_file.h"
+#include "runtime/trial_variables.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -70,22 +70,11 @@ void add_rendezvous(const api::Study& study, const api::Trial& trial, const std:
 }
 
 Result<Json> trial_environment(const api::Study& study, const api::Trial& trial,
-                               const std::string& job) {
+                               const api::TrialFile& file, const std::string& job) {
   Json env = Json::array();
-  env.push_back(variable("FETTLE_TRIAL", kTrialFile));
+  FETTLE_ASSIGN(const auto variables, runtime::trial_variables(file, kTrialFile));
+  for (const auto& [name, value] : variables) env.push_back(variable(name, value));
   env.push_back(field_variable("FETTLE_POD_UID", "metadata.uid"));
-  env.push_back(variable("FETTLE_UNTIL_STEP", std::to_string(trial.spec.until_step)));
-  if (trial.spec.parameters.is_object()) {
-    for (const auto& [name, value] : trial.spec.parameters.as_object()) {
-      const std::string text = api::parameter_env_value(value);
-      if (text.find('\0') != std::string::npos) {
-        return invalid("the value of parameter " + name +
-                       " holds a NUL character, which no environment variable can carry; correct "
-                       "it in the Study");
-      }
-      env.push_back(variable(api::parameter_env_name(name), text));
-    }
-  }
   // Python buffers 8 KiB of output to a pipe: a trial would seem silent.
   if (!study.spec.trial.trainer) env.push_back(variable("PYTHONUNBUFFERED", "1"));
   if (is_distributed(study)) add_rendezvous(study, trial, job, env);
@@ -198,7 +187,7 @@ Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial
   FETTLE_ASSIGN(api::TrialFile file, runtime::make_trial_file(study, trial, run, kCheckpoints));
   file.gpu_part = part_of(gpus);
   if (gpus) file.grace_period = std::max(file.grace_period, gpus->least_grace);
-  FETTLE_ASSIGN(Json env, trial_environment(study, trial, job));
+  FETTLE_ASSIGN(Json env, trial_environment(study, trial, file, job));
   Json pod_template = study.spec.trial.pod_template;
   if (study.spec.trial.trainer) {
     file.report_seconds = report_seconds(study, options);

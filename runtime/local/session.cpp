@@ -21,8 +21,12 @@ constexpr std::int64_t kWorthAWordMs = 60'000;  // clocks often differ by less
 
 std::string find_trainer() {
   const char* const chosen = std::getenv("FETTLE_TRAINER");
-  if (chosen != nullptr && *chosen != '\0') return chosen;
   std::error_code code;
+  if (chosen != nullptr && *chosen != '\0') {
+    const std::string path = chosen;
+    const bool is_path = path.find('/') != std::string::npos;  // else looked up in PATH
+    return is_path ? std::filesystem::absolute(path, code).string() : path;
+  }
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", code);
   const std::filesystem::path beside = self.parent_path() / "fettle-trainer";
   if (!code && std::filesystem::exists(beside, code)) return beside.string();
@@ -77,6 +81,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
                                options.claims.value_or(claims_directory()));
   session->runs_ =
       std::make_unique<ProcessRuns>(layout, trainer, std::move(supervisor), std::move(claims));
+  session->runs_->run_in(options.directory);
   session->runs_->read_logs_by([store = session->store_.get()](const api::Trial& trial)
                                    -> std::optional<runtime::MetricLinesOptions> {
     const Result<api::Study> study = store->get_study({trial.metadata.ns, trial.spec.study});

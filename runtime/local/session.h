@@ -23,6 +23,7 @@ struct SessionOptions {
   std::string study;             // name of the Study
   // What is started as `executable supervise --fd N`; it must end in run_supervisor(N).
   std::string executable = "/proc/self/exe";
+  std::string directory;                        // where trials start; "" = that of this process
   std::string trainer;                          // the built-in one; "" = find_trainer()
   std::int64_t lock_wait_ms = 120'000;          // for a supervisor that is still cleaning up
   std::function<void(const std::string&)> say;  // receives sentences for people

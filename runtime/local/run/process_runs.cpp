@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <tuple>
 
@@ -21,7 +22,6 @@
 #include "runtime/local/run/recorded_run.h"
 #include "runtime/local/run/run_command.h"
 #include "runtime/local/run/workers.h"
-#include "runtime/make_trial_file.h"
 
 namespace fettle::local {
 namespace {
@@ -201,8 +201,7 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
   const auto& [study, trial] = wanted;
   const std::int64_t run = key.second;
   FETTLE_ASSIGN(RunCommand what, make_command(study, trial, run, layout_, trainer_));
-  FETTLE_ASSIGN(api::TrialFile file,
-                runtime::make_trial_file(study, trial, run, layout_.checkpoint_root()));
+  api::TrialFile file = std::move(what.file);
   const std::int64_t workers = workers_of(trial);
   file.workers = workers;
   command.worker_count = workers;
@@ -228,7 +227,8 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
   command.run_directory = layout_.run_directory(name, run);
   command.arguments = std::move(what.arguments);
   command.environment = std::move(what.environment);
-  command.directory = std::move(what.directory);
+  // An absolute one, or an empty one of both, stays what it is.
+  command.directory = (std::filesystem::path(directory_) / what.directory).string();
   command.memory_limit = what.memory_limit;
   const double grace = std::clamp(study.spec.trial.grace_period, 0.0, kMaxGraceSeconds);
   command.grace_ms = std::llround(grace * 1000);

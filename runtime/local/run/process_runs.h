@@ -51,6 +51,9 @@ class ProcessRuns final : public control::Runs {
   Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
+  // Where trials start, unless the container's workingDir is absolute; "" = where this process is.
+  // Call it before the first start().
+  void run_in(std::string directory) { directory_ = std::move(directory); }
   // For the logs of runs whose supervisor was killed. Call it before the first observe().
   void read_logs_by(HowToRead how_to_read) { how_to_read_ = std::move(how_to_read); }
 
@@ -105,6 +108,7 @@ class ProcessRuns final : public control::Runs {
 
   const Layout layout_;
   const std::string trainer_;
+  std::string directory_;
   const std::unique_ptr<Claims> claims_;
   std::mutex start_mutex_;  // one run begins at a time; taken before mutex_
   mutable std::mutex mutex_;

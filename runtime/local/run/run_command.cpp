@@ -6,13 +6,14 @@
 #include <optional>
 #include <string_view>
 
-#include "api/parameter_env.h"
 #include "api/pod_template.h"
 #include "api/quantity.h"
 #include "api/resolve.h"
 #include "runtime/local/run/expand.h"
 #include "runtime/local/run/gpus.h"
+#include "runtime/make_trial_file.h"
 #include "runtime/metric_lines.h"
+#include "runtime/trial_variables.h"
 
 namespace fettle::local {
 namespace {
@@ -154,19 +155,6 @@ Status check_passed(const std::vector<std::string>& names) {
   return success();
 }
 
-Variables fettle_variables(const api::Trial& trial, std::int64_t run, const Layout& layout) {
-  Variables out = {
-      {"FETTLE_TRIAL", layout.trial_file(trial.metadata.name, run)},
-      {"FETTLE_POD_UID", pod_uid_of(trial, run)},
-      {"FETTLE_UNTIL_STEP", std::to_string(trial.spec.until_step)},
-  };
-  if (!trial.spec.parameters.is_object()) return out;
-  for (const auto& [name, value] : trial.spec.parameters.as_object()) {
-    out.emplace_back(api::parameter_env_name(name), api::parameter_env_value(value));
-  }
-  return out;
-}
-
 // A later entry of the same name replaces an earlier one, as in Kubernetes.
 void set_variable(Variables& variables, const std::string& name, std::string value) {
   for (auto& [known, old] : variables) {
@@ -260,7 +248,11 @@ Result<RunCommand> make_command(const api::Study& study, const api::Trial& trial
                                 const Layout& layout, const std::string& trainer) {
   FETTLE_TRY(check_study(study));
   RunCommand out;
-  out.environment = fettle_variables(trial, run, layout);
+  FETTLE_ASSIGN(out.file, runtime::make_trial_file(study, trial, run, layout.checkpoint_root()));
+  const std::string path = layout.trial_file(trial.metadata.name, run);
+  FETTLE_ASSIGN(const auto variables, runtime::trial_variables(out.file, path));
+  for (const auto& [name, value] : variables) out.environment.emplace_back(name, value);
+  out.environment.emplace_back("FETTLE_POD_UID", pod_uid_of(trial, run));
   set_threads(study, out.environment);
   set_unbuffered(study, out.environment);
   if (study.spec.trial.trainer) {

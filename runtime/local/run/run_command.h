@@ -12,6 +12,7 @@
 
 #include "api/study.h"
 #include "api/trial.h"
+#include "api/trial_file.h"
 #include "base/result.h"
 #include "runtime/local/process/supervisor_wire.h"
 #include "runtime/local/store/layout.h"
@@ -19,10 +20,11 @@
 namespace fettle::local {
 
 struct RunCommand {
+  api::TrialFile file;                 // what FETTLE_TRIAL is to point to
   std::vector<std::string> arguments;  // arguments[0] is looked up in PATH
   // In addition to what is inherited (process/environment.h).
   Variables environment;
-  std::string directory;          // "" = that of `fettle run`
+  std::string directory;          // the container's workingDir
   std::int64_t memory_limit = 0;  // bytes, as tree_memory counts them; 0 = none
 };
 

@@ -19,6 +19,7 @@ using testing::HasSubstr;
 api::Study study_with(const std::string& pod_template) {
   api::Study study;
   study.metadata.name = "s";
+  study.metadata.uid = "study";
   study.spec.trial.pod_template = parse_json(pod_template).value();
   return study;
 }
@@ -56,6 +57,8 @@ TEST(RunCommand, CommandArgumentsAndEnvironmentAreExpandedInOrder) {
               Contains(FieldsAre("FETTLE_TRIAL", "/data/.fettle/s/s-0/r3/trial.json")));
   EXPECT_THAT(command->environment, Contains(FieldsAre("FETTLE_POD_UID", "uid-r3")));
   EXPECT_THAT(command->environment, Contains(FieldsAre("FETTLE_UNTIL_STEP", "3")));
+  EXPECT_THAT(command->environment,
+              Contains(FieldsAre("FETTLE_CHECKPOINTS", "/data/.fettle/s/checkpoints/study/s-0")));
 }
 
 TEST(RunCommand, TheContainerNamedTrainerIsTheTrial) {
@@ -66,8 +69,14 @@ TEST(RunCommand, TheContainerNamedTrainerIsTheTrial) {
 
 TEST(RunCommand, TheBuiltInTrainer) {
   api::Study study;
-  study.spec.trial.trainer = api::TrainerConfig{};
-  study.spec.trial.trainer->training.threads = 2;
+  api::TrainerConfig config;
+  config.data.train_images = "images";
+  config.data.train_labels = "labels";
+  config.model.layers.resize(1);
+  config.model.layers[0].type = api::LayerType::kLinear;
+  config.model.layers[0].units = 4;
+  config.training.threads = 2;
+  study.spec.trial.trainer = config;
   EXPECT_THAT(make_command(study, trial_with({}), 1, kLayout, "/bin/trainer")->arguments,
               ElementsAre("/bin/trainer"));
   EXPECT_EQ(cores_per_worker(study), 2);
@@ -130,7 +139,7 @@ TEST(RunCommand, ANulCharacterIsRefused) {
   const api::Study study = study_of(R"({"command": ["a"]})");
   const auto command = make_command(
       study, trial_with(Json::object({{"x", std::string("a\0b", 3)}})), 1, kLayout, "");
-  EXPECT_THAT(command.error().message, HasSubstr("FETTLE_PARAM_X holds a NUL character"));
+  EXPECT_THAT(command.error().message, HasSubstr("parameter x holds a NUL character"));
   const api::Study named = study_of(R"({"command": ["a"], "env": [{"name": "A\u0000B"}]})");
   const Status status = check_study(named);
   ASSERT_FALSE(status.ok());
