@@ -41,12 +41,13 @@ test: setup ## Everything that CI runs, several parts at a time; ends with a tab
 	@scripts/run_tests.py $(BUILD)
 
 .PHONY: test-all
-test-all: test ## make test, and what takes long: all tests in Release and under all sanitizers, and Kueue itself
+test-all: test ## make test, and what takes long: all tests in Release and under all sanitizers, all faults, and Kueue itself
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory sanitize SANITIZED=all
 	@$(MAKE) --no-print-directory sanitize-thread
 	@FETTLE_MATRIX_ALL=1 $(BUILD)/tests/tests_api_calls_test
 	@$(MAKE) --no-print-directory broken
+	@$(MAKE) --no-print-directory fault-rows
 	@$(MAKE) --no-print-directory kueue-test
 
 .PHONY: broken
@@ -110,6 +111,10 @@ cluster-programs: setup
 .PHONY: cluster-test
 cluster-test: cluster-programs # on a whole cluster of this machine, which is gone afterwards
 	@tests/cluster/test.sh $(BUILD)
+
+.PHONY: fault-rows
+fault-rows: cluster-programs # of the fault matrix, on a control plane that is gone afterwards
+	@FETTLE_FAULT_ROWS=100 tests/cluster/scenarios/test.sh $(BUILD) rows_of_the_fault
 
 .PHONY: kueue-test
 kueue-test: cluster-programs # Studies in queues of Kueue itself, on a cluster that is gone afterwards

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the chart without a cluster: helm lint, every set of values in tests/values renders, RBAC
-# equals the golden files, and bad values are refused with a clear message.
+# Tests the chart without a cluster: helm lint, every set of values in tests/values renders, RBAC and
+# network policies equal the golden files, and bad values are refused with a clear message.
 # Usage: helm/tests/test.sh [--update]   (--update rewrites the golden files; review them with git diff)
 # Needs helm on PATH, or builds it (tests/cluster/build_tools.sh).
 set -euo pipefail
@@ -23,10 +23,10 @@ render() {
   helm template fettle "$chart" --namespace fettle-system --values "$1" "${@:2}"
 }
 
-# Roles and their bindings: the part of a chart whose changes must be reviewed.
-rendered_rbac() {
+# Roles, their bindings and network policies: the part of a chart whose changes must be reviewed.
+rendered_rights() {
   local template
-  for template in operator-rbac people-rbac trainer serviceaccount admission-policies operator-policies flow-control; do
+  for template in operator-rbac people-rbac trainer serviceaccount admission-policies operator-policies flow-control networkpolicy; do
     render "$1" --show-only "templates/$template.yaml" 2> /dev/null || true # may be off
   done
 }
@@ -38,9 +38,9 @@ check_good_values() {
     fail "helm lint refuses $values"
   render "$values" > "$work/all.yaml" || fail "$values does not render"
   # Labels of the version change with every release and mean nothing here.
-  rendered_rbac "$values" | grep -vE 'helm.sh/chart|app.kubernetes.io/version' > "$work/rbac.yaml"
-  [ -z "$update" ] || cp "$work/rbac.yaml" "$cases/golden/$name.yaml"
-  diff -u "$cases/golden/$name.yaml" "$work/rbac.yaml" ||
+  rendered_rights "$values" | grep -vE 'helm.sh/chart|app.kubernetes.io/version' > "$work/rights.yaml"
+  [ -z "$update" ] || cp "$work/rights.yaml" "$cases/golden/$name.yaml"
+  diff -u "$cases/golden/$name.yaml" "$work/rights.yaml" ||
     fail "rights of $values have changed; if they should, helm/tests/test.sh --update"
 }
 
@@ -155,6 +155,23 @@ check_trainer_pod() {
   done
 }
 
+# Workers of a trial reach each other, also where another policy of the namespace denies all traffic.
+check_workers_meet() {
+  local egress way
+  for egress in false true; do
+    render "$cases/values/namespaces.yaml" --show-only templates/networkpolicy.yaml \
+      --set "networkPolicy.enabled=false,networkPolicy.trials.egress=$egress" > "$work/network.yaml"
+    [ "$(grep -c 'policyTypes: .*Egress' "$work/network.yaml")" -eq \
+      "$([ $egress = false ] && echo 0 || grep -c policyTypes "$work/network.yaml")" ] ||
+      fail "networkPolicy.trials.egress=$egress does not decide who restricts egress"
+    for way in from $([ $egress = false ] || echo to); do
+      [ "$(grep -A2 "^  - $way:" "$work/network.yaml" | grep -c 'key: fettle.dev/trial, operator: Exists')" -eq \
+        "$(grep -c '^kind: NetworkPolicy' "$work/network.yaml")" ] ||
+        fail "pods of trials may not reach each other ($way, egress=$egress)"
+    done
+  done
+}
+
 update=
 [ "${1:-}" != --update ] || update=yes
 for values in "$cases"/values/*.yaml; do
@@ -171,5 +188,6 @@ check_kept_policies
 check_common_metadata
 check_measures
 check_trainer_pod
+check_workers_meet
 [ "$failed" -eq 0 ] && echo "helm: $(find "$cases/values" "$cases/bad" -name '*.yaml' | wc -l) sets of values: the chart is sound"
 exit "$failed"
