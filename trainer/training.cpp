@@ -18,6 +18,7 @@
 #include "trainer/norm_samples.h"
 #include "trainer/open_backend.h"
 #include "trainer/precision.h"
+#include "trainer/rank0_work.h"
 
 namespace fettle::trainer {
 
@@ -440,7 +441,12 @@ Result<std::string> Training::save_checkpoint() {
   if (!keeps_checkpoints_) return std::string();
   const Span span(&trace_, "checkpoint", "", /*always=*/true);
   FETTLE_ASSIGN(const Checkpoint reached, snapshot());
-  return collective_.rank() == 0 ? store_.save(reached) : std::string();
+  Result<std::string> saved = std::string();
+  // A worker that is lost meanwhile is missed by the next collective: what is saved is reported.
+  (void)do_at_rank0(collective_, {.what = "writes a checkpoint",
+                                  .work = [&] { saved = store_.save(reached); },
+                                  .log = hooks_.log});
+  return saved;
 }
 
 // An earlier run may have ended between the checkpoint of an epoch and its report.
