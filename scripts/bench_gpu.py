@@ -30,8 +30,8 @@ from bench_gpu_run import lines_of, run_of
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent
 # Name and batch, and what ours should be of PyTorch's best. Time may run out: what says most comes first.
-WORKLOADS = (("gpt2", 32, 1.0), ("resnet9", 512, 1.2), ("resnet50", 256, 1.0), ("chargpt", 64, 1.3),
-             ("mlp", 128, 2.0), ("resnet9", 64, 1.2), ("resnet50", 64, 1.0))
+WORKLOADS = (("gpt2", 32, 1.0), ("resnet9", 512, 1.2), ("resnet50", 256, 1.0), ("chargpt", 64, 1.2),
+             ("mlp", 128, 1.5), ("resnet9", 64, 1.2), ("resnet50", 64, 1.0))
 # Without a compiler, in one process, and seconds for it; then a round each of torch.compile's modes. "default" is run
 # as it is, and inside a CUDA graph of the whole step.
 FIRST_ROUND = ("eager,graph", 60)
@@ -60,7 +60,7 @@ class Benchmark:
     def __init__(self, options):
         self.options, self.deadline = options, time.monotonic() + options.budget
         self.file = options.results / "benchmarks.json"
-        earlier = json.loads(self.file.read_text()) if self.file.exists() else {}
+        earlier = read_report(self.file)
         of_this = {"device": device_name(options), "sources": sources_hash(SCRIPTS.parent)}
         self.report = earlier if of_this.items() <= earlier.items() else of_this
         self.report["date"] = datetime.date.today().isoformat()
@@ -72,7 +72,9 @@ class Benchmark:
         return seconds if seconds >= min(most, 10) else 0
 
     def write(self):
-        self.file.write_text(json.dumps(self.report, indent=1) + "\n")
+        part = self.file.with_suffix(".part")  # a run that is killed leaves the report as it was
+        part.write_text(json.dumps(self.report, indent=1) + "\n")
+        part.replace(self.file)
         (self.options.results / "benchmarks.md").write_text(text_of(self.report))
 
     def leave_out(self, what):
@@ -169,6 +171,14 @@ class Benchmark:
         row["errors"] += [f"PyTorch, {ways}: {wrong}"] if wrong else []
         note_ratio(row)
         return None
+
+
+def read_report(file):
+    """Of an earlier run; {}: there is none, or it was cut short on its way here."""
+    try:
+        return json.loads(file.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
 
 
 def ways_of(model, ways, first):
@@ -284,7 +294,7 @@ def read_options():
     if options.rehearse:
         options.backend, options.device, options.precision = "onednn", "cpu", "fp32"
         options.ways, options.rounds, options.seconds = ("eager",), (("eager", 60),), 0.1
-        options.workloads = (("resnet9", 2, 1.2), ("chargpt", 2, 1.3), ("mlp", 32, 2.0))  # the others take minutes
+        options.workloads = (("resnet9", 2, 1.2), ("chargpt", 2, 1.2), ("mlp", 32, 1.5))  # the others take minutes
         options.curves = (("mlp", "fp32"), ("resnet9", "fp32"))
         options.samples, options.trial_seconds = 600, 15
         options.curve_samples, options.curve_epochs = 240, 4

@@ -173,6 +173,15 @@ class GoingOn(unittest.TestCase):
             self.steps()
         self.assertEqual(len(self.commands), 8)
 
+    def test_a_report_that_was_cut_short_begins_anew(self):
+        self.steps()
+        file = self.options.results / "benchmarks.json"
+        self.assertEqual([path.name for path in file.parent.glob("*.part")], [])
+        file.write_text(file.read_text()[:100])
+        self.commands = []
+        self.steps()
+        self.assertEqual(len(self.commands), 8)
+
     def test_a_source_that_changes_changes_their_hash(self):
         folder = self.options.results
         (folder / "kernels").mkdir()

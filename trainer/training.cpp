@@ -15,8 +15,10 @@
 #include "trainer/device_metrics.h"
 #include "trainer/implementations.h"
 #include "trainer/model/model_flops.h"
+#include "trainer/norm_samples.h"
 #include "trainer/open_backend.h"
 #include "trainer/precision.h"
+#include "trainer/rank0_work.h"
 
 namespace fettle::trainer {
 
@@ -54,14 +56,6 @@ std::string describe_samples(const TrainingData& data) {
                                : "images " + to_string(images.shape());
   return kind + ", " + std::to_string(images.classes()) + " classes, content " +
          data.fingerprint.digest();
-}
-
-Status check_world(const api::TrainerConfig& config, std::int64_t world_size) {
-  if (world_size == 1 || config.training.norm_group || !api::has_batch_norm(config.model)) {
-    return success();
-  }
-  return invalid("the statistics of batchNorm would depend on there being " +
-                 std::to_string(world_size) + " workers; set training.normGroup");
 }
 
 }  // namespace
@@ -113,7 +107,6 @@ Result<std::unique_ptr<Training>> Training::create_on(TrainingDevice& device,
                                                       const TrainingData& data,
                                                       Collective& collective, TrainingHooks hooks,
                                                       const std::optional<Checkpoint>& from) {
-  FETTLE_TRY(check_world(task.config, collective.world_size()));
   std::unique_ptr<Training> training(new Training(task, data, collective, std::move(hooks)));
   if (task.until_epoch > training->epochs_) {
     return invalid("the trial is to run until epoch " + std::to_string(task.until_epoch) +
@@ -131,6 +124,7 @@ Status Training::make_learner(TrainingDevice& device) {
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config, data_.format()));
   const TrainingWorld world =
       world_of(data_, collective_.world_size(), collective_.rank() == 0 && store_.keeps_any());
+  FETTLE_TRY(check_norm_samples(config, plan, world));
   MemoryThere there = memory_there(device.backend(), task_.processes_here);
   // What the training before has left there is used again, or makes room.
   if (there.device) *there.device += device.kept_bytes();
@@ -447,7 +441,12 @@ Result<std::string> Training::save_checkpoint() {
   if (!keeps_checkpoints_) return std::string();
   const Span span(&trace_, "checkpoint", "", /*always=*/true);
   FETTLE_ASSIGN(const Checkpoint reached, snapshot());
-  return collective_.rank() == 0 ? store_.save(reached) : std::string();
+  Result<std::string> saved = std::string();
+  // A worker that is lost meanwhile is missed by the next collective: what is saved is reported.
+  (void)do_at_rank0(collective_, {.what = "writes a checkpoint",
+                                  .work = [&] { saved = store_.save(reached); },
+                                  .log = hooks_.log});
+  return saved;
 }
 
 // An earlier run may have ended between the checkpoint of an epoch and its report.

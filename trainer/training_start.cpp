@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trainer/identity.h"
+#include "trainer/rank0_work.h"
 #include "trainer/training.h"
 
 namespace fettle::trainer {
@@ -65,7 +66,10 @@ Status Training::agree_on_data() {
 
 Status Training::restore(const std::optional<Checkpoint>& from) {
   Start start = std::optional<Checkpoint>();
-  if (collective_.rank() == 0) start = from ? Start(from) : start_from_disk();
+  FETTLE_TRY(
+      do_at_rank0(collective_, {.what = "reads the checkpoint that the training starts from",
+                                .work = [&] { start = from ? Start(from) : start_from_disk(); },
+                                .log = hooks_.log}));
   if (collective_.world_size() > 1) return share(std::move(start));
   if (!start.ok()) return start.error();
   return *start ? adopt(**start) : success();

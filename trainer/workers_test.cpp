@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <utility>
 
 namespace fettle::trainer {
@@ -384,6 +385,35 @@ TEST_F(WorkersTest, TheErrorOfRankZeroIsHeardByAll) {
   start_all();
   EXPECT_THAT(exit_codes(), testing::Each(2));
   EXPECT_THAT(content(1, "err"), HasSubstr("rank 0 cannot begin: "));
+}
+
+// Rank 0 waits for its parent's checkpoint for longer than a collective may take.
+TEST_F(WorkersTest, TheOthersWaitForRankZeroHoweverLongItReads) {
+  begin(1, "parent");
+  start_all();
+  ASSERT_THAT(exit_codes(), testing::Each(0)) << content(0, "err");
+  const std::string parent = trial_.checkpoints.directory;
+  const std::string hidden = directory_.file("hidden");
+  std::filesystem::create_directory(hidden);
+  const auto move_all = [](const std::string& from, const std::string& to) {
+    for (const auto& file : std::filesystem::directory_iterator(from)) {
+      std::filesystem::rename(file.path(), to + "/" + file.path().filename().string());
+    }
+  };
+  move_all(parent, hidden);
+  trial_.parent = {parent, 3};
+  trial_.until_step = trial_.resource.max = 4;
+  trial_.trainer->training.epochs = 4;
+  begin(2, "child");
+  constexpr std::chrono::seconds kLimit(5);
+  setenv("FETTLE_COLLECTIVE_SECONDS", std::to_string(kLimit.count()).c_str(), 1);
+  start_all();
+  unsetenv("FETTLE_COLLECTIVE_SECONDS");
+  await(0, "err", "waits for it");
+  std::this_thread::sleep_for(2 * kLimit);
+  move_all(hidden, parent);
+  EXPECT_THAT(exit_codes(), testing::Each(0)) << content(0, "err") << content(1, "err");
+  EXPECT_THAT(content(0, "err"), HasSubstr("starts from step 3 of its parent"));
 }
 
 TEST_F(WorkersTest, BatchNormWithoutGroupsIsRefused) {

@@ -89,8 +89,8 @@ class CudnnAttention : public AttentionOp {
   // Nothing where our own kernels may do the pass. Errors: the library's others.
   Result<std::optional<CudnnPlan>> plan_pass(const char* name, AttentionPass pass,
                                              const char* by = "cuDNN", const char* way_out = "") {
-    cuda::Device* timed = device_.is_measuring() ? nullptr : &device_;
-    auto planned = cuda::plan_attention(cudnn_, shape_, plan_.type, plan_.max_samples, pass, timed);
+    auto planned = cuda::plan_attention(cudnn_, shape_, plan_.type, plan_.max_samples, pass,
+                                        {&device_, /*timed=*/true});
     if (!planned.ok() && planned.error().code == ErrorCode::kNotFound) {
       planned = not_found(planned.error().message + way_out);
     }

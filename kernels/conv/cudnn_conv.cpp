@@ -107,11 +107,10 @@ class Planner {
     return Backward{std::nullopt, std::move(rounded).value(), plan_.type};
   }
 
-  // Timed for the largest number of samples alone: remainders are rare. While the device only
-  // measures what memory is needed, blocks have no address to run on.
+  // Timed for the largest number of samples alone: remainders are rare.
   Result<CudnnPlan> plan(ConvPass pass) {
-    const bool timed = samples_ == plan_.max_samples && !device_.is_measuring();
-    return cuda::plan_conv(cudnn_, shape_, plan_, samples_, pass, timed ? &device_ : nullptr);
+    return cuda::plan_conv(cudnn_, shape_, plan_, samples_, pass,
+                           {&device_, /*timed=*/samples_ == plan_.max_samples});
   }
 
   cuda::Device& device_;

@@ -231,14 +231,12 @@ Status MatrixProduct::choose_algorithm(const MatrixShape& shape, const MatrixOpt
   if (known != nullptr && take_known(known->plan)) return success();
   Preference preference;
   FETTLE_TRY(preference.fill());
-  // While the device only measures what memory is needed, blocks have no address to run on.
-  timed = timed && plans.times() && !device_->is_measuring();
   std::array<cublasLtMatmulHeuristicResult_t, PlanChooser::kMostTimed> found = {};
   int count = 0;
   // Its C, which is added, and its D, which is written, are one matrix here.
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle_, description_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference.get(),
-      timed ? static_cast<int>(found.size()) : 1, found.data(), &count);
+      static_cast<int>(found.size()), found.data(), &count);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
     return not_found("cuBLASLt has no algorithm for " + words_of(shape) + ": " +
                      cublasLtGetStatusString(status));
@@ -246,14 +244,15 @@ Status MatrixProduct::choose_algorithm(const MatrixShape& shape, const MatrixOpt
   FETTLE_TRY(status_of(status, "cuBLASLt, " + words_of(shape)));
   FETTLE_TRY(status_of(found[0].state, "cuBLASLt, " + words_of(shape)));
   algorithm_ = found[0].algo;
-  if (!timed || count == 1) return success();
-  return choose_fastest(key, shape, options,
-                        std::span(found).first(static_cast<std::size_t>(count)));
+  // While the device only measures what memory is needed, blocks have no address to run on.
+  if (device_->is_measuring()) return success();
+  return choose_among(key, shape, options, timed && plans.times(),
+                      std::span(found).first(static_cast<std::size_t>(count)));
 }
 
-Status MatrixProduct::choose_fastest(const std::string& key, const MatrixShape& shape,
-                                     const MatrixOptions& options,
-                                     std::span<const cublasLtMatmulHeuristicResult_t> found) {
+Status MatrixProduct::choose_among(const std::string& key, const MatrixShape& shape,
+                                   const MatrixOptions& options, bool timed,
+                                   std::span<const cublasLtMatmulHeuristicResult_t> found) {
   const std::int64_t a_bytes = shape.rows * shape.depth * size_of(options.type);
   const std::int64_t b_bytes = shape.depth * shape.columns * size_of(options.type);
   const std::int64_t c_bytes = shape.rows * shape.columns * size_of(options.result);
@@ -264,17 +263,24 @@ Status MatrixProduct::choose_fastest(const std::string& key, const MatrixShape& 
   const std::int64_t matrix_bytes = has_matrix(options.epilogue) ? c_bytes : 0;
   // A, B, C and the epilogue's vector and matrix; the arrays below are these.
   const std::int64_t bytes[] = {a_bytes, b_bytes, c_bytes, vector_bytes, matrix_bytes};
-  std::vector<std::string> names;
-  for (const auto& one : found) names.push_back(text_of(one.algo));
   const auto enqueue_candidate = [&](std::size_t i, std::span<void* const> arrays) -> Status {
     FETTLE_TRY(status_of(found[i].state, "cuBLASLt"));
     algorithm_ = found[i].algo;
     FETTLE_TRY(set_pointers(arrays[3], arrays[4], options.epilogue));
     return enqueue(arrays[0], arrays[1], arrays[2]);
   };
-  FETTLE_ASSIGN(const std::size_t best,
-                fastest_plan(*device_, key, names, bytes, enqueue_candidate));
-  algorithm_ = found[best].algo;
+  Result<std::size_t> best = std::size_t{0};
+  if (timed && found.size() > 1) {
+    std::vector<std::string> names;
+    for (const auto& one : found) names.push_back(text_of(one.algo));
+    best = fastest_plan(*device_, key, names, bytes, enqueue_candidate);
+  } else {
+    best = first_that_runs(found.size(), [&](std::size_t i) {
+      return run_once(*device_, bytes, [&](auto arrays) { return enqueue_candidate(i, arrays); });
+    });
+  }
+  if (!best.ok()) return best.error();
+  algorithm_ = found[*best].algo;
   return success();
 }
 

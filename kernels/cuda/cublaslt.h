@@ -60,7 +60,7 @@ class MatrixProduct {
   // Bytes of the device's scratch; something else may follow them.
   static constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
-  // Without `timed`, by the algorithm that the heuristic ranks first. Errors: kNotFound where
+  // Without `timed`, by the first algorithm of the heuristic that runs. Errors: kNotFound where
   // cuBLASLt has no algorithm, with the shape; otherwise its own words.
   static Result<MatrixProduct> plan(Device& device, const MatrixShape& shape,
                                     const MatrixOptions& options, bool timed = true);
@@ -82,10 +82,11 @@ class MatrixProduct {
   Status describe(const MatrixShape& shape, const MatrixOptions& options);
   Status describe_epilogue(Epilogue epilogue, const MatrixShape& shape);
   Status choose_algorithm(const MatrixShape& shape, const MatrixOptions& options, bool timed);
-  // Sets algorithm_, among those found, to the one that is the fastest on this device.
-  Status choose_fastest(const std::string& key, const MatrixShape& shape,
-                        const MatrixOptions& options,
-                        std::span<const cublasLtMatmulHeuristicResult_t> found);
+  // Sets algorithm_, among those found, to the one that is the fastest on this device, or, without
+  // `timed`, to the first that runs.
+  Status choose_among(const std::string& key, const MatrixShape& shape,
+                      const MatrixOptions& options, bool timed,
+                      std::span<const cublasLtMatmulHeuristicResult_t> found);
   // Whether `text`, of an earlier process, is an algorithm that this product can run.
   bool take_known(const std::string& text);
   Status set_pointers(const void* vector, const void* matrix, Epilogue epilogue);

@@ -123,28 +123,26 @@ class GraphBuilder {
     operands_.emplace_back(tensor.get_uid(), bytes_of(tensor, type));
   }
 
-  // By an engine that has none of the `barred` properties: the fastest of the first few on `timed`,
-  // or, where that is nullptr, the first of cuDNN's heuristics. `key`: in the file of timed plans.
+  // By an engine that has none of the `barred` properties: the fastest of the first few, or the
+  // first of cuDNN's heuristics that runs, or that can be built (TryOn). `key`: in the file of
+  // timed plans.
   Result<CudnnPlan> build(const std::vector<frontend::NumericalNote_t>& barred,
-                          const std::string& key, Device* timed) {
+                          const std::string& key, TryOn on) {
     FETTLE_TRY(status_of(graph_->validate()));
     FETTLE_TRY(status_of(graph_->build_operation_graph(cudnn_.handle())));
     FETTLE_TRY(status_of(
         graph_->create_execution_plans({frontend::HeurMode_t::A, frontend::HeurMode_t::FALLBACK})));
     graph_->deselect_numeric_notes(barred);
-    if (timed != nullptr) {
-      if (const TimedPlan* known = timed->plans().known(key)) {
+    if (on.timed) {
+      if (const TimedPlan* known = on.device->plans().known(key)) {
         if (auto plan = build_named(known->plan)) {
           plan->microseconds_ = known->microseconds;
           return *plan;
         }
       }
-      if (timed->plans().times()) return build_fastest(key, *timed);
+      if (on.runs() && on.device->plans().times()) return build_fastest(key, *on.device);
     }
-    for (std::int64_t i = 0; i < graph_->get_execution_plan_count(); ++i) {
-      if (auto plan = plan_at(i)) return *plan;
-    }
-    return none_built();
+    return build_first(on);
   }
 
  private:
@@ -169,6 +167,44 @@ class GraphBuilder {
     return std::nullopt;
   }
 
+  // The first that runs; where none is to be run, the first that can be built.
+  Result<CudnnPlan> build_first(TryOn on) {
+    std::optional<CudnnPlan> plan;
+    bool built = false;  // any
+    const auto count = static_cast<std::size_t>(graph_->get_execution_plan_count());
+    const Result<std::size_t> first = first_that_runs(count, [&](std::size_t i) -> Status {
+      plan = plan_at(static_cast<std::int64_t>(i));
+      if (!plan) return not_found("cuDNN has no plan for " + what_);
+      built = true;
+      return on.runs() ? try_once(*plan, *on.device) : success();
+    });
+    if (first.ok()) return *plan;
+    return built ? first.error() : none_built();
+  }
+
+  Status try_once(const CudnnPlan& plan, Device& device) const {
+    const std::vector<std::int64_t> bytes = bytes_to_try(plan.workspace_bytes_);
+    return run_once(device, bytes, [&](std::span<void* const> arrays) {
+      CudnnPlan::Pointers pointers = pointers_to(arrays);
+      return plan.enqueue(device, cudnn_, pointers, arrays.back());
+    });
+  }
+
+  // Of the operands, and last the workspace.
+  std::vector<std::int64_t> bytes_to_try(std::int64_t workspace_bytes) const {
+    std::vector<std::int64_t> bytes;
+    for (const auto& operand : operands_) bytes.push_back(operand.second);
+    bytes.push_back(workspace_bytes);
+    return bytes;
+  }
+  CudnnPlan::Pointers pointers_to(std::span<void* const> arrays) const {
+    CudnnPlan::Pointers pointers;
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      pointers.emplace(operands_[i].first, arrays[i]);
+    }
+    return pointers;
+  }
+
   Result<CudnnPlan> build_fastest(const std::string& key, Device& device) {
     std::vector<CudnnPlan> plans;
     std::vector<std::string> names;
@@ -182,14 +218,9 @@ class GraphBuilder {
       }
     }
     if (plans.empty()) return none_built();
-    std::vector<std::int64_t> bytes;
-    for (const auto& operand : operands_) bytes.push_back(operand.second);
-    bytes.push_back(workspace_bytes);  // the last array, for all candidates
+    const std::vector<std::int64_t> bytes = bytes_to_try(workspace_bytes);
     const auto enqueue = [&](std::size_t candidate, std::span<void* const> arrays) {
-      CudnnPlan::Pointers pointers;
-      for (std::size_t i = 0; i < operands_.size(); ++i) {
-        pointers.emplace(operands_[i].first, arrays[i]);
-      }
+      CudnnPlan::Pointers pointers = pointers_to(arrays);
       return plans[candidate].enqueue(device, cudnn_, pointers, arrays.back());
     };
     FETTLE_ASSIGN(const std::size_t best, fastest_plan(device, key, names, bytes, enqueue));
@@ -346,7 +377,7 @@ std::vector<frontend::NumericalNote_t> barred_for(const PlanOptions& plan) {
 
 Result<CudnnPlan> make_conv_plan(const Cudnn& cudnn, const ConvShape& shape,
                                  const PlanOptions& plan, std::int64_t samples, ConvPass pass,
-                                 const std::string& key, Device* timed) {
+                                 const std::string& key, TryOn on) {
   GraphBuilder builder(cudnn, plan.type, "a " + describe(shape, plan, samples));
   const ConvTensors tensors(shape, samples);
   const bool forward = pass == ConvPass::kForward || pass == ConvPass::kForwardFused;
@@ -362,7 +393,7 @@ Result<CudnnPlan> make_conv_plan(const Cudnn& cudnn, const ConvShape& shape,
   if (pass == ConvPass::kForwardFused && shape.bias) {
     builder.add_operand(bias_tensor(shape), plan.type);
   }
-  return builder.build(barred_for(plan), key, timed);
+  return builder.build(barred_for(plan), key, on);
 }
 
 // The first number of a plan's key.
@@ -371,6 +402,10 @@ enum class PlanOf : std::uint8_t { kConv, kAttention };
 template <class... Numbers>
 Cudnn::Key key_of(Numbers... numbers) {
   return {static_cast<std::int64_t>(numbers)...};
+}
+
+void add_way_of_trying(Cudnn::Key& key, TryOn on) {
+  key.insert(key.end(), {std::int64_t{on.runs()}, std::int64_t{on.timed}});
 }
 
 // As it is kept in the file of timed plans, with the version of the library that made the plan.
@@ -383,17 +418,17 @@ std::string text_of(const Cudnn::Key& key) {
 }  // namespace
 
 Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
-                            std::int64_t samples, ConvPass pass, Device* timed) {
+                            std::int64_t samples, ConvPass pass, TryOn on) {
   const bool fused = pass == ConvPass::kForwardFused;
   Cudnn::Key key = key_of(PlanOf::kConv, pass, plan.type, plan.tf32, samples, shape.input.height,
                           shape.input.width, shape.input.channels, shape.channels, shape.kernel,
                           shape.stride, shape.padding, fused && shape.bias, fused && shape.relu);
-  // Names the plan in the file of timed plans; only those in memory may be untimed as well.
+  // Names the plan in the file of timed plans; those in memory may be tried in other ways as well.
   const std::string text = text_of(key);
-  key.push_back(timed == nullptr ? 0 : 1);
+  add_way_of_trying(key, on);
   return cudnn.plan_once(key, [&] {
     return guarded("a " + describe(shape, plan, samples),
-                   [&] { return make_conv_plan(cudnn, shape, plan, samples, pass, text, timed); });
+                   [&] { return make_conv_plan(cudnn, shape, plan, samples, pass, text, on); });
   });
 }
 
@@ -465,7 +500,7 @@ void add_attention_backward(Graph& graph, const AttentionShape& shape,
 
 Result<CudnnPlan> make_attention_plan(const Cudnn& cudnn, const AttentionShape& shape,
                                       DataType type, std::int64_t samples, AttentionPass pass,
-                                      const std::string& key, Device* timed) {
+                                      const std::string& key, TryOn on) {
   GraphBuilder builder(cudnn, type, describe(shape, {samples, type}, samples));
   const AttentionTensors tensors(shape, samples);
   for (const auto* tensor : {&tensors.queries, &tensors.keys, &tensors.values, &tensors.output}) {
@@ -482,21 +517,21 @@ Result<CudnnPlan> make_attention_plan(const Cudnn& cudnn, const AttentionShape& 
     }
   }
   // The attribute says whether it is deterministic; a bar by its engines' notes could leave none.
-  return builder.build({}, key, timed);
+  return builder.build({}, key, on);
 }
 
 }  // namespace
 
 Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape, DataType type,
-                                 std::int64_t samples, AttentionPass pass, Device* timed) {
+                                 std::int64_t samples, AttentionPass pass, TryOn on) {
   Cudnn::Key key =
       key_of(PlanOf::kAttention, pass, type, samples, shape.length, shape.heads, shape.width);
-  // Names the plan in the file of timed plans; only those in memory may be untimed as well.
+  // Names the plan in the file of timed plans; those in memory may be tried in other ways as well.
   const std::string text = text_of(key);
-  key.push_back(timed == nullptr ? 0 : 1);
+  add_way_of_trying(key, on);
   return cudnn.plan_once(key, [&] {
     return guarded(describe(shape, {samples, type}, samples), [&] {
-      return make_attention_plan(cudnn, shape, type, samples, pass, text, timed);
+      return make_attention_plan(cudnn, shape, type, samples, pass, text, on);
     });
   });
 }

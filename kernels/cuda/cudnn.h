@@ -119,6 +119,16 @@ class Cudnn {
   mutable std::map<Key, Result<CudnnPlan>> plans_;
 };
 
+// How plans are tried before one is taken.
+struct TryOn {
+  // nullptr: they are not, and the first that can be built is taken, as while a device measures.
+  Device* device = nullptr;
+  // By time (plan_chooser.h); else the first that runs is taken.
+  bool timed = false;
+
+  bool runs() const { return device != nullptr && !device->is_measuring(); }
+};
+
 enum class ConvPass : std::uint8_t {
   kForward,       // kInput, kWeights -> kOutput
   kForwardFused,  // the same with kBias, then max(0, .) where the shape says so
@@ -131,10 +141,10 @@ enum class ConvPass : std::uint8_t {
 // cannot be built because NVRTC is missing, say, also "has no plan".
 bool names_another_cause(std::string_view message);
 
-// `timed`: a device to time candidates on; nullptr: the heuristics' first is taken. Errors:
-// kNotFound where cuDNN has no plan, with its words and the shape; others are not about the shape.
+// Errors: kNotFound where cuDNN has no plan, with its words and the shape; others are not about the
+// shape.
 Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
-                            std::int64_t samples, ConvPass pass, Device* timed = nullptr);
+                            std::int64_t samples, ConvPass pass, TryOn on = {});
 
 enum class AttentionPass : std::uint8_t {
   kForward,       // kQueries, kKeys, kValues -> kOutput, kStatistics
@@ -142,8 +152,8 @@ enum class AttentionPass : std::uint8_t {
   kBackwardFast,  // the same, not deterministic
 };
 
-// Causal, with queries, keys and values side by side (backend.h). `timed` and errors as above.
+// Causal, with queries, keys and values side by side (backend.h). Errors as above.
 Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape, DataType type,
-                                 std::int64_t samples, AttentionPass pass, Device* timed = nullptr);
+                                 std::int64_t samples, AttentionPass pass, TryOn on = {});
 
 }  // namespace fettle::kernels::cuda

@@ -293,6 +293,22 @@ TEST_F(DeviceWithPlans, TakesTheFirstWhereNoMemoryIsLeftToTimeThem) {
   EXPECT_EQ(device->plans().known("key"), nullptr);
 }
 
+TEST_F(DeviceWithPlans, RunsAPlanOnceWhereThereIsMemoryForIt) {
+  const OnMachine on({.memory = std::size_t{8} << 20});
+  const auto device = std::move(Device::open()).value();
+  const std::vector<std::int64_t> small{1000, 300}, large{std::int64_t{9} << 20};
+  int runs = 0;
+  const auto enqueue = [&](std::span<void* const> arrays) -> Status {
+    ++runs;
+    EXPECT_EQ(arrays.size(), 2U);
+    return io_error("does not run");
+  };
+  EXPECT_EQ(run_once(*device, small, enqueue).error().message, "does not run");
+  EXPECT_TRUE(run_once(*device, large, enqueue).ok());
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(device->used(), 0);
+}
+
 // ---- Staging -----------------------------------------------------------------------------------
 
 TEST(Staging, PinsLittleForLargeUploads) {

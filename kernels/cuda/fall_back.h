@@ -29,8 +29,8 @@ Result<std::optional<Plan>> plan_or_own(Device& device, const Implementation& pa
   return std::optional<Plan>();
 }
 
-// Behind the reason why a plan could not be run. What is timed is known to run; a smaller batch's
-// plan is not timed, nor is any with FETTLE_CUDA_PLANS=first.
+// Behind the reason why a plan could not be run, though it has been run once when it was taken
+// (plan_timer.h; not if there was no memory for that).
 inline constexpr const char* kHowToGoOn =
     "; FETTLE_CUDA_OWN=1 trains with our own kernels, and compute-sanitizer or "
     "CUDA_LAUNCH_BLOCKING=1 show whose fault it is";

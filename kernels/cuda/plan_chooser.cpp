@@ -43,6 +43,18 @@ Result<std::size_t> PlanChooser::choose(const std::string& key, std::span<const 
   return is_here ? static_cast<std::size_t>(at - names.begin()) : *best;
 }
 
+Result<std::size_t> first_that_runs(std::size_t count,
+                                    const std::function<Status(std::size_t)>& run) {
+  if (count == 0) return not_found("there is no plan to choose from");
+  std::optional<Error> why_not_the_first;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Status done = run(i);
+    if (done.ok()) return i;
+    if (!why_not_the_first) why_not_the_first = done.error();
+  }
+  return *why_not_the_first;
+}
+
 bool takes_exact(std::optional<double> exact, std::optional<double> rounded) {
   constexpr double kMostForExactness = 1.15;
   if (!exact || !rounded) return true;

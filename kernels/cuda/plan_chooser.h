@@ -6,7 +6,8 @@
 // the file is there, and of two processes that time one key at once the second takes the plan of
 // the first: all trials that share the file run the same plans. FETTLE_CUDA_PLANS=first runs what
 // the heuristics rank first, and times nothing. One thread; decides by the numbers that it is
-// given.
+// given. What is not timed is run once before it is taken (first_that_runs): an engine may plan and
+// then refuse to run.
 #pragma once
 
 #include <cstddef>
@@ -55,6 +56,11 @@ class PlanChooser {
   const bool times_;
   const Shared shared_;
 };
+
+// The first of `count` plans that can be run, in the library's order. Errors: that of the first,
+// where none can be run.
+Result<std::size_t> first_that_runs(std::size_t count,
+                                    const std::function<Status(std::size_t candidate)>& run);
 
 // Whether the plan that rounds nothing is taken beside one that rounds its result to 16 bits. By
 // the microseconds of both; nothing: it was not timed. Exactness may cost 15 %.

@@ -117,6 +117,27 @@ TEST_F(Chooser, TakesItsOwnWhereTheKeptOneIsNotThere) {
   EXPECT_EQ(*plans.known(kKey), (TimedPlan{"plan1", 12}));
 }
 
+// Of runs that succeed where `runs` says so: what was run, in order, and which is taken.
+std::pair<std::vector<std::size_t>, Result<std::size_t>> first_of(const std::vector<bool>& runs) {
+  std::vector<std::size_t> tried;
+  auto first = first_that_runs(runs.size(), [&](std::size_t i) -> Status {
+    tried.push_back(i);
+    return runs[i] ? success() : io_error("plan " + std::to_string(i) + " does not run");
+  });
+  return {tried, std::move(first)};
+}
+
+TEST(FirstThatRuns, PassesOverWhatDoesNot) {
+  const auto [tried, first] = first_of({false, false, true, true});
+  EXPECT_EQ(*first, 2U);
+  EXPECT_THAT(tried, ::testing::ElementsAre(0, 1, 2)) << "and tries no more";
+}
+
+TEST(FirstThatRuns, SaysWhyTheFirstDoesNotWhereNoneDoes) {
+  EXPECT_EQ(first_of({false, false}).second.error().message, "plan 0 does not run");
+  EXPECT_EQ(first_of({}).second.error().message, "there is no plan to choose from");
+}
+
 TEST(TakesExact, WhereItCostsLittle) {
   EXPECT_TRUE(takes_exact(100, 100));
   EXPECT_TRUE(takes_exact(114, 100));

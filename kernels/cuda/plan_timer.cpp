@@ -10,6 +10,40 @@
 
 namespace fettle::kernels::cuda {
 
+namespace {
+
+// Arrays that hold zeros, for as long as plans are tried. Those of a language model's head are
+// gigabytes, which a neighbour on the GPU may need, so they go back to the device.
+class Arrays {
+ public:
+  Arrays(Device& device, std::span<const std::int64_t> bytes) : device_(device) {
+    for (const std::int64_t size : bytes) {
+      auto block = device.allocate(size);
+      if (!block.ok()) return;
+      pointers_.push_back((*block)->data());
+      blocks_.push_back(std::move(block).value());
+    }
+    are_there_ = true;
+  }
+  ~Arrays() {
+    blocks_.clear();
+    device_.release_unused();
+  }
+  Arrays(const Arrays&) = delete;
+  Arrays& operator=(const Arrays&) = delete;
+
+  bool are_there() const { return are_there_; }  // or there is no memory for them
+  std::span<void* const> pointers() const { return pointers_; }
+
+ private:
+  Device& device_;
+  std::vector<std::unique_ptr<Memory>> blocks_;
+  std::vector<void*> pointers_;
+  bool are_there_ = false;
+};
+
+}  // namespace
+
 Result<double> microseconds_of(const Device& device, const std::function<Status()>& enqueue) {
   constexpr int kSamples = 3;
   constexpr int kRuns = 4;  // between two events: the wait for the first of them counts little
@@ -30,25 +64,17 @@ Result<std::size_t> fastest_plan(Device& device, const std::string& key,
                                  std::span<const std::string> names,
                                  std::span<const std::int64_t> bytes,
                                  const EnqueueCandidate& enqueue) {
-  std::vector<std::unique_ptr<Memory>> blocks;
-  std::vector<void*> arrays;
-  for (const std::int64_t size : bytes) {
-    auto block = device.allocate(size);
-    if (!block.ok()) {
-      blocks.clear();
-      device.release_unused();
-      return std::size_t{0};
-    }
-    arrays.push_back((*block)->data());
-    blocks.push_back(std::move(block).value());
-  }
-  auto chosen = device.plans().choose(key, names, [&](std::size_t candidate) {
-    return microseconds_of(device, [&] { return enqueue(candidate, arrays); });
+  const Arrays arrays(device, bytes);
+  if (!arrays.are_there()) return std::size_t{0};
+  return device.plans().choose(key, names, [&](std::size_t candidate) {
+    return microseconds_of(device, [&] { return enqueue(candidate, arrays.pointers()); });
   });
-  // The arrays of a language model's head are gigabytes, which a neighbour on the GPU may need.
-  blocks.clear();
-  device.release_unused();
-  return chosen;
+}
+
+Status run_once(Device& device, std::span<const std::int64_t> bytes,
+                const std::function<Status(std::span<void* const>)>& enqueue) {
+  const Arrays arrays(device, bytes);
+  return arrays.are_there() ? enqueue(arrays.pointers()) : success();
 }
 
 }  // namespace fettle::kernels::cuda

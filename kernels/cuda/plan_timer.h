@@ -1,4 +1,5 @@
-// How long a library's plans take on the device, by CUDA events. Belongs to the device's thread.
+// Whether a library's plans run on the device, and how long they take, by CUDA events. Belongs to
+// the device's thread.
 #pragma once
 
 #include <functional>
@@ -27,5 +28,10 @@ Result<std::size_t> fastest_plan(Device& device, const std::string& key,
                                  std::span<const std::string> names,
                                  std::span<const std::int64_t> bytes,
                                  const EnqueueCandidate& enqueue);
+
+// Enqueues one run on arrays of `bytes`. Errors: those of `enqueue`. Success, too, where there is
+// no memory for the arrays.
+Status run_once(Device& device, std::span<const std::int64_t> bytes,
+                const std::function<Status(std::span<void* const>)>& enqueue);
 
 }  // namespace fettle::kernels::cuda

@@ -132,17 +132,22 @@ class ProductKind {
   const LinearShape shape_;
 };
 
-// The primitives for one number of samples, with the weights in the layout they like.
+// A primitive that reads the weights, which it has packed in the layout it likes.
+template <class Primitive>
+struct WeightsReader {
+  Primitive primitive;
+  Block weights, scratch;
+  std::int64_t version = 0;  // which set_weights the packed copy comes from
+};
+
+// The primitives for one number of samples.
 template <class Kind>
 struct Primitives {
-  typename Kind::Forward forward;
-  typename Kind::BackwardData backward_data;
+  WeightsReader<typename Kind::Forward> forward;
+  WeightsReader<typename Kind::BackwardData> backward_data;
   typename Kind::BackwardWeights backward_weights;
   memory x, y, dx, dy;  // the caller's buffers are put in for each call
-  Block forward_weights, data_weights, weight_gradient, bias_gradient;
-  Block forward_scratch, data_scratch, weights_scratch;
-  // Which set_weights the packed copies come from.
-  std::int64_t forward_version = 0, data_version = 0;
+  Block weight_gradient, bias_gradient, weights_scratch;
 };
 
 std::string why_not(const char* kind, const dnnl::error& error) {
@@ -209,17 +214,9 @@ class OnednnOp : public WeightedOp {
   // Throws dnnl::error, as all below.
   void run_forward(std::int64_t samples, ConstBuffer x, Buffer y) {
     Set& p = primitives_for(samples);
-    // Packs the weights if they were set after this number of samples was last run.
-    if (std::exchange(p.forward_version, version_) != version_) {
-      reorder(weights_.handle, p.forward_weights.handle);
-    }
     p.x.set_data_handle(const_cast<void*>(x));
     p.y.set_data_handle(y);
-    p.forward.execute(device_.stream, {{DNNL_ARG_SRC, p.x},
-                                       {DNNL_ARG_WEIGHTS, p.forward_weights.handle},
-                                       {DNNL_ARG_BIAS, bias_.handle},
-                                       {DNNL_ARG_DST, p.y},
-                                       {DNNL_ARG_SCRATCHPAD, p.forward_scratch.handle}});
+    run(p.forward, {{DNNL_ARG_SRC, p.x}, {DNNL_ARG_BIAS, bias_.handle}, {DNNL_ARG_DST, p.y}});
   }
 
   void run_backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
@@ -237,7 +234,23 @@ class OnednnOp : public WeightedOp {
     reorder(p.weight_gradient.handle, gradient_.handle);
     add(gradient_, weight_gradient);
     if (has_bias_) add(p.bias_gradient, bias_gradient);  // computed in any case (bias_layout)
-    if (dx != nullptr) backward_data(p, samples, dx);
+    if (dx == nullptr) return;
+    if (!p.backward_data.primitive) {
+      p.backward_data = reader_of<typename Kind::BackwardData>(describe_backward_data(samples));
+    }
+    p.dx.set_data_handle(dx);
+    run(p.backward_data, {{DNNL_ARG_DIFF_DST, p.dy}, {DNNL_ARG_DIFF_SRC, p.dx}});
+  }
+
+  // Packs the weights if they were set after this number of samples was last run.
+  template <class Primitive>
+  void run(WeightsReader<Primitive>& reader, std::unordered_map<int, memory> arguments) {
+    if (std::exchange(reader.version, version_) != version_) {
+      reorder(weights_.handle, reader.weights.handle);
+    }
+    arguments.insert(
+        {{DNNL_ARG_WEIGHTS, reader.weights.handle}, {DNNL_ARG_SCRATCHPAD, reader.scratch.handle}});
+    reader.primitive.execute(device_.stream, arguments);
   }
 
   DataType data_type() const {
@@ -278,17 +291,20 @@ class OnednnOp : public WeightedOp {
   }
 
   Set make_forward(std::int64_t samples) const {
-    const auto description = describe_forward(samples);
     Set p;
-    p.forward = typename Kind::Forward(description);
+    p.forward = reader_of<typename Kind::Forward>(describe_forward(samples));
     // nullptr: forward() and backward() put the caller's buffers in.
     p.x = memory(input(samples), device_.engine, nullptr);
     p.dx = memory(input(samples), device_.engine, nullptr);
     p.y = memory(output(samples), device_.engine, nullptr);
     p.dy = memory(output(samples), device_.engine, nullptr);
-    p.forward_weights = Block(device_, description.weights_desc());
-    p.forward_scratch = Block(device_, description.scratchpad_desc());
     return p;
+  }
+
+  template <class Primitive>
+  WeightsReader<Primitive> reader_of(const typename Primitive::primitive_desc& description) const {
+    return {Primitive(description), Block(device_, description.weights_desc()),
+            Block(device_, description.scratchpad_desc())};
   }
 
   // oneDNN asks for the forward pass's description, too: a hint at what it chose there.
@@ -310,25 +326,6 @@ class OnednnOp : public WeightedOp {
   typename Kind::BackwardData::primitive_desc describe_backward_data(std::int64_t samples) const {
     return {kind_.backward_data(input(samples), packed_weights(type_), output(samples)),
             attributes(), device_.engine, describe_forward(samples)};
-  }
-
-  void make_backward_data(Set& p, std::int64_t samples) const {
-    const auto description = describe_backward_data(samples);
-    p.backward_data = typename Kind::BackwardData(description);
-    p.data_weights = Block(device_, description.weights_desc());
-    p.data_scratch = Block(device_, description.scratchpad_desc());
-  }
-
-  void backward_data(Set& p, std::int64_t samples, Buffer dx) {
-    if (!p.backward_data) make_backward_data(p, samples);
-    if (std::exchange(p.data_version, version_) != version_) {
-      reorder(weights_.handle, p.data_weights.handle);
-    }
-    p.dx.set_data_handle(dx);
-    p.backward_data.execute(device_.stream, {{DNNL_ARG_DIFF_DST, p.dy},
-                                             {DNNL_ARG_WEIGHTS, p.data_weights.handle},
-                                             {DNNL_ARG_DIFF_SRC, p.dx},
-                                             {DNNL_ARG_SCRATCHPAD, p.data_scratch.handle}});
   }
 
   void reorder(memory& from, memory& to) {

@@ -47,6 +47,13 @@ bool same_token(const std::string& a, const std::string& b) {
   return different == 0;
 }
 
+// "": they are the same.
+std::string difference_of_tokens(const std::string& theirs, const std::string& ours) {
+  if (same_token(theirs, ours)) return "";
+  if (theirs.empty()) return "it has no token; set FETTLE_RENDEZVOUS_TOKEN as rank 0 has it";
+  return ours.empty() ? "it has a token, and rank 0 has none" : "it has another token";
+}
+
 std::string greeting_of(const RendezvousRequest& request) {
   return Json::object({{"trial", request.trial},
                        {"run", request.run},
@@ -284,9 +291,14 @@ std::string Membership::reason_to_refuse(const Json& said, const std::string& ho
   const std::string trial = text_of(said, "trial");
   const std::int64_t rank = number_of(said, "rank");
   const std::int64_t world_size = number_of(said, "world");
-  if (!same_token(text_of(said, "token"), request_.token)) return "it has another token";
+  if (std::string other = difference_of_tokens(text_of(said, "token"), request_.token);
+      !other.empty()) {
+    return other;
+  }
+  // Without a token whoever can connect hears this, so it names nothing of this trial.
   if (trial != request_.trial) {
-    return "it comes from trial " + trial + ", this is trial " + request_.trial;
+    return "it comes from trial " + trial +
+           (request_.token.empty() ? ", this is another one" : ", this is trial " + request_.trial);
   }
   if (const std::int64_t run = number_of(said, "run"); run != request_.run) {
     return "it comes from run " + std::to_string(run) + ", this is run " +

@@ -109,6 +109,30 @@ TEST_F(MembershipTest, WhoDoesNotBelongIsToldWhyAndTheOthersStillMeet) {
   EXPECT_THAT(log_, HasSubstr("refused a worker at 127.0.0.1:"));
 }
 
+TEST_F(MembershipTest, WhoHasNoTokenIsToldToSetIt) {
+  RendezvousRequest wrong = as(1, 2);
+  wrong.token = "";
+  EXPECT_THAT(refusal_of(wrong), HasSubstr("it has no token; set FETTLE_RENDEZVOUS_TOKEN"));
+}
+
+// Whoever can connect has the empty token.
+TEST_F(MembershipTest, WithoutATokenAStrangerHearsNothingOfTheTrial) {
+  request_.token = "";
+  RendezvousRequest wrong = as(1, 3);
+  wrong.trial = "";
+  wrong.run = 7;
+  const std::string refusal = refusal_of(wrong);
+  EXPECT_THAT(refusal, HasSubstr("this is another one"));
+  EXPECT_THAT(refusal, testing::Not(HasSubstr("study-3")));
+  EXPECT_THAT(refusal, testing::Not(HasSubstr("run")));
+}
+
+TEST_F(MembershipTest, AWorkerWithATokenIsRefusedWhereThereIsNone) {
+  RendezvousRequest wrong = as(1, 2);
+  request_.token = "";
+  EXPECT_THAT(refusal_of(wrong), HasSubstr("it has a token, and rank 0 has none"));
+}
+
 TEST_F(MembershipTest, RefusesAWorkerOfAnotherTrial) {
   RendezvousRequest wrong = as(1, 2);
   wrong.trial = "uid/study-4";

@@ -8,6 +8,7 @@
 #include "api/names.h"
 #include "base/json.h"
 #include "trainer/dry_run.h"
+#include "trainer/norm_samples.h"
 #include "trainer/open_backend.h"
 #include "trainer/precision.h"
 #include "trainer/process_task.h"
@@ -28,6 +29,7 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
   const TrainingWorld world =
       world_of(data, std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1) * process.gpus,
                !process.task.checkpoints.empty());
+  FETTLE_TRY(check_norm_samples(config, plan, world));
   auto backend = open_backend(config.training);
   if (!backend.ok()) {  // a plan needs no GPU: it lacks workspaces and what is free
     return plan_run(config, plan, world, memory_there(config.training, process.gpus));

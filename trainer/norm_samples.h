@@ -1,0 +1,20 @@
+// What batch normalisation takes its statistics over, checked before a training starts. Groups of
+// samples are the same for any number of workers only where the configuration says how large they
+// are, and a group must hold more than one value per channel: the variance of one is 0, so the
+// layer would give a constant, and its running variance would go to 0. PyTorch refuses that in the
+// step that meets it, here the sizes of all steps are known. Usable from any thread.
+#pragma once
+
+#include "api/trainer_config.h"
+#include "base/result.h"
+#include "trainer/memory_plan.h"
+#include "trainer/model/network_plan.h"
+
+namespace fettle::trainer {
+
+// Errors: a network with batchNorm over groups that depend on the number of workers, or over one
+// value per channel.
+Status check_norm_samples(const api::TrainerConfig& config, const NetworkPlan& plan,
+                          const TrainingWorld& world);
+
+}  // namespace fettle::trainer
