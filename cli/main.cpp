@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
+#include "cli/help/pages.h"
 #include "cli/suggest/suggest.h"
 #include "cli/views/text.h"
 #include "runtime/local/process/supervisor.h"
@@ -22,16 +23,14 @@ namespace {
 
 using fettle::cli::Output;
 
-const std::map<std::string, Output> kOutputs = {{"text", Output::kText},
-                                                {"csv", Output::kCsv},
-                                                {"json", Output::kJson},
-                                                {"yaml", Output::kYaml},
-                                                {"values", Output::kYaml}};
+const std::map<std::string, Output> kOutputs = {{"text", Output::kText},   {"csv", Output::kCsv},
+                                                {"json", Output::kJson},   {"yaml", Output::kYaml},
+                                                {"values", Output::kYaml}, {"env", Output::kEnv}};
 
 // Those that people type.
-constexpr std::array<std::string_view, 13> kCommands = {
-    "run",  "scale", "validate", "doctor", "status", "trials", "best",
-    "logs", "gpus",  "report",   "why",    "replay", "suggest"};
+constexpr std::array<std::string_view, 18> kCommands = {
+    "init", "run",  "stop",   "scale", "validate", "doctor",  "status", "trials",     "best",
+    "logs", "gpus", "report", "why",   "replay",   "suggest", "delete", "completion", "pages"};
 
 // What the command line asks for.
 struct Arguments {
@@ -47,9 +46,14 @@ struct Arguments {
   fettle::cli::BestOptions best;
   fettle::cli::LogsOptions logs;
   fettle::cli::ScaleOptions scale;
+  fettle::cli::InitOptions init;
+  fettle::cli::StopOptions stop;
+  fettle::cli::DeleteOptions remove;
   fettle::cli::ReportOptions report;
   fettle::cli::WhyOptions why;
   fettle::cli::ReplayOptions replay;
+  std::string shell;  // to complete for
+  std::string page;   // man or markdown
   int control_fd = -1;
 };
 
@@ -77,6 +81,10 @@ void add_run(CLI::App& app, Arguments& arguments) {
       ->type_name("N");
   command->add_flag("--fresh", arguments.run.fresh,
                     "Start over; the old study is moved aside, not deleted");
+  command
+      ->add_option("--tensorboard", arguments.run.tensorboard,
+                   "Directory for TensorBoard's event files of every trial of the built-in trainer")
+      ->type_name("DIR");
   command->footer(
       "Running the same file again resumes the study. Ctrl-C stops the trials gently.\n"
       "With --on cluster, applies the Study and follows it; Ctrl-C only stops following.\n"
@@ -85,6 +93,50 @@ void add_run(CLI::App& app, Arguments& arguments) {
       "  fettle run examples/shell.yaml\n"
       "  fettle run study.yaml --output json | tail -1\n"
       "  fettle run --on cluster -n team study.yaml");
+}
+
+void add_init(CLI::App& app, Arguments& arguments) {
+  CLI::App* command =
+      app.add_subcommand("init", "Write a study to begin from, which runs as it is");
+  command->add_option("kind", arguments.init.kind, "python (default), shell or trainer")
+      ->check(CLI::IsMember(fettle::cli::init_kinds()))
+      ->type_name("");
+  command->footer(
+      "Writes study.yaml and a program, or a text for the built-in trainer, into this directory;\n"
+      "never over a file. Example:\n  fettle init python && fettle run study.yaml");
+}
+
+void add_stop(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand("stop", "Stop a study that runs; it can be resumed");
+  command->add_option("study", arguments.stop.study, "Name of the study")->required();
+  command->add_flag("--now", arguments.stop.now, "Kill the trials, without their grace period");
+  command->footer(
+      "Here, as Ctrl-C in its terminal, and waits until the trials have ended. On a cluster,\n"
+      "suspends the study. Example:\n  fettle stop digits");
+}
+
+void add_delete(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand(
+      "delete", "Delete a study that does not run: its trials, logs and checkpoints");
+  command->add_option("study", arguments.remove.study, "Name of the study")->required();
+  command->footer(
+      "To keep the old one beside a new one: fettle run FILE --fresh. Example:\n"
+      "  fettle delete digits");
+}
+
+void add_pages(CLI::App& app, Arguments& arguments) {
+  CLI::App* completion =
+      app.add_subcommand("completion", "Print a script that completes commands in a shell");
+  completion->add_option("shell", arguments.shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember(fettle::cli::completion_shells()))
+      ->type_name("");
+  completion->footer("Example:\n  source <(fettle completion bash)");
+  CLI::App* pages = app.add_subcommand("pages", "");
+  pages->group("");  // not listed: for those who package fettle
+  pages->add_option("format", arguments.page)
+      ->required()
+      ->check(CLI::IsMember({"man", "markdown"}));
 }
 
 void add_validate(CLI::App& app, Arguments& arguments) {
@@ -139,9 +191,10 @@ void add_best(CLI::App& app, Arguments& arguments) {
   add_study(*command, arguments.best.study);
   command->add_flag("--schedule", arguments.best.schedule,
                     "Print the parameters that it was trained with, step by step (pbt, pb2)");
-  add_output(*command, arguments.best.output, {"text", "json", "yaml"});
+  add_output(*command, arguments.best.output, {"text", "json", "yaml", "env"});
   command->footer(
       "Text is YAML already; with --schedule, yaml is a Study that trains the schedule again.\n"
+      "env is what the program of a trial finds in its environment.\n"
       "Exit code 1 while there is no result. Examples:\n"
       "  fettle best digits > best.yaml\n"
       "  fettle best digits --schedule --output yaml > again.yaml && fettle run again.yaml");
@@ -251,7 +304,9 @@ void describe(CLI::App& app, Arguments& arguments) {
       ->type_name("FILE");
   app.require_subcommand(1);
   app.fallthrough();  // these may come after the command, too
+  add_init(app, arguments);
   add_run(app, arguments);
+  add_stop(app, arguments);
   add_validate(app, arguments);
   add_doctor(app, arguments);
   add_status(app, arguments);
@@ -263,10 +318,13 @@ void describe(CLI::App& app, Arguments& arguments) {
   add_report(app, arguments);
   add_why(app, arguments);
   add_replay(app, arguments);
+  add_delete(app, arguments);
   add_suggest(app);
+  add_pages(app, arguments);
   add_hidden(app, arguments);
   app.footer(
       "Examples:\n"
+      "  fettle init\n"
       "  fettle validate study.yaml\n"
       "  fettle doctor study.yaml\n"
       "  fettle run study.yaml\n"
@@ -322,6 +380,12 @@ std::string complete(bool is_plugin, Arguments& arguments) {
   if (arguments.run.parallelism) {
     arguments.run.resume += " --parallelism " + std::to_string(*arguments.run.parallelism);
   }
+  if (!arguments.run.tensorboard.empty()) {
+    arguments.run.resume += " --tensorboard " + fettle::cli::shell_word(arguments.run.tensorboard);
+    if (wrong.empty() && arguments.place.on_cluster) {
+      wrong = "--tensorboard writes to this machine; it does not go with --on cluster";
+    }
+  }
   return wrong;
 }
 
@@ -342,6 +406,18 @@ int complain(const CLI::App& app, const CLI::ParseError& error) {
 fettle::Result<int> dispatch(const CLI::App& app, const Arguments& arguments) {
   const fettle::cli::Target& place = arguments.place;
   if (app.got_subcommand("run")) return fettle::cli::run_command(place, arguments.run);
+  if (app.got_subcommand("init")) return fettle::cli::init_command(arguments.init);
+  if (app.got_subcommand("stop")) return fettle::cli::stop_command(place, arguments.stop);
+  if (app.got_subcommand("delete")) return fettle::cli::delete_command(place, arguments.remove);
+  if (app.got_subcommand("completion")) {
+    std::cout << fettle::cli::completion_script(app, arguments.shell);
+    return fettle::cli::kExitSucceeded;
+  }
+  if (app.got_subcommand("pages")) {
+    std::cout << (arguments.page == "man" ? fettle::cli::man_page(app)
+                                          : fettle::cli::commands_page(app));
+    return fettle::cli::kExitSucceeded;
+  }
   if (app.got_subcommand("validate"))
     return fettle::cli::validate_command(place, arguments.validate);
   if (app.got_subcommand("doctor")) return fettle::cli::doctor_command(place, arguments.doctor);

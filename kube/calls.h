@@ -120,6 +120,8 @@ inline constexpr ApiCall kApiCalls[] = {
 
     // cli/cluster, cli/gpus.
     {Caller::kCli, "apply", "fettle.dev/studies", "fettle run"},
+    {Caller::kCli, "patch", "fettle.dev/studies", "fettle stop", "\"suspend\""},
+    {Caller::kCli, "delete", "fettle.dev/studies", "fettle delete"},
     {Caller::kCli, "get", "fettle.dev/studies", "fettle status"},
     {Caller::kCli, "list", "fettle.dev/studies", "names of Studies, and following one"},
     {Caller::kCli, "watch", "fettle.dev/studies", "following a Study"},

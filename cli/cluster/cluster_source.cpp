@@ -5,6 +5,7 @@
 
 #include "cli/cluster/cluster_log.h"
 #include "cli/cluster/cluster_objects.h"
+#include "cli/views/live_view.h"
 #include "cli/views/text.h"
 #include "control/clock.h"
 #include "core/names.h"
@@ -45,6 +46,10 @@ bool is_about(const Json& event, const RunView& view) {
   const std::string name = kube::text_at(event, {"regarding", "name"});
   if (kind == "Study") return name == view.study.metadata.name;
   return kind == "Trial" && find_trial(view.trials, name) != nullptr;
+}
+
+bool has_ended(const RunView& view) {
+  return study_state_of(view.study, view.trials) == StudyState::kFinished;
 }
 
 }  // namespace
@@ -128,6 +133,35 @@ Status ClusterSource::scale(const std::string& trial, std::int64_t workers) {
   const Json patch = Json::object({{"spec", Json::object({{"workers", workers}})}});
   const auto written = client_.patch(kube::kTrials, {cluster_.ns, trial}, "", patch);
   return written.ok() ? success() : Status(written.error());
+}
+
+// Pods have the grace period of their templates, whoever stops them.
+Result<std::string> ClusterSource::stop(const std::string& study, bool now) {
+  if (now) {
+    return invalid("--now: on a cluster the grace period is that of the trials' pods; " +
+                   cluster_.kubectl + " delete pod --now ends one at once");
+  }
+  FETTLE_ASSIGN(const SeenStudy seen, read(study, Detail::kObjects));
+  const std::string state = state_of(seen.view);
+  if (has_ended(seen.view)) return invalid("study " + study + " is not running: it " + state);
+  const Json patch = Json::object({{"spec", Json::object({{"suspend", true}})}});
+  const auto written = client_.patch(kube::kStudies, {cluster_.ns, study}, "", patch);
+  if (!written.ok()) return written.error();
+  return "study " + study +
+         " is suspended: its trials stop within their grace period, and nothing " + "is lost; " +
+         cluster_.kubectl + " patch study " + study +
+         " --type merge -p '{\"spec\":{\"suspend\":false}}' resumes it";
+}
+
+Status ClusterSource::remove(const std::string& study) {
+  FETTLE_ASSIGN(const SeenStudy seen, read(study, Detail::kObjects));
+  const bool rests = study_state_of(seen.view.study, seen.view.trials) != StudyState::kActive;
+  if (!rests) {
+    return Error{ErrorCode::kUnavailable, "study " + study + " is running; stop it first: " +
+                                              cluster_.program + " stop " + study};
+  }
+  return client_.remove(kube::kStudies, {cluster_.ns, study},
+                        {.uid = seen.view.study.metadata.uid, .resource_version = {}});
 }
 
 Status ClusterSource::print_log(const std::string& trial, std::optional<std::int64_t> run,

@@ -22,6 +22,8 @@ class ClusterSource final : public StudySource {
   Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                    const LogPrinter& print) override;
   Status scale(const std::string& trial, std::int64_t workers) override;
+  Result<std::string> stop(const std::string& study, bool now) override;
+  Status remove(const std::string& study) override;
 
  private:
   Result<std::vector<TimelineEntry>> read_events(const RunView& view);

@@ -33,6 +33,8 @@ Result<int> best_command(const Target& place, const BestOptions& options) {
   if (options.schedule) return print_schedule(seen.view, options.output);
   if (options.output == Output::kJson) {
     std::cout << best_json(seen.view).dump() << '\n';
+  } else if (options.output == Output::kEnv) {
+    std::cout << best_env(seen.view);
   } else {
     std::cout << best_yaml(seen.view);
   }

@@ -1,11 +1,15 @@
 // fettle run: reads a study file and runs it to its end, on this machine or on a cluster.
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <set>
 #include <utility>
 
 #include "api/study_json.h"
+#include "base/file.h"
 #include "cli/cluster/cluster_run.h"
 #include "cli/commands/adopt.h"
 #include "cli/commands/check.h"
@@ -140,9 +144,25 @@ Result<int> run_session(const Target& place, const RunOptions& options, local::S
   return finished ? exit_code_of_study(view.study) : kExitInterrupted;
 }
 
+// The trials inherit the variable that the built-in trainer reads.
+Status write_tensorboard(const std::string& directory, const api::Study& study) {
+  if (directory.empty()) return success();
+  if (!study.spec.trial.trainer) {
+    return invalid("--tensorboard is of the built-in trainer; the trials of study " +
+                   study.metadata.name + " run a program of their own, which can write its own");
+  }
+  FETTLE_TRY(make_directories(directory));
+  const std::string absolute = std::filesystem::absolute(directory).string();
+  if (::setenv("FETTLE_TENSORBOARD", absolute.c_str(), 1) != 0) {
+    return io_error("--tensorboard: " + system_message(errno));
+  }
+  return success();
+}
+
 Result<int> run_here(const Target& place, const RunOptions& options, api::Study study,
                      const Json& document) {
   study.metadata.ns.clear();  // there are no namespaces on a laptop
+  FETTLE_TRY(write_tensorboard(options.tensorboard, study));
   FETTLE_ASSIGN(const auto session, open_session(place, options, study.metadata.name));
   FETTLE_TRY(local::check_has_study(session->store(), session->layout()));
   FETTLE_ASSIGN(const Adopted adopted, adopt_study(session->store(), study, document));

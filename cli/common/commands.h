@@ -13,7 +13,7 @@
 
 namespace fettle::cli {
 
-enum class Output { kText, kJson, kCsv, kYaml };
+enum class Output { kText, kJson, kCsv, kYaml, kEnv };
 
 // Where studies are kept and trials run.
 struct Target {
@@ -31,6 +31,7 @@ struct RunOptions {
   Output output = Output::kText;
   bool fresh = false;                       // start over; the old study is moved aside
   std::optional<std::int64_t> parallelism;  // instead of the file's budget.parallelism
+  std::string tensorboard;                  // a directory for event files; "" = none
   std::string resume;                       // the command line that resumes this run
 };
 Result<int> run_command(const Target& place, const RunOptions& options);
@@ -85,6 +86,24 @@ struct ScaleOptions {
   std::int64_t workers = 1;
 };
 Result<int> scale_command(const Target& place, const ScaleOptions& options);
+
+struct StopOptions {
+  std::string study;
+  bool now = false;  // without a grace period
+};
+Result<int> stop_command(const Target& place, const StopOptions& options);
+
+struct DeleteOptions {
+  std::string study;
+};
+Result<int> delete_command(const Target& place, const DeleteOptions& options);
+
+struct InitOptions {
+  std::string kind = "python";  // a name in init_kinds()
+};
+std::vector<std::string> init_kinds();
+// In the working directory.
+Result<int> init_command(const InitOptions& options);
 
 struct ReportOptions {
   std::string study;  // "" = the only or the newest one

@@ -1,5 +1,6 @@
 #include "cli/local/local_source.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "cli/views/text.h"
 #include "control/clock.h"
 #include "runtime/local/process/trial_log_reader.h"
+#include "runtime/local/store/deletion.h"
 #include "runtime/local/store/missing_study.h"
 #include "runtime/local/store/pruning.h"
 #include "runtime/local/store/scaling.h"
@@ -24,6 +26,8 @@ namespace {
 
 constexpr std::int64_t kMostEvents = 1000;
 constexpr auto kFollowInterval = std::chrono::milliseconds(200);
+// Two signals that come closer than a runner looks for them may count as one.
+constexpr auto kBetweenSignals = std::chrono::milliseconds(300);
 
 TimelineEntry entry_of(const local::StoredEvent& event) {
   TimelineEntry entry;
@@ -95,6 +99,22 @@ std::string known_runs(const std::vector<std::int64_t>& runs) {
   std::string text;
   for (const std::int64_t run : runs) text += (text.empty() ? "" : ", ") + std::to_string(run);
   return text;
+}
+
+// The process that runs the study. kInvalid, in words: nothing to stop. kUnavailable: out of reach.
+Result<pid_t> runner_of(const local::Layout& layout, const RunView& view) {
+  const std::string study = "study " + layout.study;
+  const std::string state = state_of(view);
+  const pid_t runner = local::StudyLock::holder(layout.lock());
+  if (runner == local::StudyLock::kElsewhere) {
+    return Error{ErrorCode::kUnavailable,
+                 study + " runs on another machine, which shares this directory; stop it there"};
+  }
+  if (runner != 0) return runner;
+  if (local::StudyLock::is_held(layout.lock())) {
+    return Error{ErrorCode::kUnavailable, study + " is stopping already"};
+  }
+  return invalid(study + " is not running: it is " + state);
 }
 
 }  // namespace
@@ -191,6 +211,34 @@ Status LocalSource::scale(const std::string& trial, std::int64_t workers) {
   FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*this, trial));
   return local::request_workers(local::make_layout(root_, seen.view.study.metadata.name),
                                 {trial, workers});
+}
+
+// A runner takes the first SIGINT as a wish to stop gently and the second as one to kill.
+Result<std::string> LocalSource::stop(const std::string& name, bool now) {
+  FETTLE_ASSIGN(const SeenStudy seen, read(name, Detail::kObjects));
+  const local::Layout layout = local::make_layout(root_, name);
+  FETTLE_ASSIGN(const pid_t runner, runner_of(layout, seen.view));
+  for (int signals = now ? 2 : 1; signals > 0; --signals) {
+    if (::kill(runner, SIGINT) != 0 && errno != ESRCH) {
+      return io_error("cannot signal process " + std::to_string(runner) + ", which runs study " +
+                      name + ": " + system_message(errno));
+    }
+    if (signals > 1) std::this_thread::sleep_for(kBetweenSignals);
+  }
+  while (local::StudyLock::is_held(layout.lock())) std::this_thread::sleep_for(kFollowInterval);
+  return "study " + name + " has stopped and nothing is lost; fettle run FILE resumes it";
+}
+
+Status LocalSource::remove(const std::string& name) {
+  FETTLE_TRY(check_readable(root_));
+  const local::Layout layout = local::make_layout(root_, name);
+  if (!exists(layout.database())) return no_such(name);
+  if (local::StudyLock::is_held(layout.lock())) {
+    return Error{ErrorCode::kUnavailable,
+                 "study " + name + " is running; stop it first: fettle stop " + name};
+  }
+  FETTLE_TRY(local::delete_study(layout));
+  return success();
 }
 
 }  // namespace fettle::cli

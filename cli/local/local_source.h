@@ -24,6 +24,8 @@ class LocalSource final : public StudySource {
   Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                    const LogPrinter& print) override;
   Status scale(const std::string& trial, std::int64_t workers) override;
+  Result<std::string> stop(const std::string& study, bool now) override;
+  Status remove(const std::string& study) override;
 
  private:
   Error no_such(const std::string& study);

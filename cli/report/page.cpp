@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "cli/report/page_parts.h"
+#include "cli/common/embedded_file.h"
 
 namespace fettle::cli {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::string_view kClose = "}}";
 
 std::string_view part(std::string_view name) {
   const auto& parts = page_parts();
-  const auto found = std::ranges::find(parts, name, &PagePart::name);
+  const auto found = std::ranges::find(parts, name, &EmbeddedFile::name);
   CHECK(found != parts.end(), "the template names a part of the page");
   return found->bytes;
 }

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "cli/report/page_parts.h"
+#include "cli/common/embedded_file.h"
 #include "cli/testing/test_studies.h"
 #include "cli/views/reason.h"
 
@@ -40,7 +40,7 @@ TEST(Page, HoldsEverythingItNeeds) {
   EXPECT_THAT(page, HasSubstr("<title>di&lt;gits</title>"));
   EXPECT_THAT(page, Not(HasSubstr("{{title}}")));
   EXPECT_EQ(count(page, "</script>"), 8U);  // the data, Chart.js and six of ours
-  for (const PagePart& part : page_parts()) {
+  for (const EmbeddedFile& part : page_parts()) {
     if (part.name == "page.html") continue;
     EXPECT_THAT(page, HasSubstr(std::string(part.bytes))) << part.name;
     EXPECT_EQ(part.bytes.find("</script"), std::string_view::npos) << part.name;

@@ -10,11 +10,6 @@ set(FETTLE_PAGE ${CMAKE_CURRENT_LIST_DIR})
 set(FETTLE_PAGE_PARTS
   ${FETTLE_PAGE}/page.html ${FETTLE_PAGE}/style.css ${FETTLE_CHART_JS} ${FETTLE_PAGE}/study.js
   ${FETTLE_PAGE}/charts.js ${FETTLE_PAGE}/together.js ${FETTLE_PAGE}/parallel.js ${FETTLE_PAGE}/table.js ${FETTLE_PAGE}/page.js)
-set(FETTLE_PAGE_CPP ${CMAKE_CURRENT_BINARY_DIR}/page_parts.cpp)
-add_custom_command(OUTPUT ${FETTLE_PAGE_CPP}
-  COMMAND ${CMAKE_COMMAND} -D OUTPUT=${FETTLE_PAGE_CPP} -P ${FETTLE_PAGE}/embed.cmake
-          -- ${FETTLE_PAGE_PARTS}
-  DEPENDS ${FETTLE_PAGE_PARTS} ${FETTLE_PAGE}/embed.cmake
-  VERBATIM)
-target_sources(fettle_cli PRIVATE ${FETTLE_PAGE_CPP} ${FETTLE_PAGE}/page.cpp
+fettle_embed(page_parts ${FETTLE_PAGE_PARTS})
+target_sources(fettle_cli PRIVATE ${FETTLE_PAGE}/page.cpp
                ${FETTLE_PAGE}/study_data.cpp ${FETTLE_PAGE}/insight.cpp)

@@ -1,5 +1,5 @@
-// StudySource: where the commands that only read get Studies, trials and logs from: this machine's
-// disk (local_source.h) or a cluster's API server (cluster_source.h).
+// StudySource: where commands find the Studies, trials and logs of a place, and change Studies that
+// run there: this machine's disk (local_source.h) or a cluster's API server (cluster_source.h).
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,12 @@ class StudySource {
   // Asks for this number of workers of the trial. Errors: no process runs it; it is not
   // allowed.
   virtual Status scale(const std::string& trial, std::int64_t workers) = 0;
+  // Stops the study's trials, gently or, with `now`, at once. Nothing recorded is lost, and the
+  // study can be resumed. Returns a sentence about the effect. Errors: nobody runs it; the place
+  // cannot stop at once.
+  virtual Result<std::string> stop(const std::string& study, bool now) = 0;
+  // Deletes the study with its trials, logs and checkpoints. kUnavailable: it runs.
+  virtual Status remove(const std::string& study) = 0;
 };
 
 // For a command that names no study: the only one, or the newest, which it then says on standard

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/metric_names.h"
+#include "api/parameter_env.h"
 #include "api/resolve.h"
 #include "api/trainer_json.h"
 #include "api/yaml/yaml_text.h"
@@ -237,6 +238,15 @@ std::string best_yaml(const RunView& view) {
   const api::BestTrial& best = view.study.status.best.front();
   return "# " + objectives_text(view.study.spec, best) + ": " + place_of(view, best) + '\n' +
          configuration_yaml(view, best, 0);
+}
+
+std::string best_env(const RunView& view) {
+  std::string text;
+  for (const auto& [name, value] : view.study.status.best.front().parameters.as_object()) {
+    text +=
+        api::parameter_env_name(name) + '=' + shell_word(api::parameter_env_value(value)) + '\n';
+  }
+  return text;
 }
 
 Json best_json(const RunView& view) {

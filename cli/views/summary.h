@@ -22,6 +22,8 @@ Json summary_json(const RunView& view, const LogHint& log);
 // under a comment that says what it reached, and for machines.
 std::string best_yaml(const RunView& view);
 Json best_json(const RunView& view);
+// Its parameters as a shell reads them: FETTLE_PARAM_LEARNING_RATE=0.01, one per line.
+std::string best_env(const RunView& view);
 
 // Trials that failed for one reason.
 struct FailureGroup {

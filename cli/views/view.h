@@ -66,8 +66,8 @@ std::vector<TrialResult> results_in_order(const api::StudySpec& spec,
 const api::Trial* find_trial(const std::vector<api::TrialPtr>& trials, std::string_view name);
 // The newest run, or nullptr.
 const api::RunRecord* newest_run(const api::Trial& trial);
-// Whether the trial completed a rung and may continue from there. Once the Study has ended, it counts
-// as stopped early.
+// Whether the trial completed a rung and may continue from there. Once the Study has ended, it
+// counts as stopped early.
 bool has_paused(const api::Trial& trial);
 // Why a trial ended: the reason of its stop or failure; "" when it did not.
 std::string ending_of(const api::Trial& trial);

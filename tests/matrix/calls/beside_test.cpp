@@ -365,7 +365,16 @@ Status command_of(const kube::ApiCall& call, const cli::Cluster& cluster) {
   kube::Client client(*cluster.transport, impatient());
   if (call.verb == "apply")
     return cli::apply_study(cluster, whole_study(cli::view_in_the_middle().study));
+  if (call.verb == "patch" && call.resource == "fettle.dev/studies") {
+    const auto stopped = source.stop("digits", /*now=*/false);
+    return stopped.ok() ? success() : Status(stopped.error());
+  }
   if (call.verb == "patch") return source.scale("digits-0", 2);
+  if (call.verb == "delete") {
+    const Status removed = source.remove("digits");
+    const bool is_gone = !removed.ok() && removed.error().code == ErrorCode::kNotFound;
+    return is_gone ? success() : removed;  // an earlier call may have done it
+  }
   const bool gpus = call.resource == "nodes" || call.resource.starts_with("resource.k8s.io/");
   if (gpus) {
     const auto inventory = cli::read_gpu_inventory(client);
@@ -393,7 +402,8 @@ TEST(CallsBesideStudies, ACommandSaysWhatWentWrongAndWorksAgain) {
         return call.caller == kube::Caller::kCli && call.verb != "watch";
       },
       [](Gate& gate, const kube::ApiCall& call) -> std::string {
-        put(gate.server, cli::view_in_the_middle());
+        const bool ended = call.verb == "delete";  // one that runs is refused without a call
+        put(gate.server, ended ? cli::view_at_the_end() : cli::view_in_the_middle());
         const cli::Cluster cluster = cluster_of(gate);
         const Status first = command_of(call, cluster);
         if (!first.ok() && first.error().message.empty()) return "an error without words";

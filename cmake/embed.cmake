@@ -1,0 +1,27 @@
+# Writes OUTPUT, a C++ file whose FUNCTION (cli/common/embedded_file.h) returns the files named after
+# "--", each under its name. Usage:
+#   cmake -D OUTPUT=parts.cpp -D FUNCTION=page_parts -P embed.cmake -- file...
+set(text "// Made by cmake/embed.cmake.\n#include \"cli/common/embedded_file.h\"\n")
+string(APPEND text "namespace fettle::cli {\nnamespace {\n")
+set(list "")
+set(names FALSE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  set(file "${CMAKE_ARGV${i}}")
+  if(names)
+    file(READ "${file}" bytes HEX)
+    string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+    get_filename_component(name "${file}" NAME)
+    string(APPEND text "constexpr unsigned char kFile${i}[] = {${bytes}0};\n")
+    string(APPEND list "    {\"${name}\", {reinterpret_cast<const char*>(kFile${i}), "
+                       "sizeof kFile${i} - 1}},\n")
+  endif()
+  if(file STREQUAL "--")
+    set(names TRUE)
+  endif()
+endforeach()
+string(APPEND text "}  // namespace\n")
+string(APPEND text "const std::vector<EmbeddedFile>& ${FUNCTION}() {\n")
+string(APPEND text "  static const std::vector<EmbeddedFile> files = {\n${list}  };\n  return files;\n}\n")
+string(APPEND text "}  // namespace fettle::cli\n")
+file(WRITE "${OUTPUT}" "${text}")
