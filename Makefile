@@ -36,6 +36,16 @@ build: setup ## Build build/bin/fettle and build/bin/fettle-trainer; CUDA=1: for
 	@cmake -S . -B $(BUILD) -G Ninja $(CUDA_OPTIONS) --log-level=WARNING
 	@cmake --build $(BUILD) --target fettle fettle-trainer
 
+.PHONY: dist
+dist: setup ## A Debian package and a relocatable archive in build/dist; RELEASES=URL: a krew manifest, too
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+	@cmake --build $(BUILD) --target fettle_dist
+	@scripts/dist.sh $(BUILD) $(RELEASES)
+
+.PHONY: dist-test
+dist-test: dist # its packages in a clean Debian 12, as an ordinary user
+	@tests/dist/test.sh $(BUILD)
+
 .PHONY: test
 test: setup ## Everything that CI runs, several parts at a time; ends with a table of them
 	@scripts/run_tests.py $(BUILD)
@@ -49,6 +59,7 @@ test-all: test ## make test, and what takes long: all tests in Release and under
 	@$(MAKE) --no-print-directory broken
 	@$(MAKE) --no-print-directory fault-rows
 	@$(MAKE) --no-print-directory kueue-test
+	@$(MAKE) --no-print-directory dist-test
 
 .PHONY: broken
 broken: setup # broken versions of the code, each of which the fault matrix must catch
