@@ -16,6 +16,7 @@ namespace {
 
 using kube::integer_at;
 using kube::text_at;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 // Kueue's Workload of the Job.
@@ -138,9 +139,12 @@ TEST_F(JobQueuesTest, ADeactivatedWorkloadBlocksUntilItIsActiveAgain) {
   ASSERT_TRUE(start().ok());
   set_workload("Evicted", "True", "exceeded the PodsReady timeout", /*active=*/false);
   EXPECT_THAT(observe_after(60'000).reason, HasSubstr("Kueue has deactivated its Workload"));
+  trial_.status.runs.emplace_back().message = "its image cannot be pulled: no such image";
   const Status blocked = runs_.check_progress(trial_);
   ASSERT_FALSE(blocked.ok());
   EXPECT_THAT(blocked.error().message, HasSubstr("exceeded the PodsReady timeout"));
+  EXPECT_THAT(blocked.error().message,
+              EndsWith("; before that: its image cannot be pulled: no such image"));
   set_workload("QuotaReserved", "False", "waiting");
   EXPECT_EQ(observe_after(10'000).state, core::RunState::kPending);
   EXPECT_TRUE(runs_.check_progress(trial_).ok());
