@@ -219,6 +219,13 @@ TEST_F(StudyInAQueueTest, PausesARunningTrialByItsDeadline) {
   ASSERT_TRUE(cluster_.run_until([&] { return phase() == "Running"; }));
   cluster_.server.merge(kube::kStudies, {"team", "digits"},
                         Json::object({{"spec", Json::object({{"suspend", true}})}}));
+  std::int64_t deadline = 0;
+  ASSERT_TRUE(cluster_.run_until([&] {
+    deadline = integer_at(cluster_.server.get(kube::kJobs, {"team", kJob}),
+                          {"spec", "activeDeadlineSeconds"});
+    return deadline != 0 || !has_job();
+  }));
+  EXPECT_EQ(deadline, 1);
   ASSERT_TRUE(cluster_.run_until([&] { return phase() == "Paused" && !has_job(); }));
 }
 
