@@ -141,7 +141,8 @@ Status JobRuns::check_progress(const api::Trial& trial) {
     const auto seen = workloads_.find(job->metadata.uid);
     if (seen == workloads_.end() || seen->second.view.state != State::kInactive) continue;
     const api::RunRecord* record = find_record(trial, run_of(*job).run);
-    QueueWait wait{.workload = seen->second.view};
+    QueueWait wait;
+    wait.workload = seen->second.view;
     if (record != nullptr) wait.recorded = record->message;
     return Error{ErrorCode::kUnavailable, job->metadata.name + ": " + why_blocked(*job, wait)};
   }
