@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,7 @@ struct CallMade {
   std::string resource;   // plural, with the subresource: "trials/status"
   int code = 0;           // 0 when there was no answer
   std::chrono::microseconds took{};
+  std::int64_t date_ms = 0;  // the server's time, from its Date header; 0 = unknown
 };
 
 }  // namespace fettle::kube

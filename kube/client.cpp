@@ -264,7 +264,8 @@ HttpResult Client::timed(const Call& call, const std::function<HttpResult()>& ma
   if (options_.on_call) {
     const auto* response = std::get_if<HttpResponse>(&result);
     const auto took = std::chrono::ceil<std::chrono::microseconds>(now() - began);
-    options_.on_call({call.verb, call.resource, response == nullptr ? 0 : response->status, took});
+    options_.on_call({call.verb, call.resource, response == nullptr ? 0 : response->status, took,
+                      response == nullptr ? 0 : response->date_ms});
   }
   return result;
 }

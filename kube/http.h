@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -30,6 +31,7 @@ struct HttpResponse {
   std::string body;  // of a stream: "" when status is 200, the lines were handed on
   std::optional<std::chrono::seconds> retry_after;
   std::vector<std::string> warnings;  // Warning headers, the text alone
+  std::int64_t date_ms = 0;           // Date header, Unix milliseconds; 0 = none that is readable
 };
 
 // The request did not end in an answer.

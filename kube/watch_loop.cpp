@@ -180,7 +180,7 @@ void WatchLoop::count(std::string_view verb, const HttpResult& result, SteadyTim
   if (!on_call_) return;
   const auto* response = std::get_if<HttpResponse>(&result);
   on_call_({verb, std::string(target_.resource.plural), response == nullptr ? 0 : response->status,
-            steady_now() - began});
+            steady_now() - began, response == nullptr ? 0 : response->date_ms});
 }
 
 }  // namespace fettle::kube

@@ -45,14 +45,6 @@ kube::EventRecorderOptions recorder_options(const Identity& identity, Log& log) 
   return options;
 }
 
-// A renewal that times out leaves time for another one before the lease is lost.
-kube::ClientOptions lease_client_options(const kube::LeaseTimes& times) {
-  kube::ClientOptions options;
-  options.deadline = times.renew * 2 / 5;
-  options.calls_per_second = kUnlimited;
-  return options;
-}
-
 control::ManagerOptions manager_options(const Options& options, const Informers& informers) {
   control::ManagerOptions manager;
   manager.ready = [&informers](const std::string& ns) { return informers.complete(ns); };
@@ -88,9 +80,19 @@ kube::ClientOptions Operator::client_options() {
   options.calls_per_second = options_.calls_per_second;
   options.burst = static_cast<int>(2 * options_.calls_per_second);
   options.on_call = [this](const kube::CallMade& call) {
+    clock_.note(call);
     instruments_.on_call(call);
     manager_.note_progress();
   };
+  return options;
+}
+
+// A renewal that times out leaves time for another one before the lease is lost.
+kube::ClientOptions Operator::lease_client_options() {
+  kube::ClientOptions options;
+  options.deadline = options_.lease_times.renew * 2 / 5;
+  options.calls_per_second = kUnlimited;
+  options.on_call = [this](const kube::CallMade& call) { clock_.note(call); };
   return options;
 }
 
@@ -98,7 +100,10 @@ InformersOptions Operator::informers_options() {
   InformersOptions options;
   options.namespaces = options_.namespaces;
   options.seed = identity_.seed;
-  options.on_call = [this](const kube::CallMade& call) { instruments_.on_call(call); };
+  options.on_call = [this](const kube::CallMade& call) {
+    clock_.note(call);
+    instruments_.on_call(call);
+  };
   options.on_error = [this](const std::string& message) {
     log_.warning("watch failed", {{"error", message}});
   };
@@ -113,7 +118,7 @@ Operator::Operator(Options options, Identity identity, kube::HttpTransport& tran
       log_(log),
       transport_(transport, [this] { return may_write(); }),
       client_(transport_, client_options()),
-      lease_client_(lease_transport, lease_client_options(options_.lease_times)),
+      lease_client_(lease_transport, lease_client_options()),
       elector_(lease_client_, leader_options(
                                   options_, identity_, log,
                                   [this] {

@@ -27,6 +27,7 @@
 #include "operator/options.h"
 #include "runtime/kubernetes/job_runs.h"
 #include "runtime/kubernetes/kube_store.h"
+#include "runtime/kubernetes/server_clock.h"
 
 namespace fettle::op {
 
@@ -75,12 +76,14 @@ class Operator {
   Readiness readiness();
   std::string why_stuck() const;
   kube::ClientOptions client_options();
+  kube::ClientOptions lease_client_options();
   InformersOptions informers_options();
 
   const Options options_;
   const Identity identity_;
   Log& log_;
-  control::SystemClock clock_;
+  control::SystemClock own_clock_;
+  kubernetes::ServerClock clock_{own_clock_};
   FencedTransport transport_;
   kube::Client client_;
   kube::Client lease_client_;

@@ -113,6 +113,21 @@ TEST_F(OperatorTest, AStudyBecomesTrialsAndJobs) {
   EXPECT_TRUE(end().ok());
 }
 
+// All times of a Study are of the API server's clock, whatever that of the operator's node says.
+TEST_F(OperatorTest, ItWritesTimesOfTheApiServersClock) {
+  control::SystemClock own;
+  constexpr std::int64_t kAhead = 300'000;
+  server_.use_clock([&] { return own.now_ms() + kAhead; });
+  begin();
+  server_.set(kube::kStudies, demo_study());
+  const auto started = [&] {
+    return kube::time_at(server_.get(kube::kStudies, {"team", "demo"}), {"status", "startTime"});
+  };
+  ASSERT_TRUE(eventually([&] { return started() != 0; }));
+  EXPECT_GE(started(), own.now_ms() + kAhead - 60'000);
+  EXPECT_TRUE(end().ok());
+}
+
 constexpr kube::Resource kPolicy{"admissionregistration.k8s.io", "v1",
                                  "validatingadmissionpolicies", "ValidatingAdmissionPolicy"};
 constexpr kube::Resource kBinding{"admissionregistration.k8s.io", "v1",

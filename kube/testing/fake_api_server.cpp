@@ -52,6 +52,14 @@ void FakeApiServer::record(const HttpRequest& request) {
 
 HttpResult FakeApiServer::call(const HttpRequest& request, milliseconds) {
   const std::lock_guard lock(mutex_);
+  HttpResult result = meet(request);
+  if (auto* response = std::get_if<HttpResponse>(&result)) {
+    response->date_ms = objects_.now_ms();
+  }
+  return result;
+}
+
+HttpResult FakeApiServer::meet(const HttpRequest& request) {
   const std::optional<FakeTarget> target = parse_target(request.target);
   const std::optional<Fault> fault = next_fault(request);
   if (fault && fault->kind == Fault::Kind::kRefused) {

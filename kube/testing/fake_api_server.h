@@ -6,7 +6,7 @@
 // generation, pods' logs, and garbage collection by ownerReferences when asked. It knows no schemas
 // (but see on_validation) and no controllers: Jobs make no pods; a test plays those parts through
 // set() and its own writes.
-// A write that changes nothing is no write, as on the real server.
+// A write that changes nothing is no write, as on the real server, and each answer has a Date.
 //
 // Not modelled: fields with list types (apply owns whole lists), conversion, authentication.
 // Thread-safe; calls and streams may come from any number of threads. Streams end when the server
@@ -124,6 +124,7 @@ class FakeApiServer : public HttpTransport {
   // These require mutex_.
   std::optional<Fault> next_fault(const HttpRequest& request);
   void record(const HttpRequest& request);
+  HttpResult meet(const HttpRequest& request);
   HttpResponse answer(const HttpRequest& request, const FakeTarget& target);
   HttpResponse answer_list(const FakeTarget& target) const;
   HttpResponse answer_log(const FakeTarget& target);

@@ -257,13 +257,13 @@ std::optional<HttpResponse> FakeObjects::refused(const FakeWrite& write, const J
   return status_response(422, "Invalid", error.message);
 }
 
-// Whole seconds, as Kubernetes writes them.
-std::string FakeObjects::now_text() const {
+std::int64_t FakeObjects::now_ms() const {
   using namespace std::chrono;
   const auto now = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-  const std::int64_t now_ms = now_ms_ ? now_ms_() : now;
-  return api::format_timestamp(now_ms / 1000 * 1000);
+  return (now_ms_ ? now_ms_() : now) / 1000 * 1000;
 }
+
+std::string FakeObjects::now_text() const { return api::format_timestamp(now_ms()); }
 
 void FakeObjects::put(const Collection& collection, Stored stored) {
   metadata_of(stored.object).set("resourceVersion", std::to_string(++version_));

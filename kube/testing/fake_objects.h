@@ -72,6 +72,8 @@ class FakeObjects {
   void on_admission(std::function<Status(const Admission&)> admit) { admit_ = std::move(admit); }
   // Unix milliseconds; the machine's clock otherwise.
   void use_clock(std::function<std::int64_t()> now_ms) { now_ms_ = std::move(now_ms); }
+  // In whole seconds, as Kubernetes writes times.
+  std::int64_t now_ms() const;
   void on_validation(Validate validate) { validate_ = std::move(validate); }
 
   const std::vector<FakeChange>& changes() const { return changes_; }

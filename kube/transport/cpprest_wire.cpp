@@ -83,6 +83,7 @@ struct Head {
   int status = 0;
   std::optional<std::chrono::seconds> retry_after;
   std::vector<std::string> warnings;
+  std::int64_t date_ms = 0;
 };
 
 Head head_of(const http_response& response) {
@@ -94,6 +95,9 @@ Head head_of(const http_response& response) {
   }
   if (const auto found = headers.find("Warning"); found != headers.end()) {
     head.warnings = read_warnings(found->second);
+  }
+  if (const auto found = headers.find("Date"); found != headers.end()) {
+    head.date_ms = read_date(found->second).value_or(0);
   }
   return head;
 }
@@ -406,7 +410,8 @@ HttpResult CpprestWire::exchange(Purpose purpose, const HttpRequest& request,
   }
   std::optional<Head> head = exchange->head();
   if (!head) return failure(*exchange, "stopped before the server answered");
-  return HttpResponse{head->status, "", head->retry_after, std::move(head->warnings)};
+  return HttpResponse{head->status, "", head->retry_after, std::move(head->warnings),
+                      head->date_ms};
 }
 
 HttpFailure CpprestWire::failure(Exchange& exchange, const std::string& why) const {

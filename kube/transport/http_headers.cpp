@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "api/timestamp.h"
+
 namespace fettle::kube {
 namespace {
 
@@ -57,6 +59,21 @@ std::optional<std::chrono::seconds> read_retry_after(std::string_view header) {
   if (error == std::errc::result_out_of_range) return kMaxRetryAfter;
   if (error != std::errc{}) return std::nullopt;
   return std::min(std::chrono::seconds(seconds), kMaxRetryAfter);
+}
+
+std::optional<std::int64_t> read_date(std::string_view header) {
+  constexpr std::string_view kForm = "Sun, 06 Nov 1994 08:49:37 GMT";
+  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  if (header.size() != kForm.size() || header.substr(3, 2) != ", " || header[7] != ' ' ||
+      header[11] != ' ' || header[16] != ' ' || header.substr(25) != " GMT") {
+    return std::nullopt;
+  }
+  const std::size_t at = kMonths.find(header.substr(8, 3));
+  if (at == std::string_view::npos || at % 3 != 0) return std::nullopt;
+  const std::string month = std::to_string(101 + at / 3).substr(1);
+  return api::parse_timestamp(std::string(header.substr(12, 4)) + "-" + month + "-" +
+                              std::string(header.substr(5, 2)) + "T" +
+                              std::string(header.substr(17, 8)) + "Z");
 }
 
 }  // namespace fettle::kube

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,5 +21,9 @@ std::vector<std::string> read_warnings(std::string_view header);
 // The seconds of a Retry-After header, at most a day; absent for a date, which API servers do not
 // send.
 std::optional<std::chrono::seconds> read_retry_after(std::string_view header);
+
+// The Unix milliseconds of a Date header in the form that servers have to write (RFC 9110, 5.6.7):
+// "Sun, 06 Nov 1994 08:49:37 GMT". The name of the day is not checked.
+std::optional<std::int64_t> read_date(std::string_view header);
 
 }  // namespace fettle::kube

@@ -34,6 +34,21 @@ TEST(HttpHeaders, RetryAfter) {
   }
 }
 
+TEST(HttpHeaders, Date) {
+  EXPECT_EQ(read_date("Thu, 01 Jan 1970 00:00:00 GMT"), 0);
+  EXPECT_EQ(read_date("Sun, 06 Nov 1994 08:49:37 GMT"), 784'111'777'000);
+  EXPECT_EQ(read_date("Thu, 29 Feb 2024 23:59:59 GMT"), 1'709'251'199'000);
+  for (const char* const bad :
+       {"", "soon", "1994-11-06T08:49:37Z", "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 06 Nov 1994 08:49:37 GM",
+        "Sun, 06 Nov 1994 08:49:37 GMT ", "Sun, 06 anF 1994 08:49:37 GMT",
+        "Sun, 06 nov 1994 08:49:37 GMT", "Sun, 31 Feb 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 19x4 08:49:37 GMT", "Sun, 06-Nov-1994 08:49:37 GMT"}) {
+    EXPECT_EQ(read_date(bad), std::nullopt) << bad;
+  }
+}
+
 TEST(Base64, OfRfc4648) {
   struct Case {
     const char* bytes;

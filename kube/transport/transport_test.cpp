@@ -136,6 +136,19 @@ TEST(Call, ReadsRetryAfterAndWarnings) {
   EXPECT_EQ(response.body, "slow down");
   EXPECT_EQ(response.retry_after, std::chrono::seconds(7));
   EXPECT_THAT(response.warnings, ElementsAre("one, with a comma", "two \"quoted\""));
+  EXPECT_EQ(response.date_ms, 0);
+}
+
+TEST(Call, ReadsTheDate) {
+  for (const auto& [header, date_ms] :
+       {std::pair{"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 784'111'777'000},
+        std::pair{"Date: yesterday\r\n", 0L}}) {
+    const TestServer server([header](const TestRequest&, TestConnection& connection) {
+      connection.answer(200, "{}", header);
+    });
+    const auto transport = transport_to(server.url());
+    EXPECT_EQ(response_of(transport->call({"GET", "/", "", ""}, kPatience)).date_ms, date_ms);
+  }
 }
 
 TEST(Call, RedirectsAreNotFollowed) {

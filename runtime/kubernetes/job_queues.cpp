@@ -140,8 +140,11 @@ Status JobRuns::check_progress(const api::Trial& trial) {
     const std::lock_guard lock(mutex_);
     const auto seen = workloads_.find(job->metadata.uid);
     if (seen == workloads_.end() || seen->second.view.state != State::kInactive) continue;
-    return Error{ErrorCode::kUnavailable,
-                 job->metadata.name + ": " + why_inactive(*job, seen->second.view)};
+    const api::RunRecord* record = find_record(trial, run_of(*job).run);
+    QueueWait wait;
+    wait.workload = seen->second.view;
+    if (record != nullptr) wait.recorded = record->message;
+    return Error{ErrorCode::kUnavailable, job->metadata.name + ": " + why_blocked(*job, wait)};
   }
   return success();
 }

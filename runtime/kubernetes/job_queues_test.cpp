@@ -4,94 +4,48 @@
 
 #include <memory>
 
-#include "api/timestamp.h"
-#include "api/yaml/study_file.h"
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/queue.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
-#include "runtime/kubernetes/testing/hand_clock.h"
+#include "runtime/kubernetes/testing/job_runs_fixture.h"
 
 namespace fettle::kubernetes {
 namespace {
 
 using kube::integer_at;
 using kube::text_at;
+using testing::EndsWith;
 using testing::HasSubstr;
 
-constexpr const char* kJob = "digits-0-r0";
+// Kueue's Workload of the Job.
+void put_workload(kube::FakeApiServer& server, Json::Array conditions, bool active) {
+  const Json job = server.get(kube::kJobs, {"team", kJob});
+  const Json labels = Json::object({{kWorkloadJobLabel, text_at(job, {"metadata", "uid"})}});
+  server.set(
+      kWorkloads,
+      Json::object(
+          {{"apiVersion", "kueue.x-k8s.io/v1beta2"},
+           {"kind", "Workload"},
+           {"metadata", Json::object({{"name", "w"}, {"namespace", "team"}, {"labels", labels}})},
+           {"spec", Json::object({{"active", active}})},
+           {"status", Json::object({{"conditions", Json(std::move(conditions))}})}}));
+}
 
-// An operator of which nothing runs by itself: a test moves its clock, and hands it Jobs.
-class JobQueuesTest : public testing::Test {
+class JobQueuesTest : public HandRunsTest {
  protected:
-  JobQueuesTest()
-      : client_(server_, {}),
-        store_(client_, studies_, trials_, clock_, [](const auto&...) {}),
-        runs_(client_, jobs_, pods_, store_, clock_, {"image"}) {
-    study_ = api::load_study_text(template_study(1), "test").studies.at(0);
-    study_.metadata.ns = "team";
-    study_.metadata.uid = "study-uid";
+  JobQueuesTest() {
     study_.spec.trial.queue = "vision";
     study_.spec.trial.queue_priority = "low";
-    trial_.metadata.name = "digits-0";
-    trial_.metadata.ns = "team";
-    trial_.metadata.uid = "trial-uid";
-    trial_.spec.study = "digits";
-    trial_.spec.parameters = Json::object({{"rate", 0.5}});
   }
 
-  // The Job is as old as the clock of the test says.
-  Status start() {
-    FETTLE_TRY(runs_.start(study_, trial_, 0));
-    change_job(Json::object(
-        {{"metadata",
-          Json::object({{"creationTimestamp", api::format_timestamp(clock_.now_ms())}})}}));
-    return success();
-  }
-  Json job() { return server_.get(kube::kJobs, {"team", kJob}); }
-  void change_job(const Json& patch) {
-    server_.merge(kube::kJobs, {"team", kJob}, patch);
-    jobs_.put(kube::read_job(job()).value());
-  }
   void resume() { change_job(Json::object({{"spec", Json::object({{"suspend", false}})}})); }
-  core::Run observe() { return runs_.observe(trial_).value().at(0); }
-  core::Run observe_after(std::int64_t ms) {
-    clock_.pass(ms);
-    return observe();
-  }
-  // Kueue's Workload of the Job.
   void set_workload(const char* type, const char* status, const char* message, bool active = true) {
-    const Json condition = Json::object({{"type", type}, {"status", status}, {"message", message}});
-    const Json labels = Json::object({{kWorkloadJobLabel, text_at(job(), {"metadata", "uid"})}});
-    server_.set(
-        kWorkloads,
-        Json::object(
-            {{"apiVersion", "kueue.x-k8s.io/v1beta2"},
-             {"kind", "Workload"},
-             {"metadata", Json::object({{"name", "w"}, {"namespace", "team"}, {"labels", labels}})},
-             {"spec", Json::object({{"active", active}})},
-             {"status", Json::object({{"conditions", Json(Json::Array{condition})}})}}));
+    put_workload(server_,
+                 {Json::object({{"type", type}, {"status", status}, {"message", message}})},
+                 active);
   }
-  std::size_t requests(const std::string& method) {
-    std::size_t count = 0;
-    for (const std::string& request : server_.requests()) {
-      count += request.rfind(method, 0) == 0 ? 1 : 0;
-    }
-    return count;
-  }
-
-  HandClock clock_;
-  kube::FakeApiServer server_;
-  kube::Client client_;
-  kube::Cache<StudyEntry> studies_;
-  kube::Cache<TrialEntry> trials_;
-  kube::Cache<kube::Job> jobs_;
-  kube::Cache<kube::Pod> pods_;
-  KubeStore store_;
-  JobRuns runs_;
-  api::Study study_;
-  api::Trial trial_;
 };
 
 // Kueue frees the quota of a deleted Job although its pods still end.
@@ -185,9 +139,12 @@ TEST_F(JobQueuesTest, ADeactivatedWorkloadBlocksUntilItIsActiveAgain) {
   ASSERT_TRUE(start().ok());
   set_workload("Evicted", "True", "exceeded the PodsReady timeout", /*active=*/false);
   EXPECT_THAT(observe_after(60'000).reason, HasSubstr("Kueue has deactivated its Workload"));
+  trial_.status.runs.emplace_back().message = "its image cannot be pulled: no such image";
   const Status blocked = runs_.check_progress(trial_);
   ASSERT_FALSE(blocked.ok());
   EXPECT_THAT(blocked.error().message, HasSubstr("exceeded the PodsReady timeout"));
+  EXPECT_THAT(blocked.error().message,
+              EndsWith("; before that: its image cannot be pulled: no such image"));
   set_workload("QuotaReserved", "False", "waiting");
   EXPECT_EQ(observe_after(10'000).state, core::RunState::kPending);
   EXPECT_TRUE(runs_.check_progress(trial_).ok());
@@ -229,17 +186,6 @@ class StudyInAQueueTest : public testing::Test {
     cluster_.start_operator();
   }
 
-  void set_workload(bool active) {
-    const Json job = cluster_.server.get(kube::kJobs, {"team", kJob});
-    const Json labels = Json::object({{kWorkloadJobLabel, text_at(job, {"metadata", "uid"})}});
-    cluster_.server.set(
-        kWorkloads,
-        Json::object(
-            {{"apiVersion", "kueue.x-k8s.io/v1beta2"},
-             {"kind", "Workload"},
-             {"metadata", Json::object({{"name", "w"}, {"namespace", "team"}, {"labels", labels}})},
-             {"spec", Json::object({{"active", active}})}}));
-  }
   void admit() {
     cluster_.server.merge(kube::kJobs, {"team", kJob},
                           Json::object({{"spec", Json::object({{"suspend", false}})}}));
@@ -251,10 +197,10 @@ class StudyInAQueueTest : public testing::Test {
 
 TEST_F(StudyInAQueueTest, IsBlockedWhileItsWorkloadIsInactive) {
   ASSERT_TRUE(cluster_.run_until([&] { return has_job(); }));
-  set_workload(/*active=*/false);
+  put_workload(cluster_.server, {}, /*active=*/false);
   ASSERT_TRUE(cluster_.run_until([&] { return cluster_.is_true("Blocked"); }));
   EXPECT_THAT(cluster_.message_of("Blocked"), HasSubstr("Kueue has deactivated its Workload"));
-  set_workload(/*active=*/true);
+  put_workload(cluster_.server, {}, /*active=*/true);
   ASSERT_TRUE(cluster_.run_until([&] { return !cluster_.is_true("Blocked"); }));
   admit();
   ASSERT_TRUE(cluster_.run_until_ended());
@@ -273,6 +219,13 @@ TEST_F(StudyInAQueueTest, PausesARunningTrialByItsDeadline) {
   ASSERT_TRUE(cluster_.run_until([&] { return phase() == "Running"; }));
   cluster_.server.merge(kube::kStudies, {"team", "digits"},
                         Json::object({{"spec", Json::object({{"suspend", true}})}}));
+  std::int64_t deadline = 0;
+  ASSERT_TRUE(cluster_.run_until([&] {
+    deadline = integer_at(cluster_.server.get(kube::kJobs, {"team", kJob}),
+                          {"spec", "activeDeadlineSeconds"});
+    return deadline != 0 || !has_job();
+  }));
+  EXPECT_EQ(deadline, 1);
   ASSERT_TRUE(cluster_.run_until([&] { return phase() == "Paused" && !has_job(); }));
 }
 

@@ -22,12 +22,6 @@ namespace {
 
 using core::RunState;
 
-const api::RunRecord* find_record(const api::Trial& trial, std::int64_t run) {
-  const auto& records = trial.status.runs;
-  const auto found = std::ranges::find(records, run, &api::RunRecord::run);
-  return found == records.end() ? nullptr : &*found;
-}
-
 bool is_stop_asked(const api::Trial& trial, std::int64_t run) {
   const api::RunRecord* record = find_record(trial, run);
   return record != nullptr && (record->stopping || record->outcome);

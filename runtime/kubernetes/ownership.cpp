@@ -1,5 +1,7 @@
 #include "runtime/kubernetes/ownership.h"
 
+#include <algorithm>
+
 #include "kube/labels.h"
 #include "runtime/kubernetes/job_builder.h"
 
@@ -29,6 +31,12 @@ kube::ObjectKey key_of(const api::Metadata& metadata) { return {metadata.ns, met
 
 RunName name_of(const api::Trial& trial, std::int64_t run) {
   return {trial.metadata.ns, trial.metadata.name, trial.metadata.uid, run};
+}
+
+const api::RunRecord* find_record(const api::Trial& trial, std::int64_t run) {
+  const auto& records = trial.status.runs;
+  const auto found = std::ranges::find(records, run, &api::RunRecord::run);
+  return found == records.end() ? nullptr : &*found;
 }
 
 bool has_ended(const kube::Job& job) {

@@ -25,6 +25,8 @@ bool is_owned_by(const kube::Job& job, const api::Trial& trial);
 RunName name_of(const api::Trial& trial, std::int64_t run);
 // The run that a Job is.
 RunName run_of(const kube::Job& job);
+// The trial's record of the run; null while there is none.
+const api::RunRecord* find_record(const api::Trial& trial, std::int64_t run);
 
 bool has_ended(const kube::Job& job);
 

@@ -58,6 +58,19 @@ std::string before_the_queue(const std::string& recorded) {
   return recorded.starts_with(kQueueSays) || recorded.starts_with(kSuspended) ? "" : recorded;
 }
 
+std::string before_clause(const QueueWait& wait) {
+  const std::string before = before_the_queue(wait.recorded);
+  return before.empty() ? "" : std::string(kBefore) + before;
+}
+
+std::string why_inactive(const kube::Job& job, const WorkloadView& workload) {
+  const std::string why = workload.message.empty() ? "" : " (" + workload.message + ")";
+  return "Kueue has deactivated its Workload" + why +
+         ": when the cause is gone, kubectl delete workloads.kueue.x-k8s.io " + workload.name +
+         " -n " + job.metadata.ns +
+         " queues it again, as spec.active: true does where a person has deactivated it";
+}
+
 std::string or_class(const kube::Job& job, const char* before) {
   const std::string priority = kube::text_in(job.metadata.labels, kQueuePriorityLabel);
   return priority.empty() ? "" : std::string(before) + "WorkloadPriorityClass " + priority;
@@ -98,12 +111,8 @@ WorkloadView read_workloads(const std::vector<Json>& workloads) {
   return finished;
 }
 
-std::string why_inactive(const kube::Job& job, const WorkloadView& workload) {
-  const std::string why = workload.message.empty() ? "" : " (" + workload.message + ")";
-  return "Kueue has deactivated its Workload" + why +
-         ": when the cause is gone, kubectl delete workloads.kueue.x-k8s.io " + workload.name +
-         " -n " + job.metadata.ns +
-         " queues it again, as spec.active: true does where a person has deactivated it";
+std::string why_blocked(const kube::Job& job, const QueueWait& wait) {
+  return why_inactive(job, wait.workload) + before_clause(wait);
 }
 
 std::string why_queued(const kube::Job& job, const QueueWait& wait) {
@@ -112,9 +121,7 @@ std::string why_queued(const kube::Job& job, const QueueWait& wait) {
                                ? queue + " took its nodes back at step " +
                                      std::to_string(wait.step) + ", and has not admitted it again"
                                : queue + " has not admitted it";
-  const std::string before = before_the_queue(wait.recorded);
-  return what + ": " + details(job, wait.workload) +
-         (before.empty() ? "" : std::string(kBefore) + before);
+  return what + ": " + details(job, wait.workload) + before_clause(wait);
 }
 
 bool is_urgent(const QueueWait& wait) {

@@ -56,7 +56,7 @@ std::string why_queued(const kube::Job& job, const QueueWait& wait);
 // Whether it is to be said at once, and not only after the Job has waited for a time.
 bool is_urgent(const QueueWait& wait);
 
-// What Kueue says of a Workload that it has deactivated, and the way out.
-std::string why_inactive(const kube::Job& job, const WorkloadView& workload);
+// What Kueue says of a Workload that it has deactivated, the way out, and what the pods waited for.
+std::string why_blocked(const kube::Job& job, const QueueWait& wait);
 
 }  // namespace fettle::kubernetes

@@ -1,4 +1,4 @@
-// HandClock: a clock that a test moves. Thread-safe.
+// Clocks of tests. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 
 namespace fettle::kubernetes {
 
+// A test moves it.
 class HandClock : public control::Clock {
  public:
   explicit HandClock(std::int64_t now_ms = 1'800'000'000'000) : now_ms_(now_ms) {}
@@ -17,6 +18,18 @@ class HandClock : public control::Clock {
 
  private:
   std::atomic<std::int64_t> now_ms_;
+};
+
+// Shows another clock's time and `ahead_ms` more.
+class ClockAhead : public control::Clock {
+ public:
+  ClockAhead(control::Clock& clock, std::int64_t ahead_ms) : clock_(clock), ahead_ms_(ahead_ms) {}
+
+  std::int64_t now_ms() override { return clock_.now_ms() + ahead_ms_; }
+
+ private:
+  control::Clock& clock_;
+  const std::int64_t ahead_ms_;
 };
 
 }  // namespace fettle::kubernetes

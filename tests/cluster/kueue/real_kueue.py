@@ -4,11 +4,11 @@ import pathlib
 import subprocess
 import sys
 import threading
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scenarios"))
 import cluster  # noqa: E402
 from cluster import PATIENCE, get, items, kubectl, reader, wait_for  # noqa: E402
+from poller import Poller  # noqa: E402
 from scenario import Scenario  # noqa: E402
 
 FOLDER = os.environ.get("FETTLE_KUEUE", "")  # what build.sh printed
@@ -109,26 +109,18 @@ def scale(replicas):
         wait_for("Kueue to be gone", lambda: not items("pods", SYSTEM))
 
 
-class PodWatch:
+class PodWatch(Poller):
     """The most pods of a namespace that had not ended at one time."""
 
     def __init__(self, namespace):
+        super().__init__()
         self.namespace, self.most = namespace, 0
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
 
-    def stop(self):
-        self._stopped.set()
-        self._thread.join()
-
-    def _run(self):
-        while not self._stopped.is_set():
-            # A pod without a node holds none: one that is gated waits for quota.
-            alive = [p for p in items("pods", self.namespace)
-                     if p["status"]["phase"] in ("Pending", "Running") and p["spec"].get("nodeName")]  # fmt: skip
-            self.most = max(self.most, len(alive))
-            time.sleep(0.1)
+    def look(self):
+        # A pod without a node holds none: one that is gated waits for quota.
+        alive = [p for p in items("pods", self.namespace)
+                 if p["status"]["phase"] in ("Pending", "Running") and p["spec"].get("nodeName")]  # fmt: skip
+        self.most = max(self.most, len(alive))
 
 
 class KueueScenario(Scenario):
@@ -147,7 +139,7 @@ class KueueScenario(Scenario):
         self.make_cluster_queue()
         if self.local_queue:
             self.make_queue(self.local_queue)
-        self.watch = PodWatch(self.ns)
+        self.watch = PodWatch(self.ns).start()
         self.addCleanup(self.watch.stop)
 
     def make_cluster_queue(self):
@@ -186,15 +178,18 @@ class KueueScenario(Scenario):
 
     def take_quota(self, name, pods, priority="high"):
         """A Job of another user, which runs until it is deleted."""
-        cluster.apply({
+        cluster.apply(self.plain_job(name, pods, {"fake.fettle.dev/forever": "yes"}, priority))
+        wait_for("the other user's Job to run", lambda: get("jobs", name, self.ns)["status"].get("active") == pods)
+
+    def plain_job(self, name, pods, annotations, priority="low"):
+        return {
             "apiVersion": "batch/v1", "kind": "Job",
             "metadata": {"name": name, "namespace": self.ns,
                          "labels": {QUEUE: "team", "kueue.x-k8s.io/priority-class": priority}},
             "spec": {"parallelism": pods, "completions": pods, "suspend": True, "template": {
-                "metadata": {"annotations": {"fake.fettle.dev/forever": "yes"}},
+                "metadata": {"annotations": annotations},
                 "spec": {"restartPolicy": "Never", "tolerations": cluster.TOLERATIONS,
-                         "nodeSelector": {"type": "kwok"}, "containers": [{"name": "c", "image": "fake"}]}}}})  # fmt: skip
-        wait_for("the other user's Job to run", lambda: get("jobs", name, self.ns)["status"].get("active") == pods)
+                         "nodeSelector": {"type": "kwok"}, "containers": [{"name": "c", "image": "fake"}]}}}}  # fmt: skip
 
     def give_quota_back(self, name):
         kubectl("delete", "job", name, "-n", self.ns, "--cascade=foreground")

@@ -54,7 +54,8 @@ waitForPodsReady: {timeout: 5s, requeuingStrategy: {backoffBaseSeconds: 1, backo
         self.begin(trials=1, annotations=waiting)
         words = cluster.wait_for_condition("s", self.ns, "Blocked")["message"]
         self.assertIn("Kueue has deactivated its Workload (", words)
-        self.assertIn("before that: ", self.waits())
+        self.assertIn("; before that: its image cannot be pulled: no such image", words)
+        wait_for("the trial to say the same", lambda: "deactivated its Workload" in self.waits())
         self.assertIn("no such image", self.waits())
         install()  # pods may take their time again
         name = self.workload_of("s-0-r0")["metadata"]["name"]

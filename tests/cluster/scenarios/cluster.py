@@ -100,6 +100,9 @@ class Reader(threading.local):
         body = answer.read()
         if answer.status == 404:
             return None
+        if answer.status == 429:  # so a definition that has just been made is answered for a moment
+            time.sleep(int(answer.headers.get("Retry-After", 1)))
+            return self._ask(path)
         if answer.status != 200:
             raise Refused(body.decode())
         return json.loads(body)

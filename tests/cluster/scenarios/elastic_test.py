@@ -1,10 +1,10 @@
 """The elastic policy (core/elastic.h): trials take the GPUs that are free, and give them back."""
 import datetime
-import threading
 import time
 
 import cluster
 from cluster import TOLERATIONS, events, get, items, kubectl, wait_for
+from poller import Poller
 from scenario import FOREVER, QUIET_SECONDS, Scenario
 
 GPU = "nvidia.com/gpu"
@@ -23,37 +23,31 @@ def worker_seconds(run):
     return sum((end - at) * workers for (at, workers), end in zip(changes, ends))
 
 
-class Watcher:
+class Watcher(Poller):
     """Sees which sizes trials were given, and how long their pods have run."""
 
+    PAUSE = 0.2
+
     def __init__(self, namespace):
+        super().__init__()
         self.namespace, self.sizes, self.pod_seconds = namespace, {name: [] for name in ELASTIC}, 0.0
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.looked = time.monotonic()
 
-    def stop(self):
-        self._stopped.set()
-        self._thread.join()
-
-    def _run(self):
-        before = time.monotonic()
-        while not self._stopped.is_set():
-            pods = items("pods", self.namespace, "fettle.dev/study=elastic")
-            now = time.monotonic()
-            self.pod_seconds += (now - before) * sum(p["status"]["phase"] == "Running" for p in pods)
-            before = now
-            for trial in items("trials", self.namespace, "fettle.dev/study=elastic"):
-                seen, size = self.sizes[trial["metadata"]["name"]], trial["spec"]["workers"]
-                if not seen or seen[-1] != size:
-                    seen.append(size)
-            time.sleep(0.2)
+    def look(self):
+        pods = items("pods", self.namespace, "fettle.dev/study=elastic")
+        now = time.monotonic()
+        self.pod_seconds += (now - self.looked) * sum(p["status"]["phase"] == "Running" for p in pods)
+        self.looked = now
+        for trial in items("trials", self.namespace, "fettle.dev/study=elastic"):
+            seen, size = self.sizes[trial["metadata"]["name"]], trial["spec"]["workers"]
+            if not seen or seen[-1] != size:
+                seen.append(size)
 
 
 class ElasticTest(Scenario):
     def test_workers_follow_the_gpus_that_are_free(self):
         """It takes three minutes, which the policy itself waits."""
-        watcher = Watcher(self.ns)
+        watcher = Watcher(self.ns).start()
         self.addCleanup(watcher.stop)
         self.begin_with_min_while_something_waits()
         self.grow_while_nothing_waits()

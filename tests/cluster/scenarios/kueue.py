@@ -12,9 +12,9 @@ import datetime
 import http.client
 import json
 import threading
-import time
 
 from cluster import PATHS, connection, items
+from poller import Poller
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
@@ -63,25 +63,19 @@ def is_suspended(job):
     return job["spec"].get("suspend", False) and job["metadata"].get("annotations", {}).get(STOPPING) != "true"
 
 
-class Kueue:
+class Kueue(Poller):
     """`quota` may be changed at any time; 0 admits nothing. `classes`: the WorkloadPriorityClasses that exist.
 
     `most`: the most pods that were admitted at once. `most_alive`: the most that had not ended, whoever held quota.
     """
 
     def __init__(self, namespace, queue, quota, classes=("low",)):
+        super().__init__()
         self.namespace, self.queue, self.quota, self.classes = namespace, queue, quota, classes
         self.refused, self.fought, self.most, self.most_alive = [], [], 0, 0
         self._workloads, self._labels, self._evict, self._finish = {}, {}, set(), {}
         self._lock = threading.Lock()
-        self._stopped = threading.Event()
         self._connection, self._headers = connection()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def stop(self):
-        self._stopped.set()
-        self._thread.join()
 
     def evict(self, name):
         """Takes the nodes of that Job back, as preemption does."""
@@ -93,12 +87,7 @@ class Kueue:
         with self._lock:
             self._finish[name] = why
 
-    def _run(self):
-        while not self._stopped.is_set():
-            self._look()
-            time.sleep(0.1)
-
-    def _look(self):
+    def look(self):
         jobs = {j["metadata"]["uid"]: j for j in items("jobs", self.namespace, f"{QUEUE}={self.queue}")}
         for uid in list(self._workloads):  # 7: from the deletion on, whether its pods have ended or not
             if uid not in jobs or jobs[uid]["metadata"].get("deletionTimestamp"):

@@ -71,7 +71,7 @@ class LogsTest(Scenario):
             return self.trials()[0].get("status", {}).get("report")
 
         wait_for("a report", report)
-        kubectl("delete", "study", "s", "-n", self.ns, "--cascade=orphan")
+        self.delete_study_without_trials()
         wait_for("the trial to end", lambda: [phase(t) for t in self.trials()] == ["Stopped"])
         self.assertEqual(self.trials()[0]["status"]["report"]["metrics"], {"value": 0.25})
 
@@ -170,7 +170,7 @@ class NodesTest(Scenario):
 
     def test_trials_that_a_deleted_study_leaves_behind_end(self):
         self.run_for_ever()
-        kubectl("delete", "study", "s", "-n", self.ns, "--cascade=orphan")
+        self.delete_study_without_trials()
         wait_for("the trial to end", lambda: [phase(t) for t in self.trials()] == ["Stopped"])
         wait_for("its Job and pod to go", lambda: not items("jobs", self.ns) + items("pods", self.ns))
 

@@ -14,7 +14,7 @@ class QueueScenario(Scenario):
 
     def setUp(self):
         super().setUp()
-        self.kueue = Kueue(self.ns, "team", quota=2)
+        self.kueue = Kueue(self.ns, "team", quota=2).start()
         self.addCleanup(self.kueue.stop)
 
     def apply_queued(self, trials=4, parallelism=4, annotations=None, **trial):

@@ -129,6 +129,15 @@ class Scenario(unittest.TestCase):
 
         wait_for(f"{name} to succeed", has_succeeded)
 
+    def delete_study_without_trials(self):
+        """Once the garbage collector knows Trials. It learns of new definitions up to half a minute
+        late; before, it lets the Study go with the trials' owner references still in place."""
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "00000000-0000-0000-0000-000000000000"}
+        cluster.apply({"apiVersion": "fettle.dev/v1alpha1", "kind": "Trial", "spec": {"study": "nobody"},
+                       "metadata": {"name": "of-nobody", "namespace": self.ns, "ownerReferences": [owner]}})  # fmt: skip
+        wait_for("the garbage collector to know Trials", lambda: not get("trials", "of-nobody", self.ns))
+        kubectl("delete", "study", "s", "-n", self.ns, "--cascade=orphan")
+
     def refusal_of(self, document):
         """Why the API server refuses to create the object; "" if it would accept it."""
         try:
