@@ -429,6 +429,16 @@ TEST(Pool, GivesBackPiecesThatAreFreeAsAWhole) {
   pool.give_back(kept);
 }
 
+TEST(Pool, WhatItGaveBackIsOfItsShareAgain) {
+  Pool pool(4096, 8 << 10);
+  pool.give_back(std::move(pool.take(8 << 10)).value());
+  EXPECT_EQ(pool.available(), 8 << 10) << "in the piece";
+  pool.release_unused();
+  EXPECT_EQ(pool.available(), 8 << 10) << "of the device";
+  void* const again = std::move(pool.take(8 << 10)).value();
+  pool.give_back(again);
+}
+
 TEST(Pool, KeepsToItsShareWithoutPiecesToo) {
   Pool pool(0, 4 << 10);
   void* const block = std::move(pool.take(4 << 10)).value();

@@ -134,8 +134,12 @@ TEST(FirstThatRuns, PassesOverWhatDoesNot) {
 }
 
 TEST(FirstThatRuns, SaysWhyTheFirstDoesNotWhereNoneDoes) {
-  EXPECT_EQ(first_of({false, false}).second.error().message, "plan 0 does not run");
-  EXPECT_EQ(first_of({}).second.error().message, "there is no plan to choose from");
+  const Result<std::size_t> none = first_of({false, false}).second;
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().message, "plan 0 does not run");
+  const Result<std::size_t> nothing = first_of({}).second;
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_EQ(nothing.error().message, "there is no plan to choose from");
 }
 
 TEST(TakesExact, WhereItCostsLittle) {
