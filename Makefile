@@ -60,6 +60,7 @@ test-all: test ## make test, and what takes long: all tests in Release and under
 	@$(MAKE) --no-print-directory fault-rows
 	@$(MAKE) --no-print-directory kueue-test
 	@$(MAKE) --no-print-directory dist-test
+	@$(MAKE) --no-print-directory own-program-torch
 
 .PHONY: broken
 broken: setup # broken versions of the code, each of which the fault matrix must catch
@@ -105,6 +106,14 @@ journey: build ## The example, smaller, from the YAML to the best trial
 .PHONY: rude-programs
 rude-programs: build # programs as people write them, under every way of stopping early
 	@tests/rude_programs/run.py $(BUILD)/bin/fettle
+
+.PHONY: own-program
+own-program: build # programs of users that pause, resume and start from others' checkpoints
+	@tests/own_program/run.py $(BUILD)/bin/fettle
+
+.PHONY: own-program-torch
+own-program-torch: build # the same in PyTorch, from PyPI
+	@tests/own_program/torch.sh $(BUILD)/bin/fettle
 
 .PHONY: report-page
 report-page: build # the report page in headless Chromium

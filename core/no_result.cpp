@@ -1,8 +1,10 @@
 #include "core/no_result.h"
 
+#include <string_view>
 #include <vector>
 
 #include "api/names.h"
+#include "api/nearest.h"
 #include "core/measurement.h"
 
 namespace fettle::core {
@@ -58,6 +60,14 @@ std::string expected_output(const StudySpec& study) {
   return metric + R"(, for example a line {"step": 1, ")" + metric + R"(": 0.5} on its output)";
 }
 
+// The metric that was reported under nearly this name: in another case, or misspelt.
+std::string suggest_name(const std::string& metric, const std::vector<std::string>& seen) {
+  const std::vector<std::string_view> names(seen.begin(), seen.end());
+  const std::string nearest(api::nearest(metric, names));
+  if (nearest.empty()) return "";
+  return "; if it is " + nearest + " that counts, write metric: " + nearest + " in the Study";
+}
+
 }  // namespace
 
 bool is_result_lost(const EndedRun& ended) {
@@ -83,7 +93,7 @@ std::string explain_no_result(const EndedRun& ended) {
   const std::vector<std::string> seen = seen_metrics(*ended.report);
   return "exited with 0 but never reported the objective " + list_names(missing) +
          "; it reported " + (seen.empty() ? "no metric" : list_names(seen)) +
-         explain_rung(study, ended.record);
+         suggest_name(missing.front(), seen) + explain_rung(study, ended.record);
 }
 
 }  // namespace fettle::core

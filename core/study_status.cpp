@@ -8,6 +8,7 @@
 #include "api/quantity.h"
 #include "core/blocked.h"
 #include "core/conditions.h"
+#include "core/failed_starts.h"
 #include "core/readiness.h"
 #include "core/run_records.h"
 #include "search/study_problem.h"
@@ -64,6 +65,9 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
   const std::string reason = outlook.ended ? outlook.ended->reason : "Reopened";
   const std::string message = outlook.ended ? outlook.ended->message : "the spec was changed";
   if (!outlook.ended) set(kExpiring, false, "Reopened", "the spec was changed");
+  const auto failed_start = common_failed_start(outlook.ledger.trials());
+  set(kFailsAtStart, failed_start.has_value(), failed_start ? "SameFailure" : "Reported",
+      failed_start.value_or("a trial has reported"));
   set("Succeeded", succeeded, reason, message);
   set("Failed", failed, reason, message);
   set_readiness(status, now_ms);
@@ -130,6 +134,12 @@ std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus
     notes.push_back({EventType::kNormal, "Resumed",
                      resumes ? "trials resume from their checkpoints"
                              : "trials start again from the first step"});
+  }
+  if (turned(kFailsAtStart, true)) {
+    notes.push_back({EventType::kWarning, kFailsAtStart,
+                     "two runs ended within seconds with the same words, so such runs are not "
+                     "tried again: " +
+                         find_condition(next.conditions, kFailsAtStart)->message});
   }
   for (const char* type : {"Succeeded", "Failed"}) {
     if (!turned(type, true)) continue;

@@ -33,6 +33,7 @@
 #include "core/backlog.h"
 #include "core/conditions.h"
 #include "core/elastic.h"
+#include "core/failed_starts.h"
 #include "core/gpu_memory.h"
 #include "core/history.h"
 #include "core/meeting.h"
@@ -356,6 +357,9 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
                        run->exit_code == api::kTrainerRefusesInput &&
                        (outcome == Outcome::kFailed || outcome == Outcome::kOutOfMemory);
   if (refused) return enter_phase(TrialPhase::kFailed, "InvalidConfiguration", record.message);
+  if (failed_as_others(whole_study_.status, status_)) {
+    return enter_phase(TrialPhase::kFailed, kFailsAtStart, record.message);
+  }
   if (failures > study_.trial.retries) {
     const std::string times = failures == 1 ? "" : " (" + std::to_string(failures) + " runs)";
     return enter_phase(TrialPhase::kFailed, std::string(api::to_string(outcome)),

@@ -3,6 +3,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -12,6 +13,7 @@
 #include "api/field.h"
 #include "base/json.h"
 #include "base/utf8.h"
+#include "runtime/line_advice.h"
 #include "search/study_problem.h"
 
 namespace fettle::runtime {
@@ -116,7 +118,8 @@ void MetricLines::json_line(std::string_view text) {
       if (text.find('"' + metric + '"') != text.npos) note_unread(metric);
     }
     if (lines_ > 0 || !names_a_wanted_metric(text)) return;
-    return near_miss_.see(NearMiss::Rank::kBroken, text, "is no JSON: " + parsed.error().message);
+    return near_miss_.see(NearMiss::Rank::kBroken, text,
+                          "is no JSON: " + parsed.error().message + advice_for(text, wanted_));
   }
   Found found;
   for (const auto& [name, value] : parsed->as_object()) json_member(name, value, text, found);
@@ -129,6 +132,18 @@ void MetricLines::json_line(std::string_view text) {
   }
   if (found.metrics.empty() || lines_ > 0) return;
   // wanted_ holds a metric: if it were empty, any metric would have been asked for.
+  miss_name(text, found);
+}
+
+// A line with metrics, none of which the Study asks for.
+void MetricLines::miss_name(std::string_view text, const Found& found) {
+  for (const auto& [name, value] : found.metrics) {
+    const std::string wanted = same_but_for_case(name, wanted_);
+    if (wanted.empty()) continue;
+    return near_miss_.see(NearMiss::Rank::kOther, text,
+                          "holds " + name + ", and the Study asks for " + wanted +
+                              ": case counts; write metric: " + name + " in the Study");
+  }
   near_miss_.see(NearMiss::Rank::kOther, text,
                  "holds " + found.metrics.begin()->first + ", but not " + *wanted_.begin());
 }
@@ -168,8 +183,11 @@ void MetricLines::miss_json(std::string_view text) {
     return near_miss_.see(NearMiss::Rank::kInside, text,
                           "has text before its {; a JSON line holds nothing else");
   }
-  near_miss_.see(NearMiss::Rank::kNamed, text,
-                 "is no JSON object; spec.trial.metrics.regex says how such a line is read");
+  const std::string advice = advice_for(text, wanted_);
+  near_miss_.see(
+      NearMiss::Rank::kNamed, text,
+      "is no JSON object" +
+          (advice.empty() ? "; spec.trial.metrics.regex says how such a line is read" : advice));
 }
 
 // The end of a line that is too long.
@@ -182,8 +200,11 @@ void MetricLines::miss_cut(std::string_view text) {
 }
 
 bool MetricLines::names_a_wanted_metric(std::string_view text) const {
-  return std::ranges::any_of(
-      wanted_, [&](const std::string& metric) { return text.find(metric) != text.npos; });
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  const auto alike = [&](char a, char b) { return lower(a) == lower(b); };
+  return std::ranges::any_of(wanted_, [&](const std::string& metric) {
+    return !std::ranges::search(text, metric, alike).empty();
+  });
 }
 
 std::string MetricLines::expected_line() const {
@@ -230,7 +251,8 @@ void MetricLines::regex_line(std::string_view original) {
     regex_match(name, substitute ? "nan" : view(pattern_->value), original, found);
   }
   if (!matched_any && lines_ == 0 && names_a_wanted_metric(original)) {
-    near_miss_.see(NearMiss::Rank::kNamed, original, "is not matched by spec.trial.metrics.regex");
+    near_miss_.see(NearMiss::Rank::kNamed, original,
+                   "is not matched by spec.trial.metrics.regex" + advice_for(original, wanted_));
   }
   add(std::move(found), /*step_may_stay=*/true);
 }

@@ -115,6 +115,7 @@ class MetricLines {
   bool comes_after_the_end(const Found& found) const;
   void note_unread(const std::string& metric);
   void miss_json(std::string_view text);
+  void miss_name(std::string_view text, const Found& found);
   void miss_cut(std::string_view text);
   bool names_a_wanted_metric(std::string_view text) const;
   bool is_wanted(const std::string& metric) const { return wanted_.count(metric) > 0; }

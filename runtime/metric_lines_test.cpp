@@ -163,12 +163,22 @@ TEST(MetricLines, WhichLineNearlyFitted) {
       {"", "hello\nworld\n", "none of its 2 lines is a JSON object with a metric"},
       {"", "hello", "no whole line was printed"},
       {"", "accuracy 0.9\n",
-       "the line that came nearest, \"accuracy 0.9\", is no JSON object; "
-       "spec.trial.metrics.regex says how such a line is read"},
+       "the line that came nearest, \"accuracy 0.9\", is no JSON object; spec.trial.metrics: "
+       "{regex: '(\\w+) +([-+.\\w]+)'} reads it"},
+      {"", "Accuracy: 0.9\n",
+       "is no JSON object; spec.trial.metrics: {regex: '(\\w+): ([-+.\\w]+)'} reads it, with "
+       "metric: Accuracy in place of accuracy"},
+      {"", "accuracy is unknown\n",
+       "is no JSON object; spec.trial.metrics.regex says how such a line is read"},
+      {"", "{\"Accuracy\": 0.9}\n",
+       "holds Accuracy, and the Study asks for accuracy: case counts; write metric: Accuracy in "
+       "the Study"},
       {"", "x\nINFO {\"accuracy\": 0.9}\naccuracy\n",
        "the line that came nearest, \"INFO {\"accuracy\": 0.9}\", has text before its {; a JSON "
        "line holds nothing else"},
       {"", "{'accuracy': 0.9}\n", "\"{'accuracy': 0.9}\", is no JSON: "},
+      {"", "{'accuracy': 0.9}\n",
+       "; spec.trial.metrics: {regex: '''(\\w+)'': ''?([-+.\\w]+)'} reads it"},
       {"", "{\"loss\": 0.9}\n{'accuracy': 1}\n",
        "the line that came nearest, \"{\"loss\": 0.9}\", holds loss, but not accuracy"},
       {"", "{\"accuracy\": \"0.9\"}\n", "holds accuracy, but its value is no number"},
@@ -179,7 +189,8 @@ TEST(MetricLines, WhichLineNearlyFitted) {
        "is "
        "no number"},
       {"(\\w+)=(\\S+)", "accuracy: 0.9\n",
-       "\"accuracy: 0.9\", is not matched by spec.trial.metrics.regex"},
+       "\"accuracy: 0.9\", is not matched by spec.trial.metrics.regex; spec.trial.metrics: "
+       "{regex: '(\\w+): ([-+.\\w]+)'} reads it"},
       {"(\\w+)=(\\S+)", "hello\n", "none of its 1 line is matched by spec.trial.metrics.regex"},
   };
   for (const auto& c : cases) {

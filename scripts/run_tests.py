@@ -69,6 +69,8 @@ def lanes(build):
                  after=("programs",)),
             Part("rude programs", f"tests/rude_programs/run.py {build}/bin/fettle",
                  r"rude programs: (\d+) of \d+ passed", "Studies", after=("programs",)),
+            Part("own programs", f"tests/own_program/run.py {build}/bin/fettle",
+                 r"own program: (\d+) of \d+ passed", "Studies", after=("programs",)),
             Part("report page", f"tests/report_page.sh {build}/bin/fettle", r"(is drawn without errors)", "pages",
                  after=("programs",)),
             Part("CUDA code", f"scripts/cuda_check.sh {build}-cuda", r"tests failed out of (\d+)", "tests"),

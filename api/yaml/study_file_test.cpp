@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,26 @@ TEST(StudyFile, ReadsTheExample) {
   EXPECT_EQ(spec.parameters[0].min, 1e-4);
   EXPECT_EQ(spec.trial.timeout, 600);
   EXPECT_EQ(spec.early_stopping->name, api::StoppingKind::kAsha);
+}
+
+// A row of the table begins with the names of its files.
+TEST(StudyFile, ExamplesThatAreListedAreThere) {
+  const auto list = read_file(source_path("examples/README.md"));
+  ASSERT_TRUE(list.ok());
+  int files = 0;
+  std::istringstream lines(*list);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| `")) continue;
+    const std::string cell = line.substr(0, line.find('|', 1));
+    for (std::size_t at = cell.find('`'); at != cell.npos; at = cell.find('`', at + 1)) {
+      const std::size_t end = cell.find('`', at + 1);
+      const std::string name = cell.substr(at + 1, end - at - 1);
+      EXPECT_TRUE(std::filesystem::exists(source_path("examples/" + name))) << name;
+      ++files;
+      at = end;
+    }
+  }
+  EXPECT_GT(files, 10);
 }
 
 TEST(StudyFile, ReadsTheExampleWithResidualBlocks) {

@@ -14,6 +14,7 @@
 #include "core/names.h"
 #include "core/problem.h"
 #include "runtime/kubernetes/job_builder.h"
+#include "runtime/local/run/program_check.h"
 #include "runtime/local/run/run_command.h"
 #include "runtime/metric_lines.h"
 #include "search/search.h"
@@ -56,10 +57,15 @@ std::optional<std::string> message_of(const Status& status) {
   return status.ok() ? std::nullopt : std::optional(status.error().message);
 }
 
+Status check_here(const api::Study& study, const std::string& folder) {
+  FETTLE_TRY(local::check_study(study));
+  return local::check_program(study, folder);
+}
+
 // Asks only where it matters: a Study for a cluster alone is checked by the API server.
-Refusals refusals_of(const api::Study& study, Runs runs) {
+Refusals refusals_of(const api::Study& study, Runs runs, const std::string& folder) {
   Refusals out;
-  if (runs != Runs::kOnCluster) out.local = message_of(local::check_study(study));
+  if (runs != Runs::kOnCluster) out.local = message_of(check_here(study, folder));
   if (runs == Runs::kAnywhere) out.cluster = message_of(check_for_cluster(study));
   return out;
 }
@@ -71,6 +77,17 @@ std::optional<std::string> summary_of(const Refusals& refusals, Runs runs) {
   if (!refusals.local || !refusals.cluster) return std::nullopt;
   return "cannot run on this machine: " + *refusals.local +
          "; nor on a cluster: " + *refusals.cluster;
+}
+
+std::vector<std::string> warnings_of(const api::Study& study, Runs runs,
+                                     const std::string& folder) {
+  std::vector<std::string> warnings;
+  if (runs != Runs::kOnCluster) warnings = local::unused_parameters(study, folder);
+  if (study.spec.trial.metrics) {
+    std::string warning = runtime::metrics_filter_warning(*study.spec.trial.metrics);
+    if (!warning.empty()) warnings.push_back(std::move(warning));
+  }
+  return warnings;
 }
 
 }  // namespace
@@ -86,18 +103,15 @@ CheckedFile check_study_file(const std::string& path, Runs runs) {
     if (const auto sampler = search::make_sampler(core::problem_of(study)); !sampler.ok()) {
       wrong = Error{sampler.error()}.in("spec.algorithm").message;
     } else {
-      refusals = refusals_of(study, runs);
+      refusals = refusals_of(study, runs, folder_of(path));
       wrong = summary_of(refusals, runs);
     }
     if (wrong) {
       loaded.diagnostics.push_back({path, 0, 0, study.metadata.name, *wrong});
       continue;
     }
-    if (study.spec.trial.metrics) {
-      const std::string warning = runtime::metrics_filter_warning(*study.spec.trial.metrics);
-      if (!warning.empty()) {
-        loaded.warnings.push_back({path, 0, 0, study.metadata.name, warning});
-      }
+    for (std::string& warning : warnings_of(study, runs, folder_of(path))) {
+      loaded.warnings.push_back({path, 0, 0, study.metadata.name, std::move(warning)});
     }
     good.studies.push_back(std::move(study));
     good.documents.push_back(std::move(loaded.documents[i]));

@@ -47,7 +47,7 @@ Result<int> list_studies(StudySource& source, Output output, const Style& style)
     return code;
   }
   if (rows.empty() && code == kExitSucceeded) {
-    std::cout << "No studies " << source.place() << ".\n";
+    std::cout << "No studies " << source.place() << source.elsewhere() << ".\n";
     return code;
   }
   if (rows.empty()) return code;  // none could be read, as was said

@@ -179,8 +179,25 @@ TEST(Misbehaving, ACommandThatDoesNotExistIsNamed) {
   yaml.replace(yaml.find("/bin/sh"), 7, "/no/such/program");
   shop.write("study.yaml", yaml);
   const Finished done = shop.fettle({"run", "study.yaml"});
-  EXPECT_EQ(done.code, 1) << done.out << done.err;
-  EXPECT_THAT(done.out, HasSubstr("/no/such/program"));
+  EXPECT_EQ(done.code, 2) << done.out << done.err;
+  EXPECT_THAT(done.err, HasSubstr("there is no /no/such/program"));
+  EXPECT_FALSE(shop.exists(".fettle")) << "said before the first trial";
+}
+
+TEST(Misbehaving, ACommandThatVanishesWhileTheStudyRunsIsNamed) {
+  Workshop shop;
+  StudyText text;
+  text.script = "rm program; echo '{\"value\": 1}'";
+  text.budget = "{trials: 3, parallelism: 1, failures: 3}";
+  text.trial = "    retries: 0\n";
+  std::string yaml = text.yaml();
+  yaml.replace(yaml.find("/bin/sh"), 7, "./program");
+  shop.write("study.yaml", yaml);
+  std::filesystem::copy_file("/bin/sh", shop.path("program"));
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr("command not found: ./program"));
+  EXPECT_EQ(shop.count_phase("Failed"), 2U);
 }
 
 }  // namespace

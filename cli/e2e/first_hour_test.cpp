@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/test_paths.h"
 #include "cli/e2e/workshop.h"
 
 namespace fettle::e2e {
@@ -42,6 +43,58 @@ TEST(FirstHour, AnAbsoluteWorkingDirectoryIsTakenAsItIs) {
   EXPECT_EQ(shop.read("seen"), "/usr\n");
 }
 
+TEST(FirstHour, AScriptThatIsNotThereIsSaidBeforeTheFirstTrial) {
+  Workshop shop;
+  StudyText text;
+  std::string yaml = text.yaml();
+  const std::string shell = "command: [/bin/sh, -c]";
+  yaml.replace(yaml.find(shell), shell.size(), "command: [/bin/sh, train.sh]");
+  shop.write("project/study.yaml", yaml);
+  const Finished done = shop.fettle({"run", "project/study.yaml"});
+  EXPECT_EQ(done.code, 2);
+  EXPECT_THAT(done.err, HasSubstr("there is no train.sh in " + shop.path("project") +
+                                  ", where trials start"));
+  EXPECT_FALSE(shop.exists(".fettle"));
+  shop.write("project/train.sh", "echo $FETTLE_PARAM_Y '{\"value\": 1}'\n");
+  EXPECT_THAT(shop.fettle({"validate", "project/study.yaml"}).err,
+              HasSubstr("warning: parameter x: the template and its script do not mention "
+                        "FETTLE_PARAM_X"));
+}
+
+TEST(FirstHour, AProgramThatCannotStartRunsOnceATrial) {
+  Workshop shop;
+  StudyText text;
+  text.script = "echo x >> began; echo 'No module named nupmy' >&2; exit 1";
+  text.budget = "{trials: 8, parallelism: 2, failures: 8}";
+  text.trial = "    retries: 5\n";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 1);
+  EXPECT_THAT(done.out + done.err, HasSubstr("No module named nupmy"));
+  EXPECT_EQ(shop.count_phase("Failed"), 8U);
+  // The first two may have begun again before it was known.
+  EXPECT_LE(shop.count_lines("began"), 10U);
+}
+
+TEST(FirstHour, AMetricThatIsPrintedOtherwiseIsToldHowToBeRead) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 1}";
+  text.script = "echo 'epoch 1 - Value: 0.3'";
+  shop.write("study.yaml", text.yaml());
+  EXPECT_THAT(shop.fettle({"run", "study.yaml"}).out,
+              HasSubstr("spec.trial.metrics: {regex: '(\\w+): ([-+.\\w]+)'} reads it, with "
+                        "metric: Value in place of value"));
+  text.script = "echo '{\"Value\": 0.3}'";
+  shop.write("study.yaml", text.yaml());
+  EXPECT_THAT(shop.fettle({"run", "study.yaml", "--fresh"}).out,
+              HasSubstr("holds Value, and the Study asks for value: case counts"));
+  text.script = "echo 'value'";
+  shop.write("study.yaml", text.yaml());
+  EXPECT_THAT(shop.fettle({"run", "study.yaml", "--fresh"}).out,
+              HasSubstr("spec.trial.metrics.regex says how such a line is read"));
+}
+
 TEST(FirstHour, ACommandWithoutAStudyTakesTheOnlyOrTheNewestOne) {
   Workshop shop;
   EXPECT_THAT(shop.fettle({"best"}).err, HasSubstr("there is no study in .fettle; fettle run"));
@@ -64,6 +117,25 @@ TEST(FirstHour, ACommandWithoutAStudyTakesTheOnlyOrTheNewestOne) {
   EXPECT_THAT(newest.err, HasSubstr("study crumbs, the newest of 2 in .fettle"));
   EXPECT_THAT(shop.fettle({"status"}).out, AllOf(HasSubstr("crumbs"), HasSubstr("digits")));
   EXPECT_THAT(shop.fettle({"replay"}).err, HasSubstr("study crumbs"));
+}
+
+TEST(FirstHour, AStudyInAFolderAboveIsMentioned) {
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  shop.write("a/b/nothing", "");
+  StudyText inner;
+  inner.name = "outer";
+  inner.budget = "{trials: 1}";
+  const std::string fettle = program_path("fettle");
+  inner.script = "cd a/b; " + fettle + " status > said; " + fettle +
+                 " best digits 2>> said; echo '{\"value\": 1}'";
+  shop.write("inner.yaml", inner.yaml());
+  ASSERT_EQ(shop.fettle({"run", "inner.yaml"}).code, 0);
+  const std::string said = shop.read("a/b/said");
+  EXPECT_THAT(said, HasSubstr("No studies in .fettle; there are some in ../../.fettle (-C ../..)"));
+  EXPECT_THAT(said, HasSubstr("no study 'digits' in .fettle, nor any other; -C says where to look; "
+                              "there are some in ../../.fettle"));
 }
 
 }  // namespace

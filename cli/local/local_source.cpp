@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <iostream>
+#include <iterator>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -124,6 +127,20 @@ LogHint log_files_of(const local::Layout& layout) {
       [layout](const std::string& trial, std::int64_t run) { return layout.log_file(trial, run); };
 }
 
+// In the folders above, as git looks for its own. Where -C was given, that was meant.
+std::string LocalSource::elsewhere() const {
+  if (root_ != ".fettle") return "";
+  std::error_code code;
+  std::string up = "..";
+  const std::filesystem::path here = std::filesystem::current_path(code);
+  const auto depth = std::distance(here.begin(), here.end());
+  for (std::ptrdiff_t i = 1; i < depth; ++i, up += "/..") {
+    if (local::recorded_studies(up + "/.fettle").empty()) continue;
+    return "; there are some in " + up + "/.fettle (-C " + up + ")";
+  }
+  return "";
+}
+
 Result<std::vector<std::string>> LocalSource::names() {
   FETTLE_TRY(check_readable(root_));
   return local::recorded_studies(root_);
@@ -146,7 +163,8 @@ Result<std::string> LocalSource::newest() {
 Error LocalSource::no_such(const std::string& study) {
   std::vector<std::string> others = local::recorded_studies(root_);
   std::erase(others, study);
-  return no_such_study(study, place(), others, "-C says where to look");
+  const std::string hint = "-C says where to look" + (others.empty() ? elsewhere() : "");
+  return no_such_study(study, place(), others, hint);
 }
 
 Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {

@@ -17,6 +17,7 @@ class LocalSource final : public StudySource {
   explicit LocalSource(std::string root) : root_(std::move(root)) {}
 
   std::string place() const override { return "in " + root_; }
+  std::string elsewhere() const override;
   Result<std::vector<std::string>> names() override;
   Result<std::string> newest() override;
   // kIo: the store cannot be read.

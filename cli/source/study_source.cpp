@@ -22,7 +22,8 @@ std::string study_of(const std::string& trial) {
 Result<std::string> default_study(StudySource& source) {
   FETTLE_ASSIGN(const std::vector<std::string> names, source.names());
   if (names.empty()) {
-    return not_found("there is no study " + source.place() + "; fettle run FILE begins one");
+    return not_found("there is no study " + source.place() + "; fettle run FILE begins one" +
+                     source.elsewhere());
   }
   if (names.size() == 1) return names.front();
   FETTLE_ASSIGN(std::string newest, source.newest());

@@ -32,6 +32,8 @@ class StudySource {
 
   // "in .fettle", "in namespace team".
   virtual std::string place() const = 0;
+  // "; there are Studies in ../.fettle (-C ..)", or "".
+  virtual std::string elsewhere() const { return ""; }
   virtual Result<std::vector<std::string>> names() = 0;
   // Of several studies that one that was created last.
   virtual Result<std::string> newest() = 0;

@@ -120,9 +120,8 @@ std::string came_text(const RunView& view, const api::Trial& trial, const Reason
   const auto value = objective_now(view.study.spec, trial);
   text += value ? metric_text(view, *value) : "no value";
   if (trial.status.report) {
-    text += " at " + printable(view.study.spec.resource.unit) + ' ' +
-            std::to_string(trial.status.report->step) + " of " +
-            std::to_string(trial.spec.until_step);
+    const std::string at = at_step(view.study.spec, trial.status.report->step);
+    if (!at.empty()) text += at + " of " + std::to_string(trial.spec.until_step);
   }
   text += " (" + std::string(api::to_string(trial.status.phase)) + ')';
   if (const auto cost = recorded_cost(trial)) text += " for " + cost_text(view, *cost);

@@ -159,8 +159,7 @@ Lines best_section(const RunView& view, int columns, const Style& style) {
   const api::BestTrial& best = view.study.status.best.front();
   Line first = {{"best  ", Ink::kDim},
                 {objectives_text(view.study.spec, best), Ink::kGood},
-                {"  " + best.trial + " at " + printable(view.study.spec.resource.unit) + ' ' +
-                 std::to_string(best.step)}};
+                {"  " + best.trial + at_step(view.study.spec, best.step)}};
   if (view.study.status.best.size() > 1) {
     first.push_back(
         {", one of " + std::to_string(view.study.status.best.size()) + " on the front", Ink::kDim});

@@ -53,8 +53,7 @@ std::string configuration_yaml(const RunView& view, const api::BestTrial& best, 
 
 // "accuracy 0.9012, digits-0 at epoch 9" without the first part.
 std::string place_of(const RunView& view, const api::BestTrial& best) {
-  return best.trial + " at " + printable(view.study.spec.resource.unit) + ' ' +
-         std::to_string(best.step);
+  return best.trial + at_step(view.study.spec, best.step);
 }
 
 // "1,234 trials: 3 completed, ..."
@@ -117,8 +116,12 @@ bool is_unseen(const std::string& metric, const api::StudySpec& spec) {
 std::string best_text(const RunView& view, const Style& style) {
   if (view.study.status.best.empty()) return "";
   const api::BestTrial& best = view.study.status.best.front();
+  const bool is_front = view.study.status.best.size() > 1;  // the best by its first objective
+  const std::string label =
+      is_front ? "Best by " + printable(view.study.spec.objectives.front().metric) + ": "
+               : "Best: ";
   std::string text = "\n" +
-                     render_line({{"Best: "},
+                     render_line({{label},
                                   {objectives_text(view.study.spec, best), Ink::kGood},
                                   {", " + place_of(view, best)}},
                                  kAnyWidth, style) +

@@ -49,11 +49,12 @@ The best configuration, ready to paste:
     learning_rate: 0.0123
     optimizer: sgd
 
-Where the time went: 2 slots for 30 s
-  training                  40 s  65.9%
-  waiting for data         4.2 s   7.0%
+Where the time went: 2 slots for 31 s
+  training                  40 s  64.8%
+  waiting for data         4.2 s   6.9%
   waiting to start        300 ms   0.5%
-  no trial left to start    16 s  26.7%
+  search and bookkeeping   1.0 s   1.6%
+  no trial left to start    16 s  26.2%
   Trials waited 10 s in all for a slot.
 
 What failed:
@@ -145,6 +146,11 @@ TEST(Failures, WithOneReasonButForNumbersAreOne) {
   EXPECT_EQ(groups[0].log, "/there/digits-2/r0.log");
 }
 
+double sum_of_parts(const TimeSpent& spent) {
+  return spent.training + spent.data_wait + spent.waiting + spent.start_up + spent.retrying +
+         spent.nothing_ran + spent.no_trial_left + spent.bookkeeping;
+}
+
 // 30 s of two slots: trial 0 ran all the time, trial 1 for 12 s, trial 2 from second 12 to 14.
 TEST(TimeSpent, AddsUpToWhatTheSlotsHad) {
   const TimeSpent spent = time_spent(view_at_the_end());
@@ -152,9 +158,38 @@ TEST(TimeSpent, AddsUpToWhatTheSlotsHad) {
   EXPECT_NEAR(spent.waiting, 0.3, 1e-9);
   EXPECT_NEAR(spent.data_wait, 0.1 * (29.9 + 11.9), 1e-9);
   EXPECT_NEAR(spent.no_trial_left, 16, 1e-9);  // of the second slot, after trial 2
-  EXPECT_NEAR(spent.training + spent.data_wait + spent.waiting + spent.start_up +
-                  spent.no_trial_left + spent.bookkeeping,
-              2 * spent.wall_seconds, 1e-9);
+  EXPECT_NEAR(spent.wall_seconds, 30.5, 1e-9) << "as the headline says";
+  EXPECT_NEAR(sum_of_parts(spent), 2 * spent.wall_seconds, 1e-9);
+}
+
+// A failure at once, and a wait of 4 s for the second run; later the study is interrupted for 60 s.
+TEST(TimeSpent, WaitingForARetryAndInterruptionsAreShown) {
+  RunView view = view_at_the_end();
+  api::Trial trial = *view.trials[0];
+  trial.status.runs.resize(1);
+  api::RunRecord run = trial.status.runs[0];
+  const std::int64_t start_ms = run.started_ms;
+  view.study.status.started_ms = start_ms;
+  run.outcome = api::Outcome::kFailed;
+  run.ended_ms = start_ms + 1'000;
+  trial.status.runs[0] = run;
+  run.run = 1;
+  run.started_ms = run.running_ms = start_ms + 5'000;
+  run.ended_ms = start_ms + 10'000;
+  run.outcome = api::Outcome::kDisrupted;
+  trial.status.runs.push_back(run);
+  run.run = 2;
+  run.started_ms = run.running_ms = start_ms + 70'000;
+  run.ended_ms = start_ms + 71'000;
+  run.outcome = api::Outcome::kSucceeded;
+  trial.status.runs.push_back(run);
+  view.trials = {std::make_shared<const api::Trial>(trial)};
+  view.study.status.ended_ms = start_ms + 71'500;
+  const TimeSpent spent = time_spent(view);
+  EXPECT_NEAR(spent.retrying, 4, 1e-9);
+  EXPECT_NEAR(spent.nothing_ran, 60, 1e-9);
+  EXPECT_NEAR(spent.wall_seconds, 71.5, 1e-9);
+  EXPECT_NEAR(sum_of_parts(spent), 71.5, 1e-9);
 }
 
 // Whoever has to share the machine does not look for it in his program.
@@ -167,9 +202,7 @@ TEST(TimeSpent, WaitingForTheMachineIsNoStartUp) {
   const TimeSpent spent = time_spent(view);
   EXPECT_NEAR(spent.waiting, 10.2, 1e-9);
   EXPECT_NEAR(spent.start_up, 0, 1e-9);
-  EXPECT_NEAR(spent.training + spent.data_wait + spent.waiting + spent.start_up +
-                  spent.no_trial_left + spent.bookkeeping,
-              static_cast<double>(spent.slots) * spent.wall_seconds, 1e-9);
+  EXPECT_NEAR(sum_of_parts(spent), static_cast<double>(spent.slots) * spent.wall_seconds, 1e-9);
 }
 
 TEST(TimeSpent, IsNothingBeforeAnythingRan) {

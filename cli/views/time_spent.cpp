@@ -7,11 +7,14 @@
 #include <vector>
 
 #include "api/report.h"
+#include "core/run_records.h"
 
 namespace fettle::cli {
 namespace {
 
 constexpr double kNegligibleShare = 0.001;
+// Nothing runs for a moment while the search is at work; longer than that, fettle was not there.
+constexpr std::int64_t kLongGapMs = 5'000;
 
 struct Interval {
   std::int64_t begin_ms = 0;
@@ -31,6 +34,40 @@ std::vector<Interval> run_intervals(const RunView& view) {
     }
   }
   return intervals;
+}
+
+// Between a run that failed and the next one of its trial, which has its slot meanwhile.
+std::vector<Interval> retry_intervals(const RunView& view) {
+  std::vector<Interval> intervals;
+  for (const api::TrialPtr& trial : view.trials) {
+    const std::vector<api::RunRecord>& runs = trial->status.runs;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const bool last = i + 1 == runs.size();
+      const bool waits = !last || trial->status.phase == api::TrialPhase::kPending;
+      if (!waits || !runs[i].outcome || !core::counts_against_retries(*runs[i].outcome)) continue;
+      intervals.push_back({runs[i].ended_ms, last ? view.now_ms : runs[i + 1].started_ms});
+    }
+  }
+  return intervals;
+}
+
+double sum_of(const std::vector<Interval>& intervals) {
+  double sum = 0;
+  for (const Interval& interval : intervals) sum += seconds(interval.begin_ms, interval.end_ms);
+  return sum;
+}
+
+// Seconds of the long gaps that the intervals leave between them and before `end_ms`.
+double long_gaps(std::vector<Interval> intervals, std::int64_t end_ms) {
+  std::ranges::sort(intervals, {}, &Interval::begin_ms);
+  intervals.push_back({end_ms, end_ms});
+  double sum = 0;
+  std::int64_t covered_ms = intervals.front().begin_ms;
+  for (const Interval& interval : intervals) {
+    if (interval.begin_ms - covered_ms >= kLongGapMs) sum += seconds(covered_ms, interval.begin_ms);
+    covered_ms = std::max(covered_ms, interval.end_ms);
+  }
+  return sum;
 }
 
 // How many intervals overlap at most. An end at the instant of a begin does not overlap it.
@@ -106,11 +143,18 @@ TimeSpent time_spent(const RunView& view) {
   const std::vector<Interval> intervals = run_intervals(view);
   spent.slots = most_at_once(intervals);
   for (const api::TrialPtr& trial : view.trials) add_trial(spent, *trial, view.now_ms);
-  const double busy = spent.training + spent.data_wait + spent.waiting + spent.start_up;
   const double slots = static_cast<double>(spent.slots);
-  spent.wall_seconds = view.study.status.active_seconds;
-  // active_seconds may lag behind the records of runs; parts must not sum to more than the whole.
-  if (slots > 0) spent.wall_seconds = std::max(spent.wall_seconds, busy / slots);
+  if (slots == 0) return spent;
+  const api::StudyStatus& status = view.study.status;
+  const std::int64_t end_ms = status.ended_ms > 0 ? status.ended_ms : view.now_ms;
+  std::vector<Interval> held = retry_intervals(view);
+  spent.retrying = sum_of(held);
+  held.insert(held.end(), intervals.begin(), intervals.end());
+  spent.nothing_ran = slots * long_gaps(held, end_ms);
+  const double busy = spent.training + spent.data_wait + spent.waiting + spent.start_up +
+                      spent.retrying + spent.nothing_ran;
+  // Records of runs may begin before the status says so; parts must not sum to more than the whole.
+  spent.wall_seconds = std::max(seconds(status.started_ms, end_ms), busy / slots);
   const double idle = slots * spent.wall_seconds - busy;
   spent.no_trial_left = std::min(idle, idle_at_the_end(intervals, spent.slots));
   spent.bookkeeping = idle - spent.no_trial_left;
@@ -124,7 +168,9 @@ std::string render_time_spent(const TimeSpent& spent, const Style& style) {
                                                   {"waiting for data", spent.data_wait},
                                                   {"waiting to start", spent.waiting},
                                                   {"start-up and saving", spent.start_up},
+                                                  {"waiting to retry", spent.retrying},
                                                   {"search and bookkeeping", spent.bookkeeping},
+                                                  {"interrupted or suspended", spent.nothing_ran},
                                                   {"no trial left to start", spent.no_trial_left}};
   std::vector<Line> rows;
   for (const auto& [name, value] : parts) {
@@ -151,7 +197,9 @@ Json time_spent_json(const TimeSpent& spent) {
                        {"dataWaitSeconds", spent.data_wait},
                        {"waitingSeconds", spent.waiting},
                        {"startUpSeconds", spent.start_up},
+                       {"retryingSeconds", spent.retrying},
                        {"bookkeepingSeconds", spent.bookkeeping},
+                       {"nothingRanSeconds", spent.nothing_ran},
                        {"noTrialLeftSeconds", spent.no_trial_left},
                        {"queuedSeconds", spent.queued}});
 }

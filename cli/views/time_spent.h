@@ -10,15 +10,16 @@
 
 namespace fettle::cli {
 
-// Slot-seconds: one slot is room for one trial at a time. The six parts sum to
-// slots * wall_seconds.
+// Slot-seconds: one slot is room for one trial at a time. The parts sum to slots * wall_seconds.
 struct TimeSpent {
   std::int64_t slots = 0;    // the most trials that ran at once
-  double wall_seconds = 0;   // in which at least one trial was running
+  double wall_seconds = 0;   // from the Study's start to its end, or to now
   double training = 0;       // in trials, without the next two
   double data_wait = 0;      // trials that say so: waiting for data
   double waiting = 0;        // for the machine or the cluster: from a run's record to its start
   double start_up = 0;       // within runs, but outside epochs
+  double retrying = 0;       // trials that failed, until their next run
+  double nothing_ran = 0;    // long times without any trial: interrupted, suspended
   double no_trial_left = 0;  // slots empty because the last trial had been started
   double bookkeeping = 0;    // slots empty otherwise: search, records, process start
   double queued = 0;         // trial-seconds that trials waited for a slot; not a part of the sum

@@ -95,7 +95,8 @@ std::string completed_text(const api::Study& study, const api::Trial& trial,
   if (end != nullptr && end->infeasible) {
     return text + "infeasible, " + progress_text(study, trial) + remark_of(trial);
   }
-  text += objective_text(study, trial) + " at " + progress_text(study, trial);
+  text += objective_text(study, trial) +
+          at_step(study.spec, trial.status.report ? trial.status.report->step : 0);
   for (const TrialResult& result : results_in_order(study.spec, trials)) {
     if (result.trial == trial.metadata.name && result.best_so_far) text += ", the best so far";
   }

@@ -98,6 +98,11 @@ std::vector<TrialResult> results_in_order(const api::StudySpec& spec,
   return results;
 }
 
+std::string at_step(const api::StudySpec& spec, std::int64_t step) {
+  if (spec.resource.max <= 1) return "";
+  return " at " + printable(spec.resource.unit) + ' ' + std::to_string(step);
+}
+
 const api::Trial* find_trial(const std::vector<api::TrialPtr>& trials, std::string_view name) {
   const auto found = std::ranges::find_if(
       trials, [&](const api::TrialPtr& trial) { return trial->metadata.name == name; });

@@ -64,6 +64,9 @@ std::vector<TrialResult> results_in_order(const api::StudySpec& spec,
 
 // The trial of that name, or nullptr.
 const api::Trial* find_trial(const std::vector<api::TrialPtr>& trials, std::string_view name);
+
+// " at epoch 9"; "" where the Study counts no steps.
+std::string at_step(const api::StudySpec& spec, std::int64_t step);
 // The newest run, or nullptr.
 const api::RunRecord* newest_run(const api::Trial& trial);
 // Whether the trial completed a rung and may continue from there. Once the Study has ended, it

@@ -7,6 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=settings.sh
 source tests/cluster/settings.sh # patience
+# shellcheck source=own_program.sh
+source tests/cluster/own_program.sh
 PATH=$(realpath "${1:-build}")/bin:$PATH
 export PATH
 readonly system=fettle-system team=journey study=fashion-mnist trials=4 epochs=12
@@ -279,6 +281,7 @@ k wait --for=condition=Succeeded "study/$study" --timeout="${patience}s" > /dev/
 check_story
 check_reports
 check_printing
+check_own_program
 reached 'the Studies have succeeded'
 scale_up_and_down
 check_nothing_is_left

@@ -227,8 +227,10 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
   command.run_directory = layout_.run_directory(name, run);
   command.arguments = std::move(what.arguments);
   command.environment = std::move(what.environment);
-  // An absolute one, or an empty one of both, stays what it is.
-  command.directory = (std::filesystem::path(directory_) / what.directory).string();
+  // An absolute one stays what it is.
+  const std::filesystem::path inside = what.directory;
+  command.directory =
+      inside.empty() ? directory_ : (std::filesystem::path(directory_) / inside).string();
   command.memory_limit = what.memory_limit;
   const double grace = std::clamp(study.spec.trial.grace_period, 0.0, kMaxGraceSeconds);
   command.grace_ms = std::llround(grace * 1000);
