@@ -65,7 +65,7 @@ Result<ReconcileResult> StudyController::reconcile(const Key& key) {
   const std::shared_ptr<Cache> cache = cache_of(key);
   const std::lock_guard lock(cache->mutex);
   Pass pass{{std::move(study).value()}, room, *cache, clock_.now_ms()};
-  pass.result.has_blocked_condition = core::is_blocked(pass.objects.study.status);
+  pass.result.said_refused = core::is_blocked(pass.objects.study.status);
   const Status done = advance(pass);
   if (done.ok()) return pass.result;
   // The error stays that of the plan that was asked for.
