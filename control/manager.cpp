@@ -162,13 +162,11 @@ void Manager::settle_done(const Item& item, const ReconcileResult& result,
   if (result.wake_at_ms) queue_->add_at(item, *result.wake_at_ms);
   const std::optional<Key> blocked = refusals_.remove(item);
   if (item.kind == Kind::kStudy) {
-    if (result.has_blocked_condition || !why_blocked(item.key).empty()) {
-      write_blocked(item.key, record);
-    }
-  } else if (blocked) {
-    write_refused(item.key, "", record);
-    queue_->add({Kind::kStudy, *blocked});
+    if (result.said_refused || !why_blocked(item.key).empty()) write_blocked(item.key, record);
+    return;
   }
+  if (blocked || result.said_refused) write_refused(item.key, "", record);
+  if (blocked) queue_->add({Kind::kStudy, *blocked});
 }
 
 void Manager::note_refusal(const Item& item, const Error& error, ReconcileRecord& record) {
@@ -185,20 +183,21 @@ std::string Manager::why_blocked(const Key& study) const {
   return words.empty() && options_.trouble ? options_.trouble(study.ns) : words;
 }
 
-// Writes or clears the condition. If that fails, at least the observer gets the error.
 void Manager::write_blocked(const Key& study, ReconcileRecord& record) {
-  const Status said = studies_->set_blocked(study, why_blocked(study));
-  if (said.ok() || said.error().code == ErrorCode::kConflict) return;
-  record.error += (record.error.empty() ? "" : "; ") + std::string("the condition Blocked: ") +
-                  said.error().message;
+  note_unsaid("Blocked", studies_->set_blocked(study, why_blocked(study)), record);
 }
 
 // The same of a trial, which its own condition tells.
 void Manager::write_refused(const Key& trial, const std::string& words, ReconcileRecord& record) {
-  const Status said = trials_->set_refused(trial, words);
+  note_unsaid("Waiting", trials_->set_refused(trial, words), record);
+}
+
+// If a condition could not be written, at least the observer gets the error.
+void Manager::note_unsaid(const std::string& condition, const Status& said,
+                          ReconcileRecord& record) {
   if (said.ok() || said.error().code == ErrorCode::kConflict) return;
-  record.error += (record.error.empty() ? "" : "; ") + std::string("the condition Waiting: ") +
-                  said.error().message;
+  if (!record.error.empty()) record.error += "; ";
+  record.error += "the condition " + condition + ": " + said.error().message;
 }
 
 // The Study that the object is or belongs to.

@@ -92,6 +92,8 @@ class Manager {
   void write_blocked(const Key& study, ReconcileRecord& record);
   std::string why_blocked(const Key& study) const;
   void write_refused(const Key& trial, const std::string& words, ReconcileRecord& record);
+  static void note_unsaid(const std::string& condition, const Status& said,
+                          ReconcileRecord& record);
   Key study_of(const Item& item);
 
   Store& store_;

@@ -9,7 +9,9 @@ namespace fettle::control {
 struct ReconcileResult {
   int actions = 0;                         // that were executed
   std::optional<std::int64_t> wake_at_ms;  // reconcile again then, even if nothing changes
-  bool has_blocked_condition = false;      // the Study's status has the condition Blocked
+  // The object's status said that it is refused, when it was read: the condition Blocked of a
+  // Study, Waiting with the reason Refused of a Trial.
+  bool said_refused = false;
 };
 
 }  // namespace fettle::control

@@ -65,7 +65,7 @@ Result<ReconcileResult> StudyController::reconcile(const Key& key) {
   const std::shared_ptr<Cache> cache = cache_of(key);
   const std::lock_guard lock(cache->mutex);
   Pass pass{{std::move(study).value()}, room, *cache, clock_.now_ms()};
-  pass.result.has_blocked_condition = core::is_blocked(pass.objects.study.status);
+  pass.result.said_refused = core::is_blocked(pass.objects.study.status);
   const Status done = advance(pass);
   if (done.ok()) return pass.result;
   // The error stays that of the plan that was asked for.
@@ -182,7 +182,7 @@ Status StudyController::set_blocked(const Key& key, const std::string& words) {
 Result<std::optional<core::StudyPlan>> StudyController::plan_without_search(const Pass& pass) {
   const api::Study& study = pass.objects.study;
   const std::vector<api::TrialPtr>& trials = pass.objects.listed;
-  const Status startable = check(study, trials);
+  const Status startable = check(pass);
   if (!startable.ok() && startable.error().code != ErrorCode::kInvalid) return startable.error();
   if (!startable.ok()) {
     return std::optional(
@@ -229,11 +229,17 @@ Status StudyController::record_search_period(Pass& pass) {
 // Asks only before the first trial: later the trials themselves show whether they can start. That
 // the question was asked is remembered by status.observedGeneration, which a Study that is blocked
 // has too: perhaps by the question.
-Status StudyController::check(const api::Study& study, const std::vector<api::TrialPtr>& trials) {
+Status StudyController::check(const Pass& pass) {
+  const api::Study& study = pass.objects.study;
   const bool asked = study.status.observed_generation == study.metadata.generation &&
                      !core::is_blocked(study.status);
-  const bool needed = trials.empty() && !asked && study.metadata.deleted_ms == 0;
-  return needed ? runs_.check(study) : success();
+  const bool needed = pass.objects.listed.empty() && !asked && study.metadata.deleted_ms == 0;
+  if (!needed) return success();
+  const core::StudyVersion version = core::version_of(study);
+  if (const auto refused = pass.cache.checks.standing(version, pass.now_ms)) return *refused;
+  Status answer = runs_.check(study);
+  pass.cache.checks.note(version, answer, clock_.now_ms());
+  return answer;
 }
 
 void StudyController::forget(const Key& key) {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "control/check_back_off.h"
 #include "control/clock.h"
 #include "control/observer.h"
 #include "control/reconcile_result.h"
@@ -66,11 +67,12 @@ class StudyController {
     // Replaced when the history is rebuilt: after a change of the spec, or of a deleted trial.
     std::unique_ptr<search::Sampler> sampler;
     std::int64_t sampler_rebuilds = -1;  // ledger.rebuilds() when the sampler was made
+    CheckBackOff checks;
 
     std::timed_mutex facts_mutex;  // taken after `mutex`; held while facts are numbered and stored
     std::optional<FactOrder> facts;  // absent where the newest seq is not known
 
-    void clear();  // all but `facts`
+    void clear();  // all that depends on trials, but `facts`
   };
   // The objects of one reconcile, as last written.
   struct Objects {
@@ -103,7 +105,7 @@ class StudyController {
   Status carry_out(const core::StudyPlan& plan, Pass& pass);
   Result<std::optional<core::StudyPlan>> plan_without_search(const Pass& pass);
   core::StudyPlan plan_warm_start(const api::Study& study, std::int64_t now_ms);
-  Status check(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+  Status check(const Pass& pass);
   Status record_search_period(Pass& pass);
   static Status refresh_sampler(const api::Study& study, Cache& cache);
   void advance_without_new_trials(const Key& key, Cache& cache);

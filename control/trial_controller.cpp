@@ -9,6 +9,7 @@
 #include "core/names.h"
 #include "core/run_records.h"
 #include "core/trial_plan.h"
+#include "core/trial_waiting.h"
 
 namespace fettle::control {
 
@@ -22,10 +23,8 @@ Result<std::optional<T>> if_there(Result<T> object) {
   return object.error();
 }
 
-constexpr const char* kRefused = "Refused";
-
 api::StatusCondition refused_with(const std::string& message) {
-  return {.type = "Waiting", .status = true, .reason = kRefused, .message = message};
+  return {.type = "Waiting", .status = true, .reason = core::kRefused, .message = message};
 }
 
 // The condition as its newest run has it, by its record.
@@ -63,10 +62,17 @@ Result<ReconcileResult> TrialController::reconcile(const Key& key) {
     FETTLE_TRY(runs_.remove_orphans(key.ns, key.name));
     return ReconcileResult{};
   }
-  FETTLE_ASSIGN(const auto study, if_there(store_.get_study({key.ns, (*stored)->spec.study})));
-  if (!study || !core::belongs_to(**stored, *study)) return reconcile_other(**stored);
-  FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(**stored));
-  Pass pass{*study, **stored, {}};
+  Result<ReconcileResult> result = reconcile_found(**stored);
+  if (result.ok()) result->said_refused = core::is_refused((*stored)->status.conditions);
+  return result;
+}
+
+Result<ReconcileResult> TrialController::reconcile_found(const api::Trial& trial) {
+  FETTLE_ASSIGN(const auto study,
+                if_there(store_.get_study({trial.metadata.ns, trial.spec.study})));
+  if (!study || !core::belongs_to(trial, *study)) return reconcile_other(trial);
+  FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(trial));
+  Pass pass{*study, trial, {}};
   Result<ReconcileResult> result = carry_out(pass, runs);
   if (result.ok() && pass.refused.empty()) FETTLE_TRY(runs_.check_progress(pass.trial));
   if (!result.ok() || pass.refused.empty()) return result;
@@ -151,14 +157,14 @@ Status TrialController::set_refused(const Key& key, const std::string& words) {
   api::Trial next = **stored;
   std::vector<api::StatusCondition>& conditions = next.status.conditions;
   const api::StatusCondition* const said = core::find_condition(conditions, "Waiting");
-  const bool was = said != nullptr && said->status && said->reason == kRefused;
+  const bool was = core::is_refused(conditions);
   const std::string message = core::truncate_message(words);
   const bool is_as_wanted = words.empty() ? !was : was && same_reason(said->message, message);
   if (is_as_wanted) return success();
   core::set_condition(conditions, words.empty() ? waiting_of(next) : refused_with(message),
                       clock_.now_ms());
   FETTLE_TRY(store_.update_trial_status(next));
-  if (!words.empty() && !was) note({core::EventType::kWarning, kRefused, message}, next);
+  if (!words.empty() && !was) note({core::EventType::kWarning, core::kRefused, message}, next);
   return success();
 }
 

@@ -40,6 +40,7 @@ class TrialController {
 
   // Carries out the plan for what is seen.
   Result<ReconcileResult> carry_out(Pass& pass, const std::vector<core::Run>& runs);
+  Result<ReconcileResult> reconcile_found(const api::Trial& trial);
   Result<ReconcileResult> reconcile_other(const api::Trial& trial);
   Result<ReconcileResult> execute(const core::TrialPlan& plan, Pass& pass);
   Status execute(const core::TrialAction& action, Pass& pass);

@@ -7,8 +7,10 @@
 //      |<-- until_step has grown ---- Completed  \_ retries spent ___> Failed
 //
 // Before every start comes a status write that fails if this view of the trial is stale, so two
-// controllers cannot both start a run. Before every deletion comes the write that records the run's
-// result. Before every stop its cause is recorded (RunRecord::stopping), which is never taken back.
+// controllers cannot both start a run; before a further attempt at the same run, an uncached read,
+// so that a start that is refused for long costs no writes. Before every deletion comes the write
+// that records the run's result. Before every stop its cause is recorded (RunRecord::stopping),
+// which is never taken back.
 //
 // The first run needs no such write: its intent is the Trial itself, which determines the run. It
 // is started after an uncached read (StartRun::confirm), and its record is written together with
@@ -120,6 +122,7 @@ class TrialPlanner {
   void enter_phase(TrialPhase phase, const std::string& reason, const std::string& message);
 
   TrialPlan assemble();
+  void keep_refusal();
   void note(EventType type, std::string reason, std::string message) {
     notes_.push_back(Note{{type, std::move(reason), std::move(message)}});
   }
@@ -302,10 +305,10 @@ void TrialPlanner::decide_open(RunRecord& record) {
   }
   if (now_ms_ < record.started_ms + kStartAgainMs)
     return wake_at(record.started_ms + kStartAgainMs);
-  record.started_ms = now_ms_;  // the intent is renewed: this write fails if the view is stale
   record.workers = spec_.workers;
   record.gpu_memory = spec_.gpu_memory;
-  commands_.emplace_back(StartRun{record.run, /*confirm=*/false});
+  wake_at(now_ms_ + kStartAgainMs);
+  commands_.emplace_back(StartRun{record.run, /*confirm=*/true});
 }
 
 // The run's GPU memory was too small. The Study gives the trial more, or stops it because no GPU is
@@ -554,8 +557,23 @@ void TrialPlanner::enter_phase(TrialPhase phase, const std::string& reason,
 
 // ---- Doing -------------------------------------------------------------------------------------
 
+// Whether actions are still refused shows only once they are carried out, and the controller takes
+// the condition away then. Before that it would come and go with each attempt: two writes, each of
+// which would bring the next attempt at once.
+void TrialPlanner::keep_refusal() {
+  const bool acts = !commands_.empty() || !cleanups_.empty();
+  const bool is_over = api::is_terminal(status_.phase) || is_true(status_.conditions, "Waiting");
+  if (!acts || is_over || !is_refused(trial_.status.conditions)) return;
+  for (api::StatusCondition& condition : status_.conditions) {
+    if (condition.type == "Waiting") {
+      condition = *find_condition(trial_.status.conditions, "Waiting");
+    }
+  }
+}
+
 TrialPlan TrialPlanner::assemble() {
   TrialPlan plan;
+  keep_refusal();
   // A first run is recorded only with news of it (top of this file).
   drop_idle_first_run(trial_.status, status_);
   const Run* const newest = status_.runs.empty() ? nullptr : find_run(status_.runs.back().run);

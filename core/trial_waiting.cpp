@@ -10,6 +10,11 @@
 
 namespace fettle::core {
 
+bool is_refused(const Conditions& conditions) {
+  const api::StatusCondition* const said = find_condition(conditions, "Waiting");
+  return said != nullptr && said->status && said->reason == kRefused;
+}
+
 void set_trial_waiting(Conditions& conditions, const char* reason, const std::string& message,
                        std::int64_t now_ms) {
   api::StatusCondition condition;

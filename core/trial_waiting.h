@@ -22,6 +22,10 @@ inline constexpr const char* kNoLargerGpuNow =
     "its GPU was too small, and the profiles of the cluster, which have changed a moment ago, "
     "offer none that is larger";
 
+// The reason where the trial's actions are refused. control::TrialController writes it.
+inline constexpr const char* kRefused = "Refused";
+bool is_refused(const Conditions& conditions);
+
 void set_trial_waiting(Conditions& conditions, const char* reason, const std::string& message,
                        std::int64_t now_ms);
 void end_trial_waiting(Conditions& conditions, std::int64_t now_ms);

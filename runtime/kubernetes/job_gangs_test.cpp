@@ -88,6 +88,13 @@ class JobGangsTest : public testing::Test {
   void place_pods(int index, int count) {
     for (int rank = 0; rank < count; ++rank) place_pod(index, rank, "Running", "node");
   }
+  // Of a pod that has a place.
+  void run_container(int index, int rank) {
+    kube::Pod pod = *pods_.get({"team", job_name(index) + "-" + std::to_string(rank)});
+    pod.metadata.resource_version = std::to_string(++version_);
+    pod.containers = {{.name = "trainer", .running = true, .started_ms = clock_.now_ms()}};
+    pods_.put(pod);
+  }
   // Starts a gang whose four workers all get a node; the trial as it is recorded to run.
   api::Trial start_whole(int index) {
     start(index);
@@ -260,12 +267,21 @@ TEST_F(JobGangsTest, OneWithoutItsPodGroupIsNotOpenedAndHoldsUpNoOther) {
 // Nothing is asked for again while the workers train.
 TEST_F(JobGangsTest, ARunningOneIsLeftAloneWhateverBecomesOfItsHelpers) {
   study_.spec.trial.gang = "volcano";
+  study_.spec.trial.checkpoints.emplace().size = 1e9;
   cluster_.server.set(kube::kStudies, api::write_study(study_));
+  // Without the Study nothing would be asked for in any case.
+  ASSERT_TRUE(FakeCluster::eventually([&] {
+    return cluster_.manager->store().get_study({"team", "digits"}).ok();
+  }));
   const api::Trial running = start_whole(0);
+  for (int rank = 0; rank < 4; ++rank) run_container(0, rank);
   clock_.pass(3'600'000);
-  const std::size_t before = cluster_.server.requests().size();
-  ASSERT_TRUE(runs_->observe(running).ok());
-  EXPECT_EQ(cluster_.server.requests().size(), before);
+  const int before = cluster_.server.writes();
+  EXPECT_EQ(runs_->observe(running).value().at(0).state, core::RunState::kRunning);
+  EXPECT_EQ(cluster_.server.writes(), before);
+  place_pod(0, 3, "Pending", "");
+  (void)runs_->observe(running);
+  EXPECT_GT(cluster_.server.writes(), before) << "a worker that starts again finds the others";
 }
 
 TEST_F(JobGangsTest, OneThatIsToStopIsNeverOpened) {

@@ -43,7 +43,7 @@ missing=$(in_root "$work/archive" 1000:1000 'ldd /home/someone/bin/fettle /home/
 say 'the Debian package, with what it depends on'
 # shellcheck disable=SC2046 # one word a package
 make_root package python3 $(dpkg-deb --field "$dist"/*.deb Depends | sed 's/([^)]*)//g; s/|[^,]*//g; s/,/ /g')
-cp "$dist"/*.deb "$work/package/root/"
+install -m 644 "$dist"/*.deb "$work/package/root/"
 in_root "$work/package" 0:0 'export PATH=/usr/sbin:/usr/bin:/sbin:/bin; dpkg -i /root/*.deb > /dev/null'
 in_root "$work/package" 1000:1000 "export HOME=/home/someone; $first_hour"
 say 'it is removed without a trace'

@@ -11,6 +11,7 @@ Usage: broken.py BUILD [NAME...]          all mutations, or those named
 """
 import argparse
 import dataclasses
+import os
 import pathlib
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENDS = "matrix_ends_test"
 CALLS = "tests_api_calls_test"
+DELETE = "operator: delete batch/jobs (clean-up of a run, or stop of a queued one)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Mutation:
     old: str  # occurs once in the file
     new: str
     program: str  # the test program that must fail
+    rows: str = ""  # of its rows those whose name has this text; "" = all (FETTLE_MATRIX)
 
 
 MUTATIONS = [
@@ -51,28 +54,43 @@ MUTATIONS = [
              "(void)first_loss(failure);", ENDS),
     Mutation("page-is-an-answer", "A page of HTML counts as a deleted Job.",
              "kube/client.cpp", "FETTLE_TRY(write(request, describe_call(\"delete\", resource, key, \"\")));",
-             "FETTLE_TRY(send(request, describe_call(\"delete\", resource, key, \"\")));", CALLS),
+             "FETTLE_TRY(send(request, describe_call(\"delete\", resource, key, \"\")));", CALLS,
+             DELETE + ", 200 with HTML"),
     Mutation("gone-is-believed", "A Job that is said to be gone is not looked for.",
-             "runtime/kubernetes/job_runs.cpp", "if (!there.ok()) return unless_gone(there.error());", "return success();", CALLS),
+             "runtime/kubernetes/job_runs.cpp", "if (!there.ok()) return unless_gone(there.error());", "return success();", CALLS,
+             DELETE + ", 404"),
     Mutation("conflicts-are-silent", "A write that conflicts for ever blocks nothing.",
              "control/refusals.cpp", "row.blocked = row.count >= kBlockedAfter &&",
-             "row.blocked = !conflicts && row.count >= kBlockedAfter &&", CALLS),
+             "row.blocked = !conflicts && row.count >= kBlockedAfter &&", CALLS,
+             ", 409"),
     Mutation("trial-is-silent", "A Trial that is refused does not say so.",
-             "control/manager.cpp", "if (is_told) write_refused(", "if (is_told && item.key.name.empty()) write_refused(", CALLS),
+             "control/manager.cpp", "if (is_told) write_refused(", "if (is_told && item.key.name.empty()) write_refused(", CALLS,
+             "create batch/jobs (start of a run)"),
     Mutation("watch-is-silent", "A watch that fails shows nowhere.",
              "control/manager.cpp", "return words.empty() && options_.trouble ? options_.trouble(study.ns) : words;",
-             "return words;", CALLS),
+             "return words;", CALLS,
+             "operator: watch"),
     Mutation("report-goes-with-study", "The report of a trial goes with its Study.",
              "runtime/kubernetes/kube_store.cpp", "if (!knows_reporter(trial)) return patch_trial_status(std::move(wanted));",
-             "", CALLS),
+             "", CALLS,
+             "orphaned"),
     Mutation("outage-is-a-mistake", "An API server that is down counts as a Study that is wrong.",
              "kube/api_status.cpp", "    default:\n      return ErrorCode::kUnavailable;",
-             "    default:\n      return ErrorCode::kInvalid;", CALLS),
+             "    default:\n      return ErrorCode::kInvalid;", CALLS,
+             ", 503"),
+    Mutation("refusal-comes-and-goes", "A Trial that is refused says so and takes it back with each attempt.",
+             "core/trial_plan.cpp", "  TrialPlan plan;\n  keep_refusal();", "  TrialPlan plan;", CALLS,
+             "create batch/jobs (start of a run)"),
+    Mutation("attempt-is-news", "Each attempt at a run that is refused is a write, and ends the row of refusals.",
+             "core/trial_plan.cpp", "  wake_at(now_ms_ + kStartAgainMs);\n  commands_",
+             "  record.started_ms = now_ms_;\n  commands_", CALLS, "create batch/jobs (start of a run)"),
 ]  # fmt: skip
 
 
-def output_of(command):
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+def output_of(command, **variables):
+    environment = os.environ | variables
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False)
     return done.returncode, done.stdout
 
 
@@ -101,7 +119,8 @@ def is_caught(one, build, builder):
         code, log = output_of([*builder, one.program])
         if code != 0:
             return f"does not compile:\n{last_lines(log)}"
-        code, log = output_of([str(build / "tests" / one.program)])
+        only = {"FETTLE_MATRIX": one.rows} if one.rows else {}
+        code, log = output_of([str(build / "tests" / one.program)], **only)
         return "" if code == 1 else f"exit code {code} of {one.program}:\n{last_lines(log)}"
     finally:
         path.write_text(original)

@@ -289,6 +289,43 @@ TEST_F(TemplateCheckTest, WhatNobodyKnowsYetIsAskedAgain) {
   EXPECT_FALSE(reconcile().ok());
   EXPECT_FALSE(core::is_finished(study().status));
   runs_.refusal.clear();
+  clock_.advance_to(clock_.now_ms() + control::kMinCheckMs);
+  ASSERT_TRUE(reconcile().ok());
+  EXPECT_GT(trials(), 0u);
+}
+
+// A look every tenth of a second, for ten minutes.
+TEST_F(TemplateCheckTest, ABlockedStudyIsAskedLessAndLessOften) {
+  runs_.refusal = "the API server does not answer";
+  runs_.code = ErrorCode::kUnavailable;
+  const auto look_for = [&](std::int64_t ms) {
+    for (std::int64_t i = 0; i < ms; i += 100) {
+      const auto looked = reconcile();
+      ASSERT_FALSE(looked.ok());
+      EXPECT_EQ(looked.error().message, runs_.refusal) << "between two checks the refusal stands";
+      clock_.advance_to(clock_.now_ms() + 100);
+    }
+  };
+  look_for(control::kMinCheckMs);
+  EXPECT_EQ(runs_.checks, 1);
+  look_for(600'000);
+  EXPECT_LE(runs_.checks, 6 + 600'000 / control::kMaxCheckMs);
+  EXPECT_GE(runs_.checks, 600'000 / control::kMaxCheckMs) << "but it is asked";
+  runs_.refusal.clear();
+  clock_.advance_to(clock_.now_ms() + control::kMaxCheckMs);
+  EXPECT_TRUE(reconcile().ok());
+  EXPECT_GT(trials(), 0u);
+}
+
+TEST_F(TemplateCheckTest, ABlockedStudyThatIsChangedIsAskedAtOnce) {
+  runs_.refusal = "quota exceeded";
+  runs_.code = ErrorCode::kForbidden;
+  EXPECT_FALSE(reconcile().ok());
+  runs_.refusal.clear();
+  EXPECT_FALSE(reconcile().ok());
+  api::Study mended = study();
+  mended.spec.trial.retries += 1;
+  ASSERT_TRUE(store_.update_study_spec(mended).ok());
   ASSERT_TRUE(reconcile().ok());
   EXPECT_GT(trials(), 0u);
 }

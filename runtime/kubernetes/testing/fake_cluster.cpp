@@ -171,6 +171,15 @@ bool FakeCluster::run_until(const std::function<bool()>& done) {
   return true;
 }
 
+bool FakeCluster::eventually(const std::function<bool()>& holds) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > patience) return false;
+    std::this_thread::sleep_for(2ms);
+  }
+  return true;
+}
+
 void FakeCluster::run_for(int ms) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
   (void)run_until([&] { return std::chrono::steady_clock::now() > end; });

@@ -116,6 +116,8 @@ class FakeCluster {
   bool run_until_ended() {
     return run_until([this] { return is_true("Succeeded") || is_true("Failed"); });
   }
+  // The same without the controllers: nothing happens but what informers bring.
+  static bool eventually(const std::function<bool()>& holds);
   // Lets everything happen for `ms` of real time.
   void run_for(int ms);
   // Goes on until nothing has been written for a while. Returns whether that came.

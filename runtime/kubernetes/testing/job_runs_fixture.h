@@ -71,14 +71,8 @@ class JobRunsTest : public DigitsTest {
     };
     cluster_.admit = Error{code, words};
   }
-  // Without the controllers: nothing happens but what informers bring.
   static bool eventually(const std::function<bool()>& holds) {
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(120);
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > patience) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return true;
+    return FakeCluster::eventually(holds);
   }
   std::size_t requests(const std::string& begin) { return requests_to(cluster_.server, begin); }
 

@@ -120,16 +120,9 @@ void live_with(const FaultPlan& plan, const Usual& usual, Tally& tally) {
                 << "\n  instead of: " << to_string(expected);
 }
 
-// Each row and phase in one shape, which differs from row to row: all of them make the common
-// calls; and with every second fault, odd ones and even ones in turn. FETTLE_MATRIX_ALL=1 (make
-// test-all): in every shape and with every fault.
+// Each row and phase with every fault in one shape, which differs from row to row: all of them make
+// the common calls. FETTLE_MATRIX_ALL=1 (make test-all): in every shape.
 constexpr std::size_t kShapesPerRow = 1;
-
-bool is_sampled(std::size_t number, int kind) {
-  const bool all = std::getenv("FETTLE_MATRIX_ALL") != nullptr;
-  return all || std::getenv("FETTLE_MATRIX") != nullptr ||
-         (number + static_cast<std::size_t>(kind)) % 2 == 0;
-}
 
 void cross(const kube::ApiCall& row, std::size_t number, const std::vector<Usual>& all,
            Tally& tally) {
@@ -141,7 +134,6 @@ void cross(const kube::ApiCall& row, std::size_t number, const std::vector<Usual
       if (!usual.calls(row, phase)) continue;
       ++shapes;
       for (int kind = 0; kind < kFaultKinds; ++kind) {
-        if (!is_sampled(number, kind)) continue;
         live_with({&row, static_cast<FaultKind>(kind), phase}, usual, tally);
       }
     }

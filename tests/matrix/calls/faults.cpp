@@ -148,6 +148,7 @@ HttpResult FaultyTransport::call(const kube::HttpRequest& request,
                                  std::chrono::milliseconds deadline) {
   const auto act = [&] { return server_.call(request, deadline); };
   const std::optional<FaultKind> kind = meet(request);
+  if (request.method != "GET") ++writes_;
   if (!kind) return act();
   return answer_with(*kind, request, act, [&] { wait_(deadline); });
 }

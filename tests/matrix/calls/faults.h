@@ -100,6 +100,8 @@ class FaultyTransport final : public kube::HttpTransport {
   int faulty_calls() const { return faulty_calls_; }
   int faulty_writes() const { return faulty_writes_; }
   void forget() { faulty_calls_ = faulty_writes_ = 0; }
+  // From the beginning.
+  std::int64_t writes() const { return writes_; }
   const std::set<std::string>& calls_without_row() const { return without_row_; }
 
  private:
@@ -111,6 +113,7 @@ class FaultyTransport final : public kube::HttpTransport {
   const std::function<void(std::chrono::milliseconds)> wait_;
   int faulty_calls_ = 0;
   int faulty_writes_ = 0;
+  std::int64_t writes_ = 0;
   std::set<std::string> without_row_;
 };
 

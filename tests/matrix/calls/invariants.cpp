@@ -1,5 +1,6 @@
 #include "tests/matrix/calls/invariants.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kube/json_path.h"
@@ -29,6 +30,10 @@ bool says_what_it_waits_for(const Json& object) {
          has_condition(object, "Running", "Waiting");
 }
 
+bool holds_up_worker(FaultKind kind) {
+  return kind == FaultKind::kSilence || kind == FaultKind::kThrottledWithTime;
+}
+
 std::string status_of(const Json& object) {
   const Json* status = object.find("status");
   return status == nullptr ? "no status" : status->dump();
@@ -38,12 +43,12 @@ bool is_over(const std::string& phase) {
   return phase == "Completed" || phase == "Stopped" || phase == "Failed";
 }
 
-// Without what changes while nothing happens.
+// Without what changes while nothing happens, as the renewed intent to start a run does.
 std::string progress_of(const Json& trial) {
   std::string out = text_at(trial, {"status", "phase"});
   for (const Json& run : array_at(trial, {"status", "runs"})) {
     out += '|' + std::to_string(integer_at(run, {"run"})) + text_at(run, {"podUID"}) +
-           text_at(run, {"outcome"}) + text_at(run, {"startTime"});
+           text_at(run, {"outcome"}) + text_at(run, {"runningTime"});
   }
   return out + '|' + std::to_string(integer_at(trial, {"status", "report", "step"})) + '|' +
          std::to_string(boolean_at(trial, {"status", "report", "final"}) ? 1 : 0);
@@ -51,9 +56,21 @@ std::string progress_of(const Json& trial) {
 
 }  // namespace
 
+bool is_left_unbegun(const Json& trial) {
+  return array_at(trial, {"metadata", "ownerReferences"}).empty() &&
+         array_at(trial, {"status", "runs"}).empty() &&
+         !is_over(text_at(trial, {"status", "phase"}));
+}
+
 Invariants::Invariants(kube::FakeApiServer& server, VirtualTime& time, const FaultState& fault,
-                       const PlayedCluster& cluster, std::string study)
-    : server_(server), time_(time), fault_(fault), cluster_(cluster), study_(std::move(study)) {}
+                       const FaultyTransport& calls, const PlayedCluster& cluster,
+                       std::string study)
+    : server_(server),
+      time_(time),
+      fault_(fault),
+      calls_(calls),
+      cluster_(cluster),
+      study_(std::move(study)) {}
 
 void Invariants::add(const std::string& what) {
   if (!said_.insert(what.substr(0, what.find(" [at "))).second) return;
@@ -66,18 +83,24 @@ void Invariants::check() {
   checked_ms_ = time_.now_ms();
   for (const Json& trial : server_.list(kube::kTrials)) check_trial(trial);
   check_study();
+  check_load();
 }
 
 // While the operator cannot see that its Study is gone it may make trials for it. They have no
 // owner, so the garbage collector deletes them at once.
 bool Invariants::is_garbage(const Json& trial) const {
   const std::vector<Json>& owners = array_at(trial, {"metadata", "ownerReferences"});
-  return !owners.empty() && server_.get(kube::kStudies, {"team", study_}).is_null();
+  return !owners.empty() && is_study_gone();
+}
+
+bool Invariants::is_study_gone() const {
+  return server_.get(kube::kStudies, {"team", study_}).is_null();
 }
 
 void Invariants::check_trial(const Json& trial) {
   const std::string name = text_at(trial, {"metadata", "name"});
   if (text_at(trial, {"spec", "study"}) == "broken" || is_garbage(trial)) return;
+  if (is_left_unbegun(trial)) return;
   TrialSeen& seen = trials_[name];
   const std::string uid = text_at(trial, {"metadata", "uid"});
   if (!seen.uid.empty() && seen.uid != uid) add("(e) trial " + name + " was created twice");
@@ -129,6 +152,14 @@ bool Invariants::can_speak_of(const char* resource) const {
   return row->resource != written;
 }
 
+bool Invariants::has_two_studies() const {
+  const std::vector<Json> studies = server_.list(kube::kStudies);
+  return std::ranges::any_of(studies, [&](const Json& one) {
+    const std::string name = text_at(one, {"metadata", "name"});
+    return name != study_ && name != "broken";
+  });
+}
+
 // That a watch brings nothing shows when its bookmarks do not come (kube::kWatchIdle); an operator
 // that never listed Studies knows none.
 std::int64_t Invariants::most_silent_ms() const {
@@ -137,6 +168,12 @@ std::int64_t Invariants::most_silent_ms() const {
   const bool silent_watch = row->verb == "watch" && fault_.plan().kind == FaultKind::kSilence;
   // Two watches in a row meet a fault of kFaultMs.
   if (silent_watch) return kSilentMs + 2 * kube::kWatchIdle.count();
+  // One log is read after the other here, and each waits for half a minute.
+  const bool silent_log = row->verb == "log" && fault_.plan().kind == FaultKind::kSilence;
+  if (silent_log) return kSilentMs + kSilentLogsMs;
+  // One worker serves all here, and calls that wait for half a minute hold it up. Of one Study it
+  // gets to each trial in time, of two it does not; the operator has four workers.
+  if (holds_up_worker(fault_.plan().kind) && has_two_studies()) return kSilentMs + kFaultMs;
   const bool unknown = row->verb == "list" && row->resource == "fettle.dev/studies";
   return unknown && fault_.plan().phase == Phase::kBefore ? kSilentMs + kFaultMs : kSilentMs;
 }
@@ -163,6 +200,15 @@ void Invariants::check_progress(const Json& trial, TrialSeen& seen) {
   seen.over_ms = 0;
   if (now_ms - seen.since_ms <= most_silent_ms()) return;
   add("(b) " + name + " makes no progress and does not say why: " + status_of(trial));
+}
+
+void Invariants::check_load() {
+  if (time_.now_ms() < minute_ms_ + 60'000) return;
+  const std::int64_t made = calls_.writes() - std::exchange(writes_, calls_.writes());
+  minute_ms_ = time_.now_ms();
+  // Trials that are made for a Study that is gone (is_garbage) are as many as are collected.
+  if (is_study_gone()) return;
+  if (made > kMaxWritesAMinute) add("(f) " + std::to_string(made) + " writes within a minute");
 }
 
 void Invariants::check_study() {

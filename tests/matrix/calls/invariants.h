@@ -8,6 +8,8 @@
 //  d  observe() never fails because of a write (study_life.h).
 //  e  Once the fault is gone the Study ends as it would have (api_calls_test.cpp); nothing is
 //     created twice.
+//  f  An operator whose calls fail tries again less and less often: in no minute of virtual time
+//     does it send more than kMaxWritesAMinute writes.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +28,18 @@ namespace fettle::matrix {
 
 inline constexpr std::int64_t kSilentMs = 65'000;
 inline constexpr std::int64_t kHoldMs = 120'000;
+inline constexpr std::int64_t kSilentLogsMs = 120'000;
+inline constexpr std::int64_t kMaxWritesAMinute = 400;
+
+// A trial that its Study left behind before it had a run. Only its Study could start it, so it
+// stays as it is (core/orphan_plan.cpp).
+bool is_left_unbegun(const Json& trial);
 
 class Invariants {
  public:
+  // `calls`: the operator's.
   Invariants(kube::FakeApiServer& server, VirtualTime& time, const FaultState& fault,
-             const PlayedCluster& cluster, std::string study);
+             const FaultyTransport& calls, const PlayedCluster& cluster, std::string study);
 
   void check();
   void add(const std::string& what);
@@ -46,23 +55,29 @@ class Invariants {
     bool final_report = false;
     std::int64_t over_ms = 0;
   };
+  bool is_study_gone() const;
   bool is_garbage(const Json& trial) const;
   void check_trial(const Json& trial);
   void check_progress(const Json& trial, TrialSeen& seen);
   void check_kept(const Json& trial, TrialSeen& seen);
   void check_study();
+  void check_load();
   bool can_speak_of(const char* resource) const;
+  bool has_two_studies() const;
   std::int64_t most_silent_ms() const;
 
   kube::FakeApiServer& server_;
   VirtualTime& time_;
   const FaultState& fault_;
+  const FaultyTransport& calls_;
   const PlayedCluster& cluster_;
   const std::string study_;
   std::map<std::string, TrialSeen> trials_;
   std::string study_progress_;
   std::int64_t study_since_ms_ = 0;
   std::int64_t checked_ms_ = 0;
+  std::int64_t minute_ms_ = 0;  // when the present minute began
+  std::int64_t writes_ = 0;     // that had been made by then
   std::set<std::string> said_;
   std::vector<std::string> violations_;
 };

@@ -59,20 +59,23 @@ bool is_true(const Json& study, const std::string& type) {
   return false;
 }
 
+constexpr const char* kUnbegun = "Unbegun";
+
 // Whether the two ended alike. A trial that was to be stopped may have reached its end instead,
-// while its stop could not be decided or told.
+// while its stop could not be decided or told, or never have begun.
 bool ended_alike(const std::string& end, const std::string& usual) {
   if (end == usual) return true;
   const auto parameters_of = [](const std::string& text) {
     return text.substr(text.find('{'), text.find('}') - text.find('{'));
   };
-  return usual.starts_with("Stopped") && end.starts_with("Completed") &&
+  return usual.starts_with("Stopped") &&
+         (end.starts_with("Completed") || end.starts_with(kUnbegun)) &&
          parameters_of(end) == parameters_of(usual);
 }
 
 // The end of a trial. Where one that was stopped stopped is a matter of time; its result is not.
 std::string describe_trial(const Json& trial) {
-  const std::string phase = phase_of(trial);
+  const std::string phase = is_left_unbegun(trial) ? kUnbegun : phase_of(trial);
   std::string out = phase + ' ' + value_at(trial, {"spec", "parameters"})->dump();
   if (phase == "Completed") {
     const Json* report = value_at(trial, {"status", "report"});
@@ -152,7 +155,7 @@ StudyLife::StudyLife(const StudyShape& shape, const FaultPlan& plan)
       store_(client_, studies_.cache(), trials_.cache(), time_, {}),
       runs_(client_, jobs_.cache(), pods_.cache(), store_, time_, job_options(shape),
             {.readers = 0}),
-      invariants_(server_, time_, fault_, cluster_, shape.name) {
+      invariants_(server_, time_, fault_, transport_, cluster_, shape.name) {
   server_.use_clock([this] { return time_.now_ms(); });
   server_.on_validation(kubernetes::apply_rulebook);
   if (shape.loses_answers) {
@@ -254,7 +257,9 @@ bool StudyLife::advance() {
   busy = trials_.advance() || busy;
   busy = jobs_.advance() || busy;
   busy = pods_.advance() || busy;
-  for (int i = 0; i < kMostSteps; ++i) {
+  // Until a call has waited: watches and readers of logs are threads of their own.
+  const std::int64_t began_ms = time_.now_ms();
+  for (int i = 0; i < kMostSteps && time_.now_ms() == began_ms; ++i) {
     const Result<bool> worked = manager_->step();
     if (!worked.ok() || !*worked) break;
     busy = true;
@@ -333,7 +338,7 @@ bool StudyLife::is_done() {
   bool left = false;
   for (const Json& trial : server_.list(kube::kTrials)) {
     if (text_at(trial, {"spec", "study"}) != shape_.name) continue;
-    left = left || !is_over(phase_of(trial));
+    left = left || !(is_over(phase_of(trial)) || (shape_.loses_study && is_left_unbegun(trial)));
   }
   left = left || !server_.list(kube::kJobs).empty() || !server_.list(kube::kPods).empty();
   return !left;
