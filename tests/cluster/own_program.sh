@@ -33,20 +33,27 @@ YAML
 }
 
 running_pod() {
-  k get pods --selector "fettle.dev/study=$1" --field-selector status.phase=Running --output=name | head -n 1
+  k get pods --selector "fettle.dev/study=$1" --field-selector status.phase=Running --output=name | sed -n 1p
 }
 
-# delete_pod STUDY OPTION...: the first one that runs.
-delete_pod() {
-  local -r study=$1 end=$((SECONDS + patience))
-  local pod
-  shift
+outcomes_of() { k get trials --selector "fettle.dev/study=$1" --output=jsonpath='{.items[*].status.runs[*].outcome}'; }
+
+# disrupt STUDY: deletes pods that run, gently and at once by turns, until it has a run that ended so.
+disrupt() {
+  local -r whose=$1 end=$((SECONDS + patience))
+  local pod grace=0
   while [ "$SECONDS" -lt "$end" ]; do
-    pod=$(running_pod "$study")
-    [ -z "$pod" ] || { sleep 1.5 && k delete "$pod" --wait=false "$@" > /dev/null 2>&1 && return; }
-    sleep 0.2
+    ! outcomes_of "$whose" | grep Disrupted > /dev/null || return 0
+    pod=$(running_pod "$whose")
+    if [ -n "$pod" ]; then
+      sleep 0.5
+      grace=$((30 - grace))
+      k delete "$pod" --wait=false --grace-period="$grace" --force="$([ "$grace" -eq 0 ] && echo true || echo false)" \
+        > /dev/null 2>&1 || true
+    fi
+    sleep 0.5
   done
-  fail "no pod of $study could be deleted"
+  fail "no run of $whose was disrupted"
 }
 
 check_own_program() {
@@ -56,8 +63,7 @@ check_own_program() {
     k apply -f - > /dev/null
   make_own_program own-pbt '  algorithm: {name: pbt, seed: 1, interval: 3}' | k apply -f - > /dev/null
   for name in own-bohb own-asha own-pbt; do
-    delete_pod "$name"
-    delete_pod "$name" --grace-period=0 --force
+    disrupt "$name"
   done
   for name in own-bohb own-asha own-pbt; do
     k wait --for=condition=Succeeded "study/$name" --timeout="${patience}s" > /dev/null || fail "$name does not succeed"
@@ -75,6 +81,7 @@ for trial in trials:
     for fact in trial["status"]["facts"]:
         value, step = fact["values"][0], fact["step"]
         assert abs(value - expected(trial["metadata"]["name"], step)) < 1e-6, (trial["metadata"]["name"], step, value)
+assert any(run["outcome"] == "Disrupted" for run in runs), "nobody was disrupted"
 assert name != "own-pbt" or any("parent" in trial["spec"] for trial in trials), "none took over from another"
 print(f"journey: {name}: {len(trials)} trials in {len(runs)} runs, {sum(r['outcome'] == 'Disrupted' for r in runs)} disrupted")
 PYTHON
