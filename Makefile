@@ -119,6 +119,11 @@ own-program-torch: build # the same in PyTorch, from PyPI
 report-page: build # the report page in headless Chromium
 	@tests/report_page.sh $(BUILD)/bin/fettle
 
+.PHONY: pictures
+pictures: build ## Draw the pictures of the documents again, from a Study that is run for them
+	@scripts/setup.sh chromium
+	@scripts/pictures.py $(BUILD)/bin/fettle
+
 .PHONY: chart
 chart: setup # the Helm chart, as far as it can be told without a cluster
 	@helm/tests/test.sh
