@@ -113,11 +113,8 @@ refuse '\b[Gg]o(es|ing)? on\b|GoesOn|\b[Ll]ook(s|ed|ing)? at\b' 'continue, resum
 refuse '"[^"]*\b(so many|go(es)? on|look at)\b' 'N; continue, resume' 'api/*_fields.h' 'crds/rules/*.yaml'
 refuse '\bborne\b|\b([Ww]hat|that) (came|became) of\b' 'tolerated; results, state' "${plain[@]}"
 
-# A path in a document is that of a file or a folder, or a pattern that some match.
-folders=$(git ls-tree -d --name-only HEAD | grep -v '^\.' | paste -sd'|')
-while IFS= read -r path; do
-  compgen -G "$path" > /dev/null || fail "$(git grep -nF "\`$path" -- '*.md' | cut -d: -f1,2 | paste -sd' '): there is no $path"
-done < <(git grep -hoE "\`($folders)/[^\` ]+" -- '*.md' | tr -d '\`' | sort -u)
+# Links, paths and commands in documents lead to something.
+scripts/links_lint.py || failed=1
 
 long=$(wc -l "${sources[@]}" | awk '$2 != "total" && $1 > 600 {print $2 ": " $1 " lines"}')
 [ -z "$long" ] || fail "files over 600 lines:
