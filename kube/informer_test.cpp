@@ -179,6 +179,27 @@ TEST_F(InformerTest, AListThatFailsOnIsTrouble) {
   EXPECT_TRUE(soon([&] { return !informer_->trouble("team", 0ms); }));
 }
 
+// Lists bring what the watch would have brought, at a price: nobody would notice.
+TEST_F(InformerTest, AWatchThatIsRefusedIsTroubleAlthoughListsSucceed) {
+  Fault refused = fault(Fault::Kind::kAnswer, "watch=true");
+  refused.every = 1;
+  refused.answer = status_response(403, "Forbidden", "cannot watch resource \"pods\"");
+  server_.inject(refused);
+  InformerOptions options;
+  options.resource = kPods;
+  options.namespaces = {"team"};
+  options.backoff.first = 20ms;
+  informer_.emplace(server_, options, read_pod);
+  informer_->start();
+  EXPECT_TRUE(soon([&] { return informer_->trouble("team", 200ms).has_value(); }));
+  EXPECT_THAT(informer_->trouble("team", 200ms).value_or(""), HasSubstr("cannot watch resource"));
+  server_.set(kPods, pod("new"));
+  EXPECT_TRUE(soon([&] { return phase("new") == "Pending"; })) << "lists make up for it";
+  EXPECT_TRUE(informer_->trouble("team", 200ms).has_value());
+  server_.clear_faults();
+  EXPECT_TRUE(soon([&] { return !informer_->trouble("team", 0ms); }));
+}
+
 TEST_F(InformerTest, ACutLineIsNoEvent) {
   server_.inject(fault(Fault::Kind::kTruncated, "watch=true"));
   start();

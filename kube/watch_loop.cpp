@@ -57,7 +57,7 @@ std::optional<std::string> WatchLoop::trouble(std::chrono::milliseconds least) c
   const SteadyTime now = steady_now();
   const bool good = watching_since_ && now - *watching_since_ >= kGoodWatch;
   if (good || !failing_since_ || now - *failing_since_ < least) return std::nullopt;
-  return error_;
+  return trouble_;
 }
 
 bool WatchLoop::is_refused() const {
@@ -165,9 +165,10 @@ void WatchLoop::log(const std::string& message) const { sink_.error(name() + ": 
 void WatchLoop::set_error(const std::optional<std::string>& message) {
   const std::lock_guard lock(mutex_);
   error_ = message;
-  if (!error_) failing_since_.reset();
-  if (error_ && !failing_since_) failing_since_ = steady_now();
-  if (error_) *error_ = name() + ": " + *message;
+  if (!error_) return;  // a list that succeeds does not end the trouble of its watch
+  *error_ = name() + ": " + *message;
+  trouble_ = *error_;
+  if (!failing_since_) failing_since_ = steady_now();
 }
 
 // "trials in team".

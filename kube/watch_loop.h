@@ -56,7 +56,8 @@ class WatchLoop {
   // False if `most` passed or the loop was stopped.
   bool wait_listed(std::chrono::milliseconds most);
   std::optional<std::string> last_error() const;
-  // The same if lists and watches have failed for at least this long.
+  // The newest error if for at least this long no watch has lasted kGoodWatch, also where lists
+  // succeed: a watch that may not be begun is made up for by one list after the other.
   std::optional<std::string> trouble(std::chrono::milliseconds least) const;
   // Whether the latest list was refused: no rights, or no such resource. It is retried all the
   // same.
@@ -89,6 +90,7 @@ class WatchLoop {
   bool listed_ = false;
   bool refused_ = false;
   std::optional<std::string> error_;
+  std::string trouble_;  // the newest error, whatever has succeeded since
   std::optional<SteadyTime> failing_since_;
   std::optional<SteadyTime> watching_since_;  // absent = no watch is open
   std::jthread thread_;

@@ -11,6 +11,7 @@
 #include "kube/json_path.h"
 #include "kube/json_write.h"
 #include "runtime/kubernetes/gang.h"
+#include "runtime/kubernetes/service.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
 #include "runtime/kubernetes/testing/hand_clock.h"
 
@@ -43,6 +44,14 @@ class JobGangsTest : public testing::Test {
     out.spec.parameters = Json::object({{"rate", 0.5}});
     out.spec.workers = 4;
     return out;
+  }
+  // As the operator sees it.
+  void store_study() {
+    cluster_.server.set(kube::kStudies, api::write_study(study_));
+    ASSERT_TRUE(FakeCluster::eventually([&] {
+      return cluster_.manager->store().get_study({"team", "digits"}).ok();
+    }));
+    study_ = cluster_.manager->store().get_study({"team", "digits"}).value();
   }
   static std::string job_name(int index) { return "digits-" + std::to_string(index) + "-r0"; }
   Json job(int index) { return cluster_.server.get(kube::kJobs, {"team", job_name(index)}); }
@@ -264,15 +273,27 @@ TEST_F(JobGangsTest, OneWithoutItsPodGroupIsNotOpenedAndHoldsUpNoOther) {
   EXPECT_FALSE(is_suspended(0));
 }
 
+// Its workers could not meet.
+TEST_F(JobGangsTest, OneWhoseServiceIsRefusedIsNotOpenedAndSaysWhy) {
+  store_study();
+  start(0);
+  cluster_.server.remove(kube::kServices, {"team", service_of(study_)});
+  cluster_.refuses = [](const kube::Admission& write) { return write.resource == "services"; };
+  cluster_.admit = Error{ErrorCode::kForbidden, "exceeded quota: services"};
+  clock_.pass(61'000);  // so that it is asked for again
+  EXPECT_THAT(observe(0).at(0).reason, HasSubstr("exceeded quota: services"));
+  EXPECT_TRUE(is_suspended(0));
+  cluster_.refuses = {};
+  EXPECT_THAT(observe(0).at(0).reason, testing::Not(HasSubstr("exceeded quota")));
+  (void)observe(0);
+  EXPECT_FALSE(is_suspended(0));
+}
+
 // Nothing is asked for again while the workers train.
 TEST_F(JobGangsTest, ARunningOneIsLeftAloneWhateverBecomesOfItsHelpers) {
   study_.spec.trial.gang = "volcano";
   study_.spec.trial.checkpoints.emplace().size = 1e9;
-  cluster_.server.set(kube::kStudies, api::write_study(study_));
-  // Without the Study nothing would be asked for in any case.
-  ASSERT_TRUE(FakeCluster::eventually([&] {
-    return cluster_.manager->store().get_study({"team", "digits"}).ok();
-  }));
+  store_study();  // without it nothing would be asked for in any case
   const api::Trial running = start_whole(0);
   for (int rank = 0; rank < 4; ++rank) run_container(0, rank);
   clock_.pass(3'600'000);

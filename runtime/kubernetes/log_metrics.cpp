@@ -135,7 +135,8 @@ std::shared_ptr<const runtime::MetricPattern> LogMetrics::pattern_of(
   return pattern;
 }
 
-// Only complete logs are dropped; the number of others is bounded by the number of pods.
+// Only complete logs are dropped, which are never queued (step()); the number of others is bounded
+// by the number of pods.
 void LogMetrics::drop_oldest() {
   if (logs_.size() <= kept_) return;
   auto oldest = logs_.end();
@@ -143,9 +144,7 @@ void LogMetrics::drop_oldest() {
     if (!at->second->reading.complete) continue;
     if (oldest == logs_.end() || at->second->order < oldest->second->order) oldest = at;
   }
-  if (oldest == logs_.end()) return;
-  queue_.remove(oldest->first);
-  logs_.erase(oldest);
+  if (oldest != logs_.end()) logs_.erase(oldest);
 }
 
 // ---- Reading -----------------------------------------------------------------------------------
@@ -174,7 +173,7 @@ LogMetrics::LogPtr LogMetrics::take() {
   const std::optional<std::string> uid = queue_.take(clock_.now_ms());
   if (!uid) return nullptr;
   const auto found = logs_.find(*uid);
-  CHECK(found != logs_.end(), "a log that is dropped is taken out of the queue");
+  CHECK(found != logs_.end(), "a log that is complete is not queued");
   return found->second;
 }
 

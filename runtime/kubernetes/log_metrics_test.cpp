@@ -299,15 +299,16 @@ TEST_F(FewLogsTest, ALogThatIsGivenUpDuringARequestForItsEndCanBeDropped) {
   };
   server_.inject(fault);
   (void)logs_.read(pod, false);
-  pass(kFirstPauseMs);
+  clock_.pass(kFirstPauseMs);
+  ASSERT_TRUE(logs_.step());
   server_.clear_faults();
   EXPECT_TRUE(logs_.recall(pod.uid).complete);
   for (const char* name : {"b", "c", "d"}) {
     print(name, metric(1, 0.5));
     (void)logs_.read(source(name), true);
-    pass(1'000);
   }
   EXPECT_FALSE(logs_.recall(pod.uid).complete) << "the oldest was dropped";
+  pass(1'000);
   EXPECT_TRUE(logs_.recall("uid-d").report);
 }
 

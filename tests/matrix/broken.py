@@ -79,7 +79,7 @@ MUTATIONS = [
              "    default:\n      return ErrorCode::kInvalid;", CALLS,
              ", 503"),
     Mutation("refusal-comes-and-goes", "A Trial that is refused says so and takes it back with each attempt.",
-             "core/trial_plan.cpp", "  TrialPlan plan;\n  keep_refusal();", "  TrialPlan plan;", CALLS,
+             "core/trial_plan.cpp", "  TrialPlan plan;\n  keep_refusal();", "  TrialPlan plan;\n  if (now_ms_ < 0) keep_refusal();", CALLS,
              "create batch/jobs (start of a run)"),
     Mutation("attempt-is-news", "Each attempt at a run that is refused is a write, and ends the row of refusals.",
              "core/trial_plan.cpp", "  wake_at(now_ms_ + kStartAgainMs);\n  commands_",

@@ -11,6 +11,7 @@
 #include "core/blocked.h"
 #include "core/conditions.h"
 #include "core/names.h"
+#include "core/trial_waiting.h"
 #include "tests/sim/simulation.h"
 
 namespace fettle::sim {
@@ -52,6 +53,23 @@ TEST(Manager, AStudyThatNoSamplerTakesFailsAndSaysWhy) {
   simulation.run_to_end();
   EXPECT_THAT(failure_of(simulation.study().status.conditions), HasSubstr("candidates"));
   EXPECT_EQ(simulation.store().trials_created(), 0);
+}
+
+// By a manager that has forgotten the refusals; also where no plan touches the condition.
+TEST(Manager, ATrialThatIsNotRefusedAnyMoreDoesNotSaySoAfterARestart) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.run_until(1);
+  api::Study suspended = simulation.study();
+  suspended.spec.suspend = true;
+  ASSERT_TRUE(simulation.store().update_study_spec(suspended).ok());
+  simulation.run_until(5);
+  api::Trial trial = *simulation.trials().at(0);
+  ASSERT_EQ(trial.status.phase, api::TrialPhase::kPaused);
+  core::set_trial_waiting(trial.status.conditions, core::kRefused, "exceeded quota", 0);
+  ASSERT_TRUE(simulation.store().update_trial_status(trial).ok());
+  simulation.restart();
+  simulation.settle();
+  EXPECT_FALSE(core::is_refused(simulation.trials().at(0)->status.conditions));
 }
 
 api::Trial foreign_trial(const std::string& name, const std::string& owner) {

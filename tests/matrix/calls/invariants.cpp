@@ -202,6 +202,19 @@ void Invariants::check_progress(const Json& trial, TrialSeen& seen) {
   add("(b) " + name + " makes no progress and does not say why: " + status_of(trial));
 }
 
+void Invariants::check_sight(const Json& study) {
+  const kube::ApiCall* row = fault_.plan().row;
+  const bool fails = row != nullptr && row->purpose.starts_with("cache of") && fault_.is_active();
+  const bool told = has_condition(study, "Blocked") || has_condition(study, "Succeeded");
+  // A Study that was edited and is seen as it was cannot be written.
+  const bool is_old = integer_at(study, {"metadata", "generation"}) !=
+                      integer_at(study, {"status", "observedGeneration"});
+  if (!fails || told || is_old || blind_since_ms_ == 0) blind_since_ms_ = time_.now_ms();
+  const std::int64_t most_ms = most_silent_ms() - kSilentMs + kUntoldMs;
+  if (time_.now_ms() - blind_since_ms_ <= most_ms) return;
+  add("(b) the Study does not tell that it is not seen: " + status_of(study));
+}
+
 void Invariants::check_load() {
   if (time_.now_ms() < minute_ms_ + 60'000) return;
   const std::int64_t made = calls_.writes() - std::exchange(writes_, calls_.writes());
@@ -226,6 +239,7 @@ void Invariants::check_study() {
     study_progress_ = std::move(progress);
     study_since_ms_ = now_ms;
   }
+  check_sight(study);
   if (study_since_ms_ == 0) study_since_ms_ = now_ms;
   if (now_ms - study_since_ms_ <= most_silent_ms()) return;
   add("(b) the Study makes no progress and does not say why: " + status_of(study));

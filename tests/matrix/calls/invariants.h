@@ -3,7 +3,9 @@
 //  a  A trial is Failed or infeasible only because of its own program, metric or memory. The
 //     programs of the matrix do nothing wrong, so none is ever.
 //  b  What makes no progress for kSilentMs says in a condition of the Trial, and of the Study where
-//     all of it waits, what it waits for. A pod whose trial is over is gone after kHoldMs.
+//     all of it waits, what it waits for. A list or watch of the caches that fails for kUntoldMs is
+//     told by the Study, too, although repeated lists make up for it. A pod whose trial is over is
+//     gone after kHoldMs.
 //  c  A fact, a final report and a reported step are never lost.
 //  d  observe() never fails because of a write (study_life.h).
 //  e  Once the fault is gone the Study ends as it would have (api_calls_test.cpp); nothing is
@@ -27,6 +29,8 @@
 namespace fettle::matrix {
 
 inline constexpr std::int64_t kSilentMs = 65'000;
+// A watch that fails is told after half a minute, by the next look at the Study.
+inline constexpr std::int64_t kUntoldMs = 75'000;
 inline constexpr std::int64_t kHoldMs = 120'000;
 inline constexpr std::int64_t kSilentLogsMs = 120'000;
 inline constexpr std::int64_t kMaxWritesAMinute = 400;
@@ -61,6 +65,7 @@ class Invariants {
   void check_progress(const Json& trial, TrialSeen& seen);
   void check_kept(const Json& trial, TrialSeen& seen);
   void check_study();
+  void check_sight(const Json& study);
   void check_load();
   bool can_speak_of(const char* resource) const;
   bool has_two_studies() const;
@@ -75,6 +80,7 @@ class Invariants {
   std::map<std::string, TrialSeen> trials_;
   std::string study_progress_;
   std::int64_t study_since_ms_ = 0;
+  std::int64_t blind_since_ms_ = 0;  // since then the Study has not told that a watch fails
   std::int64_t checked_ms_ = 0;
   std::int64_t minute_ms_ = 0;  // when the present minute began
   std::int64_t writes_ = 0;     // that had been made by then

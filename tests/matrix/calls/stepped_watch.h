@@ -38,7 +38,7 @@ class SteppedWatch {
     const std::int64_t now_ms = time_.now_ms();
     const bool good = watching_ && now_ms - began_ms_ >= kube::kGoodWatch.count();
     if (good || failing_since_ms_ == 0 || now_ms - failing_since_ms_ < least_ms) return "";
-    return error_;
+    return trouble_;
   }
   // The connection of the watch breaks.
   void cut() {
@@ -159,11 +159,10 @@ class SteppedWatch {
     } else if (const auto* now = std::get_if<kube::Advanced>(&output)) {
       cache_.advance("", now->version);
     } else if (const auto* failed = std::get_if<kube::Failed>(&output)) {
-      error_ = failed->message;
+      error_ = trouble_ = failed->message;
       if (failing_since_ms_ == 0) failing_since_ms_ = time_.now_ms();
     } else if (std::holds_alternative<kube::Recovered>(output)) {
       error_.clear();
-      failing_since_ms_ = 0;
     } else if (std::holds_alternative<kube::EndWatch>(output)) {
       ending_ = true;
     } else if (const auto* wait = std::get_if<kube::Wait>(&output)) {
@@ -196,6 +195,7 @@ class SteppedWatch {
   std::int64_t wait_until_ms_ = 0;
   std::int64_t polled_ = 0;
   std::string error_;
+  std::string trouble_;
   std::int64_t began_ms_ = 0;
   std::int64_t failing_since_ms_ = 0;
 };

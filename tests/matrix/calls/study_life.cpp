@@ -257,33 +257,37 @@ bool StudyLife::advance() {
   busy = trials_.advance() || busy;
   busy = jobs_.advance() || busy;
   busy = pods_.advance() || busy;
-  // Until a call has waited: watches and readers of logs are threads of their own.
-  const std::int64_t began_ms = time_.now_ms();
-  for (int i = 0; i < kMostSteps && time_.now_ms() == began_ms; ++i) {
+  for (int i = 0; i < kMostSteps; ++i) {
+    const std::int64_t began_ms = time_.now_ms();
     const Result<bool> worked = manager_->step();
     if (!worked.ok() || !*worked) break;
     busy = true;
+    if (time_.now_ms() == began_ms) continue;
+    // While a worker waits for an answer, the readers of logs do not, and a Study may end and go.
+    (void)runs_.read_next_log();
+    if (goes_when_over()) read_result();
   }
   // One at a time: a read may take half a minute, and the operator has readers beside its workers.
   if (runs_.read_next_log()) busy = true;
   return busy;
 }
 
-// In the middle: the first trial is over. At the end: no further trial will begin.
+// In the middle: the first trial is over or, where the Study is deleted then, has trained. At the
+// end: no further trial will begin.
 void StudyLife::move_phase() {
   const Phase before = fault_.phase();
   if (before == Phase::kEnd) return;
   std::int64_t over = 0;
-  std::int64_t all = 0;
+  bool has_trained = false;
   for (const Json& trial : server_.list(kube::kTrials)) {
     if (text_at(trial, {"spec", "study"}) != shape_.name) continue;
-    ++all;
+    has_trained = has_trained || cluster_.steps_of(text_at(trial, {"metadata", "name"})) > 1;
     if (is_over(phase_of(trial))) ++over;
   }
   const Json now = study();
   const std::int64_t budget = kube::integer_at(now, {"spec", "budget", "trials"});
   Phase next = before;
-  if (over > 0 || (shape_.loses_study && all > 1)) next = Phase::kMiddle;
+  if (over > 0 || (shape_.loses_study && has_trained)) next = Phase::kMiddle;
   if (now.is_null() || over + 1 >= budget || is_true(now, "Succeeded")) next = Phase::kEnd;
   if (next == before) return;
   fault_.enter(next);
@@ -325,10 +329,14 @@ void StudyLife::play_user() {
   }
 }
 
+bool StudyLife::goes_when_over() const {
+  return shape_.yaml.find("ttlAfterFinished") != std::string::npos;
+}
+
 // Over, with nothing left, and the fault gone.
 bool StudyLife::is_done() {
   const Json now = study();
-  const bool goes = shape_.yaml.find("ttlAfterFinished") != std::string::npos;
+  const bool goes = goes_when_over();
   if (!now.is_null() && is_true(now, "Failed")) return true;
   const bool over = shape_.loses_study ? is_orphaned_
                     : goes             ? now.is_null()

@@ -56,6 +56,7 @@ class StudyLife {
   bool advance();
   void play_user();
   void move_phase();
+  bool goes_when_over() const;
   bool is_done();
   void read_result();
   Json study();
