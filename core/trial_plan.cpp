@@ -31,7 +31,6 @@
 #include "api/display.h"
 #include "api/names.h"
 #include "api/quantity.h"
-#include "api/report.h"
 #include "core/backlog.h"
 #include "core/conditions.h"
 #include "core/elastic.h"
@@ -48,7 +47,6 @@
 #include "core/run_records.h"
 #include "core/trial_waiting.h"
 #include "core/trial_write.h"
-#include "search/study_problem.h"
 
 namespace fettle::core {
 
@@ -592,14 +590,6 @@ TrialPlan TrialPlanner::assemble() {
 }
 
 }  // namespace
-
-bool take_report(const api::Study& study, const api::Report& newest, api::TrialStatus& status) {
-  const api::CurveNeeds needs{search::rung_steps(study), study.spec.objectives};
-  api::Report joined = join_reports(status.report, newest, needs);
-  const bool is_news = !status.report || !same_report(*status.report, joined);
-  if (is_news) status.report = std::move(joined);
-  return is_news;
-}
 
 TrialPlan plan_trial(const TrialView& view, std::int64_t now_ms) {
   return TrialPlanner(view, now_ms).plan();

@@ -39,6 +39,14 @@ std::optional<std::int64_t> report_due(const StatusChange& change) {
 
 }  // namespace
 
+bool take_report(const api::Study& study, const api::Report& newest, api::TrialStatus& status) {
+  const api::CurveNeeds needs{search::rung_steps(study), study.spec.objectives};
+  api::Report joined = api::join_reports(status.report, newest, needs);
+  const bool is_news = !status.report || !api::same_report(*status.report, joined);
+  if (is_news) status.report = std::move(joined);
+  return is_news;
+}
+
 void drop_idle_first_run(const api::TrialStatus& before, api::TrialStatus& after) {
   if (!before.runs.empty() || after.runs.size() != 1) return;
   const api::RunRecord& first = after.runs.front();

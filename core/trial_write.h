@@ -1,4 +1,5 @@
-// When the status of a trial, as a plan leaves it, is worth a write. Pure; usable from any thread.
+// What is written to the status of a trial, and when it is worth a write. Pure; usable from any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,9 @@
 #include "core/plan.h"
 
 namespace fettle::core {
+
+// Joins the report of a trial's newest run to the trial's own. Returns whether that changed it.
+bool take_report(const api::Study& study, const api::Report& newest, api::TrialStatus& status);
 
 struct StatusChange {
   const api::Study& study;

@@ -74,7 +74,7 @@ std::string commands_page(const CLI::App& app) {
       "made by\n`fettle pages markdown`. Completion: `source <(fettle completion bash)`, or zsh, "
       "or "
       "fish.\n\n## fettle\n\n```\n" +
-      app.help() + "```\n";
+      app.get_formatter()->make_help(&app, "fettle", CLI::AppFormatMode::Normal) + "```\n";
   for (const CLI::App* command : listed_commands(app)) {
     text += "\n## fettle " + command->get_name() + "\n\n```\n" + command->help() + "```\n";
   }

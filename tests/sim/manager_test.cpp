@@ -36,12 +36,14 @@ TEST(Manager, ARunThatCanNeverStartIsAFailureOfItsTrialInTheWordsOfWhoRefused) {
   simulation.run_to_end();
   EXPECT_THAT(failure_of(simulation.study().status.conditions),
               testing::StartsWith("TooManyFailures: "));
+  std::size_t runs = 0;
   for (const api::TrialPtr& trial : simulation.trials()) {
     if (trial->status.phase != api::TrialPhase::kFailed) continue;
-    EXPECT_EQ(trial->status.runs.size(), 3u) << "the first run and two retries";
-    EXPECT_EQ(failure_of(trial->status.conditions),
-              "Failed: spec.trial.template names no command (3 runs)");
+    runs = trial->status.runs.size();
+    EXPECT_THAT(failure_of(trial->status.conditions),
+                testing::HasSubstr(": spec.trial.template names no command"));
   }
+  EXPECT_EQ(runs, 1u) << "once it is known that none can start, there are no retries";
 }
 
 TEST(Manager, AStudyThatNoSamplerTakesFailsAndSaysWhy) {
