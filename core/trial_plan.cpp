@@ -47,6 +47,7 @@
 #include "core/run_records.h"
 #include "core/trial_waiting.h"
 #include "core/trial_write.h"
+#include "search/study_problem.h"
 
 namespace fettle::core {
 
