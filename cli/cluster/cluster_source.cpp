@@ -143,7 +143,7 @@ Result<std::string> ClusterSource::stop(const std::string& study, bool now) {
   }
   FETTLE_ASSIGN(const SeenStudy seen, read(study, Detail::kObjects));
   const std::string state = state_of(seen.view);
-  if (has_ended(seen.view)) return invalid("study " + study + " is not running: it " + state);
+  if (has_ended(seen.view)) return invalid("study " + study + " is not running: it has " + state);
   const Json patch = Json::object({{"spec", Json::object({{"suspend", true}})}});
   const auto written = client_.patch(kube::kStudies, {cluster_.ns, study}, "", patch);
   if (!written.ok()) return written.error();

@@ -88,6 +88,47 @@ class ClusterTest : public testing::Test {
 
 constexpr const char* kRunning = R"({"running": {"startedAt": "2026-01-31T12:00:00Z"}})";
 
+// ---- Stopping and deleting ---------------------------------------------------------------------
+
+TEST_F(ClusterTest, StopSuspendsTheStudy) {
+  put(view_in_the_middle());
+  const auto said = ClusterSource(cluster_).stop("digits", /*now=*/false);
+  ASSERT_TRUE(said.ok()) << said.error().message;
+  EXPECT_THAT(*said, HasSubstr("kubectl -n team patch study digits --type merge"));
+  const Json stored = server_->get(kube::kStudies, {"team", "digits"});
+  EXPECT_EQ(*stored.find("spec")->find("suspend"), Json(true));
+}
+
+TEST_F(ClusterTest, StopLeavesAStudyThatHasEndedAlone) {
+  put(view_at_the_end());
+  const auto said = ClusterSource(cluster_).stop("digits", /*now=*/false);
+  ASSERT_FALSE(said.ok());
+  EXPECT_EQ(said.error().message, "study digits is not running: it has succeeded");
+}
+
+TEST_F(ClusterTest, PodsCannotBeStoppedAtOnce) {
+  put(view_in_the_middle());
+  const auto said = ClusterSource(cluster_).stop("digits", /*now=*/true);
+  ASSERT_FALSE(said.ok());
+  EXPECT_THAT(said.error().message, HasSubstr("kubectl -n team delete pod --now"));
+}
+
+TEST_F(ClusterTest, DeleteRefusesAStudyThatRuns) {
+  put(view_in_the_middle());
+  const Status removed = ClusterSource(cluster_).remove("digits");
+  ASSERT_FALSE(removed.ok());
+  EXPECT_EQ(removed.error().message,
+            "study digits is running; stop it first: kubectl fettle -n team stop digits");
+  EXPECT_THAT(*ClusterSource(cluster_).names(), ElementsAre("digits"));
+}
+
+TEST_F(ClusterTest, DeleteRemovesAStudyThatHasEnded) {
+  put(view_at_the_end());
+  const Status removed = ClusterSource(cluster_).remove("digits");
+  ASSERT_TRUE(removed.ok()) << removed.error().message;
+  EXPECT_THAT(*ClusterSource(cluster_).names(), testing::IsEmpty());
+}
+
 // ---- Looking -----------------------------------------------------------------------------------
 
 TEST_F(ClusterTest, ShowsAStudyAsItIsThere) {
