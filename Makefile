@@ -45,6 +45,7 @@ dist: setup ## A Debian package and a relocatable archive in build/dist; RELEASE
 .PHONY: dist-test
 dist-test: dist # its packages in a clean Debian 12, as an ordinary user
 	@tests/dist/test.sh $(BUILD)
+	@tests/dist/chart.sh
 
 .PHONY: test
 test: setup ## Everything that CI runs, several parts at a time; ends with a table of them
