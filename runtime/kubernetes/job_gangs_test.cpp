@@ -101,7 +101,10 @@ class JobGangsTest : public testing::Test {
   void run_container(int index, int rank) {
     kube::Pod pod = *pods_.get({"team", job_name(index) + "-" + std::to_string(rank)});
     pod.metadata.resource_version = std::to_string(++version_);
-    pod.containers = {{.name = "trainer", .running = true, .started_ms = clock_.now_ms()}};
+    kube::Container& trainer = pod.containers.emplace_back();
+    trainer.name = "trainer";
+    trainer.running = true;
+    trainer.started_ms = clock_.now_ms();
     pods_.put(pod);
   }
   // Starts a gang whose four workers all get a node; the trial as it is recorded to run.

@@ -30,6 +30,10 @@ bool says_what_it_waits_for(const Json& object) {
          has_condition(object, "Running", "Waiting");
 }
 
+bool is_of_caches(const kube::ApiCall* row) {
+  return row != nullptr && row->purpose.starts_with("cache of");
+}
+
 bool holds_up_worker(FaultKind kind) {
   return kind == FaultKind::kSilence || kind == FaultKind::kThrottledWithTime;
 }
@@ -184,7 +188,9 @@ void Invariants::check_progress(const Json& trial, TrialSeen& seen) {
   const std::int64_t now_ms = time_.now_ms();
   std::string progress = progress_of(trial) + '|' + std::to_string(cluster_.steps_of(name));
   const bool is_paused = phase == "Paused" || boolean_at(trial, {"spec", "suspend"});
-  const bool may_be_silent = is_paused || !can_speak_of("fettle.dev/trials/status");
+  // That pods or Jobs are not seen is told by the Study, while there is one.
+  const bool is_blind = is_study_gone() && fault_.is_active() && is_of_caches(fault_.plan().row);
+  const bool may_be_silent = is_paused || is_blind || !can_speak_of("fettle.dev/trials/status");
   if (progress != seen.progress || may_be_silent || says_what_it_waits_for(trial)) {
     seen.progress = std::move(progress);
     seen.since_ms = now_ms;
@@ -204,7 +210,7 @@ void Invariants::check_progress(const Json& trial, TrialSeen& seen) {
 
 void Invariants::check_sight(const Json& study) {
   const kube::ApiCall* row = fault_.plan().row;
-  const bool fails = row != nullptr && row->purpose.starts_with("cache of") && fault_.is_active();
+  const bool fails = is_of_caches(row) && fault_.is_active();
   const bool told = has_condition(study, "Blocked") || has_condition(study, "Succeeded");
   // A Study that was edited and is seen as it was cannot be written.
   const bool is_old = integer_at(study, {"metadata", "generation"}) !=

@@ -16,7 +16,6 @@ namespace fettle::matrix {
 namespace {
 
 using kube::array_at;
-using kube::boolean_at;
 using kube::text_at;
 using kube::value_at;
 

@@ -83,7 +83,6 @@ class StudyLife {
   LifeResult result_;
   std::int64_t suspended_ms_ = 0;
   bool is_orphaned_ = false;
-  bool deleted_ = false;  // by its time to live
 };
 
 }  // namespace fettle::matrix
