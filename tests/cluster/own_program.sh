@@ -2,7 +2,11 @@
 # For journey.sh: the program of examples/own-program on a real node, under each way in which a trial runs more than
 # once. Pods are deleted on the way, gently and at once; every value is that of a training that nobody interrupted.
 
-# make_own_program NAME SEARCH: a Study whose epochs take long enough to be caught at one.
+# Once in its life, between the first epoch and the second, a trial waits half a minute for somebody to end its run.
+# shellcheck disable=SC2016 # the trial expands it
+readonly hold='held=$FETTLE_CHECKPOINTS/held; [ "$step" -ne 1 ] || [ -e "$held" ] || { : > "$held"; sleep 30 \& wait $!; }'
+
+# make_own_program NAME SEARCH
 make_own_program() {
   cat << YAML
 apiVersion: fettle.dev/v1alpha1
@@ -28,7 +32,7 @@ $2
           command: [/bin/sh, -c]
           args:
           - |
-$(sed -e 's/sleep 0.1/sleep 1/' -e 's/^/            /' examples/own-program/train.sh)
+$(sed -e "s@^  sleep 0.1 .*@  $hold@" -e 's/^/            /' examples/own-program/train.sh)
 YAML
 }
 
@@ -38,22 +42,25 @@ running_pod() {
 
 outcomes_of() { k get trials --selector "fettle.dev/study=$1" --output=jsonpath='{.items[*].status.runs[*].outcome}'; }
 
-# disrupt STUDY: deletes pods that run, gently and at once by turns, until it has a run that ended so.
+# disrupt STUDY...: deletes pods that run, gently and at once by turns, until each Study has a run that ended so.
 disrupt() {
-  local -r whose=$1 end=$((SECONDS + patience))
-  local pod grace=0
-  while [ "$SECONDS" -lt "$end" ]; do
-    ! outcomes_of "$whose" | grep Disrupted > /dev/null || return 0
-    pod=$(running_pod "$whose")
-    if [ -n "$pod" ]; then
-      sleep 0.5
+  local -r end=$((SECONDS + patience))
+  local whose pod left="$*" grace=0
+  while [ -n "$left" ]; do
+    [ "$SECONDS" -lt "$end" ] || fail "no run of $left was disrupted"
+    for whose in $left; do
+      if outcomes_of "$whose" | grep Disrupted > /dev/null; then
+        left=$(tr ' ' '\n' <<< "$left" | grep -vx "$whose" | paste -sd ' ')
+        continue
+      fi
+      pod=$(running_pod "$whose")
+      [ -n "$pod" ] || continue
       grace=$((30 - grace))
       k delete "$pod" --wait=false --grace-period="$grace" --force="$([ "$grace" -eq 0 ] && echo true || echo false)" \
         > /dev/null 2>&1 || true
-    fi
-    sleep 0.5
+    done
+    sleep 1
   done
-  fail "no run of $whose was disrupted"
 }
 
 check_own_program() {
@@ -62,9 +69,7 @@ check_own_program() {
   make_own_program own-asha $'  algorithm: {name: random, seed: 1}\n  earlyStopping: {name: asha, reductionFactor: 3, promote: true}' |
     k apply -f - > /dev/null
   make_own_program own-pbt '  algorithm: {name: pbt, seed: 1, interval: 3}' | k apply -f - > /dev/null
-  for name in own-bohb own-asha own-pbt; do
-    disrupt "$name"
-  done
+  disrupt own-bohb own-asha own-pbt
   for name in own-bohb own-asha own-pbt; do
     k wait --for=condition=Succeeded "study/$name" --timeout="${patience}s" > /dev/null || fail "$name does not succeed"
     k get trials --selector "fettle.dev/study=$name" -o json > "$work/$name.json"
