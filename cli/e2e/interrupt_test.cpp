@@ -55,14 +55,18 @@ TEST(Interrupted, StoresReportsOfTheGracePeriod) {
   Workshop shop;
   StudyText text;
   text.script =
-      "trap 'echo \"{\\\"step\\\": 7, \\\"value\\\": 3}\"; exit 1' TERM; echo x >> began; "
-      "while :; do sleep 0.05; done";
+      "trap 'echo \"{\\\"step\\\": 7, \\\"value\\\": 3}\"; exit 1' TERM; "
+      "echo '{\"step\": 1, \"value\": 5}'; echo x >> began; while :; do sleep 0.05; done";
   text.trial = "    gracePeriod: 20s\n";
   text.budget = "{trials: 1}";
   text.steps = 9;
   const pid_t runner = shop.run_until_begun(text, 1);
+  const auto is_at = [&shop](const std::string& step) {
+    return shop.fettle({"trials", "digits"}).out.find(step) != std::string::npos;
+  };
+  ASSERT_TRUE(shop.wait_until([&] { return is_at(" 1/9 "); })) << "its first report is stored";
   shop.interrupt(runner, SIGINT);
-  EXPECT_THAT(shop.fettle({"trials", "digits"}).out, HasSubstr("7/9"));
+  EXPECT_TRUE(is_at(" 7/9 ")) << shop.fettle({"trials", "digits"}).out;
 }
 
 TEST(Killed, LeavesNoProcessBehind) {
