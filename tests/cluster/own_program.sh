@@ -45,20 +45,21 @@ outcomes_of() { k get trials --selector "fettle.dev/study=$1" --output=jsonpath=
 # disrupt STUDY...: deletes pods that run, gently and at once by turns, until each Study has a run that ended so.
 disrupt() {
   local -r end=$((SECONDS + patience))
-  local whose pod left="$*" grace=0
-  while [ -n "$left" ]; do
-    [ "$SECONDS" -lt "$end" ] || fail "no run of $left was disrupted"
-    for whose in $left; do
-      if outcomes_of "$whose" | grep Disrupted > /dev/null; then
-        left=$(tr ' ' '\n' <<< "$left" | grep -vx "$whose" | paste -sd ' ')
-        continue
-      fi
+  local whose pod grace=0
+  local -a left=("$@") still
+  while [ "${#left[@]}" -gt 0 ]; do
+    [ "$SECONDS" -lt "$end" ] || fail "no run of ${left[*]} was disrupted"
+    still=()
+    for whose in "${left[@]}"; do
+      ! outcomes_of "$whose" | grep Disrupted > /dev/null || continue
+      still+=("$whose")
       pod=$(running_pod "$whose")
       [ -n "$pod" ] || continue
       grace=$((30 - grace))
       k delete "$pod" --wait=false --grace-period="$grace" --force="$([ "$grace" -eq 0 ] && echo true || echo false)" \
         > /dev/null 2>&1 || true
     done
+    left=("${still[@]}")
     sleep 1
   done
 }
