@@ -5,24 +5,12 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../../.."
-# shellcheck source=../../../scripts/not_run.sh
-source scripts/not_run.sh
-build=${1:-build}
-[ $# -eq 0 ] || shift
-work=$(mktemp -d)
-export FETTLE_CLUSTER_DIR=${FETTLE_CLUSTER_DIR:-$work/cluster}
-export FETTLE_BUILD=$build
-
-# shellcheck disable=SC2317 # called by the trap
-clean_up() {
-  tests/cluster/cluster down
-  rm -rf "$work"
-}
-trap clean_up EXIT
+# shellcheck source=../own_cluster.sh
+source tests/cluster/own_cluster.sh "${1:-build}"
 
 try cluster 'this machine cannot run one (see above)' tests/cluster/cluster up --node
 FETTLE_KUEUE=$("$here/build.sh")
 FETTLE_KUEUE_IMAGE=kueue:$(awk '$1 == "sigs.k8s.io/kueue" {print $2}' "$here/go.mod")
 export FETTLE_KUEUE FETTLE_KUEUE_IMAGE
 tests/cluster/image.sh "$FETTLE_KUEUE_IMAGE" "$here/Dockerfile" "$FETTLE_KUEUE"
-tests/cluster/in_cluster python3 -B tests/cluster/scenarios/run.py --folder "$here" "$@"
+tests/cluster/in_cluster python3 -B tests/cluster/scenarios/run.py --folder "$here" "${@:2}"

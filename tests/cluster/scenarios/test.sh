@@ -5,20 +5,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../../.."
-# shellcheck source=../../../scripts/not_run.sh
-source scripts/not_run.sh
-build=${1:-build}
-[ $# -eq 0 ] || shift
-work=$(mktemp -d)
-export FETTLE_CLUSTER_DIR=${FETTLE_CLUSTER_DIR:-$work/cluster}
-export FETTLE_BUILD=$build
-
-# shellcheck disable=SC2317 # called by the trap
-clean_up() {
-  tests/cluster/cluster down
-  rm -rf "$work"
-}
-trap clean_up EXIT
+# shellcheck source=../own_cluster.sh
+source tests/cluster/own_cluster.sh "${1:-build}"
 
 try cluster 'this machine cannot run one (see above)' tests/cluster/cluster up
-tests/cluster/in_cluster python3 -B "$here/run.py" "$@"
+tests/cluster/in_cluster python3 -B "$here/run.py" "${@:2}"
