@@ -1,7 +1,6 @@
 // fettle: the command line. Maps arguments to the commands (commands.h); beside the operator's
 // options (operator/options.cpp) the only file that knows CLI11.
 #include <CLI/CLI.hpp>
-#include <array>
 #include <iostream>
 #include <map>
 #include <string>
@@ -14,6 +13,7 @@
 #include "base/thread.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
+#include "cli/help/option_tree.h"
 #include "cli/help/pages.h"
 #include "cli/suggest/suggest.h"
 #include "cli/views/text.h"
@@ -26,11 +26,6 @@ using fettle::cli::Output;
 const std::map<std::string, Output> kOutputs = {{"text", Output::kText},   {"csv", Output::kCsv},
                                                 {"json", Output::kJson},   {"yaml", Output::kYaml},
                                                 {"values", Output::kYaml}, {"env", Output::kEnv}};
-
-// Those that people type.
-constexpr std::array<std::string_view, 18> kCommands = {
-    "init", "run",  "stop",   "scale", "validate", "doctor",  "status", "trials",     "best",
-    "logs", "gpus", "report", "why",   "replay",   "suggest", "delete", "completion", "pages"};
 
 // What the command line asks for.
 struct Arguments {
@@ -397,8 +392,13 @@ int complain(const CLI::App& app, const CLI::ParseError& error) {
   if (!app.get_subcommands().empty() || rest.empty() || error.get_exit_code() == 0) {
     return app.exit(error) == 0 ? fettle::cli::kExitSucceeded : fettle::cli::kExitInvalid;
   }
+  std::vector<std::string> names;
+  for (const CLI::App* command : fettle::cli::listed_commands(app)) {
+    names.push_back(command->get_name());
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
   std::cerr << "fettle: there is no command '" << fettle::cli::printable(rest[0]) << "'"
-            << fettle::api::did_you_mean(rest[0], kCommands)
+            << fettle::api::did_you_mean(rest[0], known)
             << "\nRun fettle --help for the commands there are.\n";
   return fettle::cli::kExitInvalid;
 }

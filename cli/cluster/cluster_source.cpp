@@ -48,10 +48,6 @@ bool is_about(const Json& event, const RunView& view) {
   return kind == "Trial" && find_trial(view.trials, name) != nullptr;
 }
 
-bool has_ended(const RunView& view) {
-  return study_state_of(view.study, view.trials) == StudyState::kFinished;
-}
-
 }  // namespace
 
 LogHint log_command_of(const std::string& program) {
@@ -142,13 +138,14 @@ Result<std::string> ClusterSource::stop(const std::string& study, bool now) {
                    cluster_.kubectl + " delete pod --now ends one at once");
   }
   FETTLE_ASSIGN(const SeenStudy seen, read(study, Detail::kObjects));
-  const std::string state = state_of(seen.view);
-  if (has_ended(seen.view)) return invalid("study " + study + " is not running: it has " + state);
+  if (study_state_of(seen.view.study, seen.view.trials) == StudyState::kFinished) {
+    return invalid("study " + study + " is not running: it has " + state_of(seen.view));
+  }
   const Json patch = Json::object({{"spec", Json::object({{"suspend", true}})}});
   const auto written = client_.patch(kube::kStudies, {cluster_.ns, study}, "", patch);
   if (!written.ok()) return written.error();
   return "study " + study +
-         " is suspended: its trials stop within their grace period, and nothing " + "is lost; " +
+         " is suspended: its trials stop within their grace period, and nothing is lost; " +
          cluster_.kubectl + " patch study " + study +
          " --type merge -p '{\"spec\":{\"suspend\":false}}' resumes it";
 }

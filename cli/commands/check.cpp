@@ -95,6 +95,7 @@ std::vector<std::string> warnings_of(const api::Study& study, Runs runs,
 CheckedFile check_study_file(const std::string& path, Runs runs) {
   api::LoadedFile loaded =
       path == "-" ? api::load_study_text(read_input(), "-") : api::load_study_file(path);
+  const std::string folder = folder_of(path);
   CheckedFile good;
   for (std::size_t i = 0; i < loaded.studies.size(); ++i) {
     api::Study& study = loaded.studies[i];
@@ -103,14 +104,14 @@ CheckedFile check_study_file(const std::string& path, Runs runs) {
     if (const auto sampler = search::make_sampler(core::problem_of(study)); !sampler.ok()) {
       wrong = Error{sampler.error()}.in("spec.algorithm").message;
     } else {
-      refusals = refusals_of(study, runs, folder_of(path));
+      refusals = refusals_of(study, runs, folder);
       wrong = summary_of(refusals, runs);
     }
     if (wrong) {
       loaded.diagnostics.push_back({path, 0, 0, study.metadata.name, *wrong});
       continue;
     }
-    for (std::string& warning : warnings_of(study, runs, folder_of(path))) {
+    for (std::string& warning : warnings_of(study, runs, folder)) {
       loaded.warnings.push_back({path, 0, 0, study.metadata.name, std::move(warning)});
     }
     good.studies.push_back(std::move(study));

@@ -255,8 +255,7 @@ Status LocalSource::remove(const std::string& name) {
     return Error{ErrorCode::kUnavailable,
                  "study " + name + " is running; stop it first: fettle stop " + name};
   }
-  FETTLE_TRY(local::delete_study(layout));
-  return success();
+  return local::delete_study(layout);
 }
 
 }  // namespace fettle::cli
