@@ -377,6 +377,9 @@ struct StudyStatus {
   // Several objectives: the volume between the front and the references, each the objective's own
   // or the worst value of a feasible trial; absent where it is too costly to compute or no number.
   std::optional<double> hypervolume;
+  // The first step that trials report, where it comes after the lowest rung (core/late_reports.h);
+  // absent where trials report by then, and while none has.
+  std::optional<std::int64_t> first_report;
   std::string algorithm;         // the sampler in use and, for auto, why
   std::optional<GpuChoice> gpu;  // absent: CPU, a local run, or not chosen yet
   double gpu_hours = 0;

@@ -555,6 +555,9 @@ void visit_fields(Visitor& v, T& c) {
           list(0, kMostSearchPeriods));
   v.field("hypervolume", c.hypervolume,
           "Hypervolume of the Pareto front with respect to the reference values.", amount);
+  v.field("firstReport", c.first_report,
+          "First step that trials report, where it comes after the lowest rung.",
+          whole(0, kLargestWhole));
   v.field("algorithm", c.algorithm, "Description of the sampler in use.", message_text(1024));
   v.field("gpuHours", c.gpu_hours, "GPU-hours used so far.", amount);
   v.field("activeSeconds", c.active_seconds, "Seconds during which at least one trial was running.",

@@ -1,5 +1,6 @@
 #include "core/no_result.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -60,10 +61,14 @@ std::string expected_output(const StudySpec& study) {
   return metric + R"(, for example a line {"step": 1, ")" + metric + R"(": 0.5} on its output)";
 }
 
-// The metric that was reported under nearly this name: in another case, or misspelt.
-std::string suggest_name(const std::string& metric, const std::vector<std::string>& seen) {
+// The metric that was reported under nearly this name: in another case, or misspelt; "" if none.
+std::string nearest_name(const std::string& metric, const std::vector<std::string>& seen) {
   const std::vector<std::string_view> names(seen.begin(), seen.end());
-  const std::string nearest(api::nearest(metric, names));
+  return std::string(api::nearest(metric, names));
+}
+
+std::string suggest_name(const std::string& metric, const std::vector<std::string>& seen) {
+  const std::string nearest = nearest_name(metric, seen);
   if (nearest.empty()) return "";
   return "; if it is " + nearest + " that counts, write metric: " + nearest + " in the Study";
 }
@@ -78,12 +83,20 @@ bool is_result_lost(const EndedRun& ended) {
   return after_cut && !has_reported(ended);
 }
 
+bool is_misspelt(const EndedRun& ended) {
+  if (!ended.report) return false;
+  const std::vector<std::string> seen = seen_metrics(*ended.report);
+  return std::ranges::any_of(
+      missing_metrics(ended.study.spec, *ended.report),
+      [&](const std::string& metric) { return !nearest_name(metric, seen).empty(); });
+}
+
 std::string with_reason(const std::string& silence) {
   return silence.empty() ? "" : "; " + silence;
 }
 
 std::string explain_no_result(const EndedRun& ended) {
-  const StudySpec& study = ended.study;
+  const StudySpec& study = ended.study.spec;
   if (!has_reported(ended)) {
     return "exited with 0 but reported no metric; expected " + expected_output(study) +
            explain_rung(study, ended.record) + with_reason(ended.run.silence);

@@ -17,6 +17,9 @@ std::string explain_no_result(const EndedRun& ended);
 // had nothing left to report, and nobody is to blame.
 bool is_result_lost(const EndedRun& ended);
 
+// Whether it reported a metric of nearly the name of an objective that it never reported.
+bool is_misspelt(const EndedRun& ended);
+
 // The end of a sentence about a run without a report: "; SILENCE", or "".
 std::string with_reason(const std::string& silence);
 

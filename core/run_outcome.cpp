@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/report.h"
+#include "core/late_reports.h"
 #include "core/measurement.h"
 #include "core/no_result.h"
 
@@ -41,10 +42,10 @@ bool is_complete_at(const api::StudySpec& study, const Report& report, std::int6
 
 // Whether the result is there, however the run ended after it.
 bool has_result(const EndedRun& ended) {
-  if (is_final_now(ended)) return missing_metrics(ended.study, *ended.report).empty();
+  if (is_final_now(ended)) return missing_metrics(ended.study.spec, *ended.report).empty();
   // Without `resource` the step that is asked for is 1, and a program counts as it likes.
-  return ended.study.resource.max > 1 && reached_end(ended) &&
-         is_complete_at(ended.study, *ended.report, ended.record.until_step);
+  return ended.study.spec.resource.max > 1 && reached_end(ended) &&
+         is_complete_at(ended.study.spec, *ended.report, ended.record.until_step);
 }
 
 std::string end_after_result(const EndedRun& ended) {
@@ -84,6 +85,9 @@ JudgedRun judge_run(const EndedRun& ended) {
   }
   const std::string missing = explain_no_result(ended);
   if (missing.empty()) return {observed, run.reason};
+  if (!is_misspelt(ended) && may_report_later(ended.study, record.until_step)) {
+    return {Outcome::kSucceeded, missing};
+  }
   return {Outcome::kFailed, missing};
 }
 

@@ -14,7 +14,7 @@ namespace fettle::core {
 
 // A run that has exited, with all that decides what its end means.
 struct EndedRun {
-  const api::StudySpec& study;
+  const api::Study& study;
   const api::TrialSpec& trial;
   const std::optional<api::Report>& report;  // the trial's newest
   const std::vector<api::RunRecord>& records;
@@ -38,7 +38,8 @@ struct JudgedRun {
 //  - A run that exited with 0, and whose output could not be read, was disrupted: what it reported
 //    is unknown.
 //  - A run that exited with 0 before its last step is over: it is judged by what it reported, and
-//    has failed if it never reported the objective.
+//    has failed if it never reported the objective, unless reports may begin at a later rung
+//    (late_reports.h).
 JudgedRun judge_run(const EndedRun& ended);
 
 }  // namespace fettle::core

@@ -382,6 +382,7 @@ void StudyPlanner::create_trials() {
     wake_at(now_ms_);
   }
   const search::History& history = ledger_.history();
+  if (pauses_ && search::is_probing(problem_, history)) return;
   search::Suggestion suggestion = sampler_->suggest(history, wanted);
   exhausted_ = suggestion.exhausted;
   std::vector<search::Stage> stages(suggestion.points.size(),

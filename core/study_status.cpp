@@ -9,6 +9,7 @@
 #include "core/blocked.h"
 #include "core/conditions.h"
 #include "core/failed_starts.h"
+#include "core/late_reports.h"
 #include "core/readiness.h"
 #include "core/run_records.h"
 #include "search/study_problem.h"
@@ -141,6 +142,11 @@ std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus
                      "tried again: " +
                          find_condition(next.conditions, kFailsAtStart)->message});
   }
+  if (next.first_report && !before.first_report) {
+    notes.push_back({EventType::kNormal, "FirstReport",
+                     "trials first report at step " + std::to_string(*next.first_report) +
+                         "; from now on they begin at a rung that is not below it"});
+  }
   for (const char* type : {"Succeeded", "Failed"}) {
     if (!turned(type, true)) continue;
     const api::StatusCondition& condition = *find_condition(next.conditions, type);
@@ -171,6 +177,7 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
   status.trials.created = ledger.next_index();
   status.best = ledger.best();
   status.hypervolume = ledger.hypervolume();
+  status.first_report = first_late_report(study, ledger.trials());
   // Empty: there was no sampler to ask (a refused or waiting Study), so the last answer stays.
   if (!outlook.algorithm.empty()) status.algorithm = outlook.algorithm;
   // A Study that is over keeps the GPU profile that its own trials used.

@@ -249,7 +249,8 @@ void TrialPlanner::update_workers(RunRecord& record, const Run& run) {
 }
 
 void TrialPlanner::close_record(RunRecord& record, const Run& run) {
-  const JudgedRun judged = judge_run({study_, spec_, status_.report, status_.runs, record, run});
+  const JudgedRun judged =
+      judge_run({whole_study_, spec_, status_.report, status_.runs, record, run});
   record.outcome = judged.outcome;
   record.message = truncate_message(judged.message);
   record.last_step = last_step_of(status_, record, resumes_);
@@ -372,7 +373,7 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
 
 // The newest run exited with 0, and has not reported the objective.
 void TrialPlanner::end_without_result(const RunRecord& record, const Run& run) {
-  if (is_result_lost({study_, spec_, status_.report, status_.runs, record, run})) {
+  if (is_result_lost({whole_study_, spec_, status_.report, status_.runs, record, run})) {
     return enter_phase(TrialPhase::kStopped, "ResultLost",
                        "the run before was cut short, and what it reported is lost; this one had "
                        "nothing left to report: " +

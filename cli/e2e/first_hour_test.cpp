@@ -138,5 +138,64 @@ TEST(FirstHour, AStudyInAFolderAboveIsMentioned) {
                               "there are some in ../../.fettle"));
 }
 
+// It evaluates every second epoch, and rungs are at 1, 3 and 9.
+TEST(FirstHour, AProgramThatReportsAfterTheFirstRungFailsNoTrial) {
+  for (const char* const algorithm :
+       {"algorithm: {name: random, seed: 1}\n  earlyStopping: {name: asha, promote: true}",
+        "algorithm: {name: bohb, seed: 1}", "algorithm: {name: hyperband, seed: 1}"}) {
+    Workshop shop;
+    shop.write("study.yaml", std::string(R"(apiVersion: fettle.dev/v1alpha1
+kind: Study
+metadata: {name: digits}
+spec:
+  objectives: [{metric: value, direction: Minimize}]
+  parameters: [{name: x, type: Double, min: 0, max: 1}]
+  resource: {unit: epoch, min: 1, max: 9}
+  )") + algorithm + R"(
+  budget: {trials: 12, parallelism: 3}
+  trial:
+    template:
+      spec:
+        containers:
+        - name: main
+          resources: {requests: {cpu: 10m}}
+          command:
+          - sh
+          - -c
+          - |
+            for i in $(seq $FETTLE_UNTIL_STEP); do
+              [ $((i % 2)) = 1 ] || echo "{\"step\": $i, \"value\": $FETTLE_PARAM_X}"
+            done
+)");
+    const Finished done = shop.fettle({"run", "study.yaml"});
+    EXPECT_EQ(done.code, 0) << algorithm << done.out << done.err;
+    EXPECT_THAT(done.out, HasSubstr("12 trials: ")) << algorithm;
+    EXPECT_THAT(done.out, HasSubstr(", 0 failed")) << algorithm << done.out;
+    EXPECT_THAT(shop.fettle({"status", "digits", "--events"}).out,
+                HasSubstr("trials first report at step 2"))
+        << algorithm;
+    const Finished replayed = shop.fettle({"replay", "digits"});
+    EXPECT_EQ(replayed.code, 0) << algorithm << replayed.out;
+  }
+}
+
+// A single trial runs to the end to find that out. The Study's status, by which the others know, is
+// written once a second.
+TEST(FirstHour, AProgramThatNeverReportsIsFoundOutByOneTrial) {
+  Workshop shop;
+  StudyText text;
+  text.script = "sleep 1.2; echo epoch done";
+  text.budget = "{trials: 12, parallelism: 2, failures: 2}";
+  text.steps = 9;
+  std::string yaml = text.yaml();
+  const std::string steps = "  budget:";
+  yaml.insert(yaml.find(steps), "  earlyStopping: {name: asha, promote: true}\n");
+  shop.write("study.yaml", yaml);
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 1) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr("3 trials failed, 2 are accepted"));
+  EXPECT_THAT(done.out, HasSubstr("exited with 0 but reported no metric"));
+}
+
 }  // namespace
 }  // namespace fettle::e2e

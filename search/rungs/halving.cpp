@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "api/names.h"
 #include "search/rungs/rung_table.h"
@@ -106,7 +107,43 @@ std::optional<Promotion> promote_from(const RungTable& table, const History& his
   return std::nullopt;
 }
 
+// The silent trial that has come furthest, if it is to go on: to the rung at which others first
+// reported or, while that is unknown, as the only probe for it.
+std::optional<Promotion> next_silent(const RungTable& table, const History& history) {
+  std::optional<std::size_t> next;
+  bool has_probe = false;
+  for (std::size_t i = 0; i < history.stages.size(); ++i) {
+    const auto trial = static_cast<std::int64_t>(i);
+    const Stage& stage = history.stages[i];
+    has_probe = has_probe || table.is_probe(trial, stage);
+    if (!table.is_early(trial, stage)) continue;
+    if (!next || stage.rung > history.stages[*next].rung) next = i;
+  }
+  if (!next) return std::nullopt;
+  const Stage& stage = history.stages[*next];
+  const bool is_known = stage.rung < table.first_rung();
+  if (!is_known && has_probe) return std::nullopt;
+  const std::string step = std::to_string(table.step(stage.rung));
+  return Promotion{
+      static_cast<std::int64_t>(*next),
+      {.bracket = stage.bracket, .rung = stage.rung + 1, .until_step = table.step(stage.rung + 1)},
+      is_known ? "trials first report after step " + step
+               : "it has reported nothing by step " + step + ", and probes for the first report"};
+}
+
 }  // namespace
+
+bool is_probing(const RungTable& table, const History& history) {
+  bool found = false;
+  for (std::size_t i = 0; i < history.stages.size(); ++i) {
+    const auto trial = static_cast<std::int64_t>(i);
+    const Stage& stage = history.stages[i];
+    const bool is_probe = table.is_probe(trial, stage);
+    if (is_probe && !table.runs(trial, stage)) return false;  // it has failed
+    found = found || is_probe || (table.is_early(trial, stage) && stage.rung >= table.first_rung());
+  }
+  return found;
+}
 
 bool halves(const Problem& problem) {
   if (problem.resource.min >= problem.resource.max) return false;
@@ -150,6 +187,11 @@ std::vector<Stage> halving_stages(const Problem& problem, const RungTable& table
   } else if (api::traits(problem.algorithm.name).halves) {
     shares = shares_by_trust(table, steps, eta);
   }
+  // None begins where programs have not reported yet.
+  const auto first = static_cast<std::size_t>(table.first_rung());
+  for (std::size_t rung = 0; rung < first; ++rung) {
+    shares[first] += std::exchange(shares[rung], 0);
+  }
   std::vector<Stage> out;
   for (const std::size_t bracket : in_proportion(shares, history.stages, n)) {
     const auto rung = static_cast<std::int64_t>(bracket);
@@ -160,6 +202,7 @@ std::vector<Stage> halving_stages(const Problem& problem, const RungTable& table
 
 std::optional<Promotion> next_halving(const Problem& problem, const RungTable& table,
                                       const History& history, bool last) {
+  if (auto promotion = next_silent(table, history)) return promotion;
   const double eta = reduction_factor(problem);
   // `places_of`: how many of the entries of a rung are to be promoted altogether.
   const auto promote = [&](auto&& places_of) -> std::optional<Promotion> {

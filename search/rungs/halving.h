@@ -45,4 +45,8 @@ std::vector<std::int64_t> rung_ladder(const api::Resource& resource, double redu
 // brackets get about the same work (Table 1 of the paper).
 std::int64_t bracket_size(std::int64_t rung, std::int64_t rungs, double reduction_factor);
 
+// Whether new trials wait for a probe: a trial that was silent at a rung at which none has reported
+// is sent on, or about to be.
+bool is_probing(const RungTable& table, const History& history);
+
 }  // namespace fettle::search

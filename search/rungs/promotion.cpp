@@ -36,6 +36,10 @@ std::optional<Promotion> next_promotion(const Problem& problem, const History& h
   return next_halving(problem, table_of(problem, history), history, last);
 }
 
+bool is_probing(const Problem& problem, const History& history) {
+  return !is_population(problem) && is_probing(table_of(problem, history), history);
+}
+
 bool any_runs(const Problem& problem, const History& history) {
   return table_of(problem, history).any_runs(history.stages);
 }

@@ -29,6 +29,10 @@ std::vector<Stage> first_stages(const Problem& problem, const History& history, 
 // promotes().
 std::optional<Promotion> next_promotion(const Problem& problem, const History& history, bool last);
 
+// Whether new trials should wait until one has shown at which step programs first report. Only
+// where promotes().
+bool is_probing(const Problem& problem, const History& history);
+
 // Whether a trial runs: it was sent further than what is known of it, and has not ended.
 bool any_runs(const Problem& problem, const History& history);
 

@@ -54,6 +54,13 @@ class Story {
       history.events.push_back(fact(trial, api::FactKind::kStopped, steps_[rung], loss));
     }
   }
+  // Its leg ends without a value.
+  void says_nothing(std::int64_t trial) {
+    const Stage& stage = history.stages[static_cast<std::size_t>(trial)];
+    Event event = fact(trial, api::FactKind::kStopped, stage.until_step, 0);
+    event.fact.values = {std::nullopt};
+    history.events.push_back(event);
+  }
   // The next promotion, carried out: its trial; -1 if there is none.
   std::int64_t promotes(bool last = false) {
     const auto promotion = next_promotion(problem_, history, last);
@@ -248,6 +255,75 @@ TEST(Promotion, ATrialThatRanToTheEndUnaskedIsNotPromoted) {
   story.begins(0, {0.2});
   story.begins(0, {0.3});
   EXPECT_EQ(story.promotes(), -1);
+}
+
+TEST(Probe, OneSilentTrialIsSentOnWhileNoneHasReported) {
+  Story story(asha_on(1, 9));
+  for (int i = 0; i < 3; ++i) story.says_nothing(story.begins(0, {}));
+  EXPECT_EQ(story.promotes(), 0);
+  EXPECT_TRUE(is_probing(story.problem(), story.history));
+  EXPECT_EQ(story.promotes(), -1) << "one probe at a time";
+}
+
+TEST(Probe, ItGoesOnUntilItReports) {
+  Story story(asha_on(1, 9));
+  for (int i = 0; i < 2; ++i) story.says_nothing(story.begins(0, {}));
+  EXPECT_EQ(story.promotes(), 0);
+  story.says_nothing(0);
+  EXPECT_EQ(story.promotes(), 0);
+  EXPECT_EQ(story.history.stages[0].until_step, 9);
+  story.comes_to(0, 2, 0.5);
+  EXPECT_FALSE(is_probing(story.problem(), story.history));
+}
+
+TEST(Probe, ItsFirstReportIsTheFirstRungOfTheOthers) {
+  Story story(asha_on(1, 9));
+  for (int i = 0; i < 3; ++i) story.says_nothing(story.begins(0, {}));
+  EXPECT_EQ(story.promotes(), 0);
+  story.history.events.push_back(fact(0, api::FactKind::kRung, 1, 0.5));  // as the next one
+  story.comes_to(0, 1, 0.5);
+  EXPECT_EQ(story.promotes(), 1);
+  EXPECT_EQ(story.promotes(), 2);
+  EXPECT_EQ(story.history.stages[2].until_step, 3);
+  EXPECT_FALSE(is_probing(story.problem(), story.history));
+  for (const Stage& stage : first_stages(story.problem(), story.history, 4)) {
+    EXPECT_EQ(stage.bracket, 1);
+    EXPECT_EQ(stage.until_step, 3);
+  }
+  story.comes_to(1, 1, 0.4);
+  EXPECT_EQ(story.promotes(), -1);
+  story.comes_to(2, 1, 0.6);
+  EXPECT_EQ(story.promotes(), 1) << "the best third of the three at rung 1";
+}
+
+TEST(Probe, ATrialOfAHigherBracketDoesNotTellWhereReportsBegin) {
+  Story story(problem_on("hyperband", 1, 9));
+  story.begins(1, {0.5, 0.5});  // at the first rung it has the value of its first report
+  for (int i = 0; i < 2; ++i) story.says_nothing(story.begins(0, {}));
+  EXPECT_EQ(story.promotes(), 1);
+  story.history.events.push_back(fact(1, api::FactKind::kRung, 1, 0.4));
+  story.comes_to(1, 1, 0.4);
+  EXPECT_EQ(story.promotes(), 2) << "to the rung at which the first one reported";
+  for (const Stage& stage : first_stages(story.problem(), story.history, 9)) {
+    EXPECT_GE(stage.bracket, 1);
+  }
+}
+
+TEST(Probe, OneThatFailsIsTheLast) {
+  Story story(asha_on(1, 9));
+  for (int i = 0; i < 2; ++i) story.says_nothing(story.begins(0, {}));
+  EXPECT_EQ(story.promotes(), 0);
+  story.history.events.push_back(fact(0, api::FactKind::kFailed, 3, std::nullopt));
+  EXPECT_EQ(story.promotes(), -1);
+  EXPECT_FALSE(is_probing(story.problem(), story.history)) << "new trials wait for nothing";
+}
+
+TEST(Probe, NoneIsSentWhereOthersReportAtTheFirstRung) {
+  Story story(asha_on(1, 9));
+  story.begins(0, {0.5});
+  story.says_nothing(story.begins(0, {}));
+  EXPECT_EQ(story.promotes(), -1);
+  EXPECT_FALSE(is_probing(story.problem(), story.history));
 }
 
 // Trust: from pairs of rungs 0 and 1.

@@ -50,7 +50,10 @@ struct Moments {
 
 RungTable::RungTable(const Problem& problem, const History& history,
                      std::vector<std::int64_t> steps)
-    : steps_(std::move(steps)), rows_(history.trials.size()), by_rung_(steps_.size()) {
+    : steps_(std::move(steps)),
+      rows_(history.trials.size()),
+      by_rung_(steps_.size()),
+      lowest_reported_(rungs()) {
   CHECK(!steps_.empty(), "there is a rung");
   const double sign = loss_sign(problem.objectives);
   // By rung: no loss until an event brings one, and not outside a constraint.
@@ -58,7 +61,13 @@ RungTable::RungTable(const Problem& problem, const History& history,
     row.losses.resize(steps_.size());
     row.outside.resize(steps_.size());
   }
+  for (std::size_t i = 0; i < history.stages.size(); ++i)
+    rows_[i].bracket = history.stages[i].bracket;
   for (const Event& event : history.events) add(event, sign);
+  for (const Row& row : rows_) {
+    if (row.silent_legs == 0 || !has_value(row)) continue;
+    first_rung_ = std::max(first_rung_, std::min(row.bracket + row.silent_legs, rungs() - 1));
+  }
   for (std::size_t rung = 0; rung < steps_.size(); ++rung) {
     for (std::size_t trial = 0; trial < rows_.size(); ++trial) {
       const std::optional<double>& loss = rows_[trial].losses[rung];
@@ -78,7 +87,7 @@ void RungTable::add(const Event& event, double sign) {
       row.over = true;
       return;
     case api::FactKind::kStopped:
-      ++row.legs_ended;
+      end_leg(row);  // after the facts of its rungs
       return;
     case api::FactKind::kResult:
       row.over = true;
@@ -94,6 +103,15 @@ void RungTable::add(const Event& event, double sign) {
   const auto rung = static_cast<std::size_t>(at - steps_.begin());
   row.losses[rung] = loss_of(fact, sign);
   row.outside[rung] = is_outside(fact);
+}
+
+void RungTable::end_leg(Row& row) {
+  if (has_value(row)) {
+    lowest_reported_ = std::min(lowest_reported_, row.bracket + row.legs_ended);
+  } else {
+    ++row.silent_legs;
+  }
+  ++row.legs_ended;
 }
 
 std::optional<double> RungTable::loss(std::int64_t trial, std::int64_t rung) const {
@@ -124,6 +142,21 @@ bool RungTable::any_runs(const std::vector<Stage>& stages) const {
 
 bool RungTable::is_silent(std::int64_t trial, const Stage& stage) const {
   return !of(trial).over && !stage.ended && rests(trial, stage) && !waits(trial, stage);
+}
+
+bool RungTable::has_value(const Row& row) {
+  return std::ranges::any_of(row.losses, [](const auto& loss) { return loss.has_value(); });
+}
+
+bool RungTable::is_early(std::int64_t trial, const Stage& stage) const {
+  return !has_value(of(trial)) && is_silent(trial, stage) && stage.rung < lowest_reported_ &&
+         stage.rung + 1 < rungs();
+}
+
+bool RungTable::is_probe(std::int64_t trial, const Stage& stage) const {
+  const Row& row = of(trial);
+  return row.silent_legs > 0 && !has_value(row) && stage.rung > first_rung_ &&
+         (row.over || runs(trial, stage));
 }
 
 std::vector<double> normal_scores(const std::vector<RungTable::Entry>& entries) {

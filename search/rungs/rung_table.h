@@ -46,6 +46,17 @@ class RungTable {
   // Whether its way there has ended without a value to compare: nothing more will come of it.
   bool is_silent(std::int64_t trial, const Stage& stage) const;
 
+  // Programs may first report after the lowest rungs. A fact does not tell, since that of a rung
+  // which was passed without a value has the next one; the ends of legs do.
+  // The first rung at which a trial had a value that had been silent at the rungs below; 0 if none.
+  std::int64_t first_rung() const { return first_rung_; }
+  // Whether the trial rests without any value at a rung where no trial has ended a leg with one,
+  // and could go on to a higher one.
+  bool is_early(std::int64_t trial, const Stage& stage) const;
+  // Whether the trial was sent on in silence, beyond where others have reported, and has not
+  // reported since, or has failed.
+  bool is_probe(std::int64_t trial, const Stage& stage) const;
+
   // How well losses at `rung` predict those at a higher one, in [0, 1]: the correlation of normal
   // scores, corrected for the pairs' being selected by the lower rung (Thorndike's case 2), drawn
   // towards `prior` while pairs are few.
@@ -59,16 +70,23 @@ class RungTable {
   struct Row {
     std::vector<std::optional<double>> losses;  // by rung
     std::vector<bool> outside;                  // by rung: beyond a constraint so far
+    std::int64_t bracket = 0;
     std::int64_t legs_ended = 0;
-    bool over = false;  // failed or with a result: nothing more will come
+    std::int64_t silent_legs = 0;  // of them, those before its first value
+    bool over = false;             // failed or with a result: nothing more will come
   };
   bool rests(std::int64_t trial, const Stage& stage) const;
+  static bool has_value(const Row& row);
   const Row& of(std::int64_t trial) const { return rows_[static_cast<std::size_t>(trial)]; }
   void add(const Event& event, double sign);
+  void end_leg(Row& row);
 
   std::vector<std::int64_t> steps_;
   std::vector<Row> rows_;  // by trial
   std::vector<std::vector<Entry>> by_rung_;
+  std::int64_t first_rung_ = 0;
+  std::int64_t
+      lowest_reported_;  // the lowest rung at which a leg ended with a value; rungs(): none
 };
 
 // Normal scores of ascending values, by place: equal ones share the mean of their places.
