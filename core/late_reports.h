@@ -1,9 +1,9 @@
 // Programs that first report the objective after the lowest rung: one that evaluates every second
 // epoch, where trials pause after the first. Their silence there is no failure.
 //
-// The first trial that is silent at its rung is sent on as a probe (search/rungs/halving.h), and the
-// others wait for it. The Study's status keeps the step of its first report, and trials begin at a
-// rung that is not below it from then on. Pure functions; usable from any thread.
+// The first trial that is silent at its rung is sent on as a probe (search/rungs/halving.h), and
+// the others wait for it. The Study's status keeps the step of its first report, and trials begin
+// at a rung that is not below it from then on. Pure functions; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace fettle::core {
 
-// Whether a trial without a value at `until_step` may report one at a later rung: while no trial has
-// reported or failed, and below the first report.
+// Whether a trial without a value at `until_step` may report one at a later rung: while no trial
+// has reported or failed, and below the first report.
 bool may_report_later(const api::Study& study, std::int64_t until_step);
 
 // The first step at which trials reported the first objective, where it comes after the first rung.

@@ -1,6 +1,7 @@
 #include "core/run_message.h"
 
 #include "core/conditions.h"
+#include "core/history.h"
 #include "core/run_records.h"
 
 namespace fettle::core {
@@ -15,6 +16,20 @@ bool update_message(api::RunRecord& record, const std::vector<api::RunRecord>& b
   if (is_due && !same_reason(recorded, record.message)) return true;
   record.message = recorded;
   return false;
+}
+
+std::string describe_completion(const api::StudySpec& study, const api::TrialStatus& status,
+                                const api::RunRecord& record) {
+  const std::int64_t reached = reached_step(status, record.until_step);
+  const std::string& unit = study.resource.unit;
+  const std::string asked = unit + " " + std::to_string(record.until_step);
+  if (reached >= record.until_step) {
+    return study.resource.max > 1 ? "reached " + asked : "reported its result";
+  }
+  const std::string last = status.report
+                               ? "its last report was of " + unit + " " + std::to_string(reached)
+                               : "it has reported nothing yet";
+  return "exited with 0; " + last + ", it was asked for " + asked;
 }
 
 }  // namespace fettle::core

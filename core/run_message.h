@@ -1,4 +1,4 @@
-// What a run that has not ended is recorded to wait for, and how often that is written.
+// Messages about a run: why it waits, and how often that is written; how far it came.
 // Pure; usable from any thread.
 #pragma once
 
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/study.h"
 #include "api/trial.h"
 
 namespace fettle::core {
@@ -22,5 +23,10 @@ inline constexpr std::int64_t kReasonWindowMs = 6'000;
 // as they are stored. Returns whether it is news.
 bool update_message(api::RunRecord& record, const std::vector<api::RunRecord>& before,
                     const std::string& reason, std::int64_t now_ms);
+
+// How far a run came that has succeeded: "reached epoch 9", or short of the step that it was asked
+// for.
+std::string describe_completion(const api::StudySpec& study, const api::TrialStatus& status,
+                                const api::RunRecord& record);
 
 }  // namespace fettle::core

@@ -384,17 +384,14 @@ void TrialPlanner::end_without_result(const RunRecord& record, const Run& run) {
 
 // The newest run has succeeded at the step that is wanted.
 void TrialPlanner::complete(const RunRecord& record) {
-  const std::string asked = study_.resource.unit + " " + std::to_string(record.until_step);
-  const std::int64_t reached = reached_step(status_, record.until_step);
-  if (reached >= record.until_step) {
-    const Run* run = find_run(record.run);
-    const bool ended_well = run == nullptr || run->outcome == Outcome::kSucceeded;
-    return enter_phase(TrialPhase::kCompleted, "Completed",
-                       "reached " + asked + (ended_well ? "" : "; then: " + record.message));
+  const std::string how_far = describe_completion(study_, status_, record);
+  if (reached_step(status_, record.until_step) < record.until_step) {
+    return enter_phase(TrialPhase::kCompleted, kShortOfUntilStep, how_far);
   }
-  enter_phase(TrialPhase::kCompleted, kShortOfUntilStep,
-              "exited with 0; its last report was of " + study_.resource.unit + " " +
-                  std::to_string(reached) + ", it was asked for " + asked);
+  const Run* run = find_run(record.run);
+  const bool ended_well = run == nullptr || run->outcome == Outcome::kSucceeded;
+  enter_phase(TrialPhase::kCompleted, "Completed",
+              how_far + (ended_well ? "" : "; then: " + record.message));
 }
 
 // The trial needs another run, not before `earliest_ms`; that is later than now only after a run.
