@@ -189,9 +189,10 @@ void add_best(CLI::App& app, Arguments& arguments) {
   add_output(*command, arguments.best.output, {"text", "json", "yaml", "env"});
   command->footer(
       "Text is YAML already; with --schedule, yaml is a Study that trains the schedule again.\n"
-      "env is what the program of a trial finds in its environment.\n"
+      "env exports the parameters to a shell, as the program of a trial finds them.\n"
       "Exit code 1 while there is no result. Examples:\n"
       "  fettle best digits > best.yaml\n"
+      "  eval \"$(fettle best digits --output env)\" && python3 train.py\n"
       "  fettle best digits --schedule --output yaml > again.yaml && fettle run again.yaml");
 }
 

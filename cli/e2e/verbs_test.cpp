@@ -68,6 +68,26 @@ TEST(Stop, EndsTheTrialsGentlyAndReturnsWhenTheyHaveEnded) {
   EXPECT_THAT(again.err, HasSubstr("study digits is not running: it is interrupted"));
 }
 
+// A shell without a terminal starts its jobs in the background so.
+TEST(Stop, ReachesARunnerThatIgnoresInterrupts) {
+  Workshop shop;
+  shop.ignore(SIGINT);
+  const pid_t runner = shop.run_until_begun(long_study(), 2);
+  EXPECT_THAT(shop.fettle({"stop", "digits"}).out, HasSubstr("has stopped and nothing is lost"));
+  EXPECT_EQ(shop.finish(runner).code, 128 + SIGINT);
+}
+
+TEST(Stop, SaysThatTheStudyEndedBeforeItStopped) {
+  Workshop shop;
+  for (const int signal : {SIGINT, SIGTERM}) shop.ignore(signal);
+  StudyText text = long_study();
+  text.script = R"(echo x >> began; sleep 1; echo '{"step": 3, "value": 1}')";
+  const pid_t runner = shop.run_until_begun(text, 2);
+  EXPECT_THAT(shop.fettle({"stop", "digits"}).out,
+              HasSubstr("study digits ended by itself before it stopped: it has succeeded"));
+  EXPECT_EQ(shop.finish(runner).code, 0);
+}
+
 TEST(Stop, NowKillsThem) {
   Workshop shop;
   StudyText text = long_study();
@@ -118,7 +138,7 @@ TEST(BestAsEnvironment, IsWhatAShellReads) {
   shop.write("study.yaml", StudyText{}.yaml());
   ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
   EXPECT_THAT(shop.fettle({"best", "digits", "--output", "env"}).out,
-              testing::MatchesRegex("FETTLE_PARAM_X=[0-9.e-]+\n"));
+              testing::MatchesRegex("export FETTLE_PARAM_X=[0-9.e-]+\n"));
 }
 
 TEST(Pages, KnowEveryCommand) {

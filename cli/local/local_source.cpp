@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "cli/views/text.h"
 #include "control/clock.h"
+#include "core/conditions.h"
 #include "runtime/local/process/trial_log_reader.h"
 #include "runtime/local/store/deletion.h"
 #include "runtime/local/store/missing_study.h"
@@ -231,19 +232,24 @@ Status LocalSource::scale(const std::string& trial, std::int64_t workers) {
                                 {trial, workers});
 }
 
-// A runner takes the first SIGINT as a wish to stop gently and the second as one to kill.
+// A runner stops gently at the first signal and kills at the second. Not SIGINT, which a shell
+// without a terminal ignores for its jobs in the background.
 Result<std::string> LocalSource::stop(const std::string& name, bool now) {
   FETTLE_ASSIGN(const SeenStudy seen, read(name, Detail::kObjects));
   const local::Layout layout = local::make_layout(root_, name);
   FETTLE_ASSIGN(const pid_t runner, runner_of(layout, seen.view));
   for (int signals = now ? 2 : 1; signals > 0; --signals) {
-    if (::kill(runner, SIGINT) != 0 && errno != ESRCH) {
+    if (::kill(runner, SIGTERM) != 0 && errno != ESRCH) {
       return io_error("cannot signal process " + std::to_string(runner) + ", which runs study " +
                       name + ": " + system_message(errno));
     }
     if (signals > 1) std::this_thread::sleep_for(kBetweenSignals);
   }
   while (local::StudyLock::is_held(layout.lock())) std::this_thread::sleep_for(kFollowInterval);
+  FETTLE_ASSIGN(const SeenStudy ended, read(name, Detail::kObjects));
+  if (core::is_finished(ended.view.study.status)) {
+    return "study " + name + " ended by itself before it stopped: it has " + state_of(ended.view);
+  }
   return "study " + name + " has stopped and nothing is lost; fettle run FILE resumes it";
 }
 

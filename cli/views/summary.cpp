@@ -246,8 +246,8 @@ std::string best_yaml(const RunView& view) {
 std::string best_env(const RunView& view) {
   std::string text;
   for (const auto& [name, value] : view.study.status.best.front().parameters.as_object()) {
-    text +=
-        api::parameter_env_name(name) + '=' + shell_word(api::parameter_env_value(value)) + '\n';
+    text += "export " + api::parameter_env_name(name) + '=' +
+            shell_word(api::parameter_env_value(value)) + '\n';
   }
   return text;
 }

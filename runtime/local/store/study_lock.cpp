@@ -38,7 +38,7 @@ Error held_by(pid_t pid) {
       pid == StudyLock::kElsewhere ? "on another machine" : "process " + std::to_string(pid);
   return {ErrorCode::kUnavailable,
           "another fettle run (" + who +
-              ") is at work on this Study; wait for it, or stop it with Ctrl-C"};
+              ") is at work on this Study; wait for it, or stop it: fettle stop"};
 }
 
 Error cannot_lock(const std::string& path, int code) {
