@@ -133,14 +133,14 @@ TEST(Misbehaving, DivergesAndIsInfeasible) {
     text.script = json + word;
     shop.write("json.yaml", text.yaml());
     EXPECT_THAT(shop.fettle({"run", "json.yaml"}).out,
-                HasSubstr("digits-0 completed: infeasible, step 2"))
+                HasSubstr("digits-0 completed: infeasible at step 2"))
         << word;
     text.name = "lines";
     text.script = "printf 'epoch 1: value=5\\nepoch 2: value=%s\\n' " + word;
     text.trial = "    metrics: {regex: '(\\w+)=([-+.\\deE]+)', step: 'epoch (\\d+)'}\n";
     shop.write("lines.yaml", text.yaml());
     const Finished done = shop.fettle({"run", "lines.yaml"});
-    EXPECT_THAT(done.out, HasSubstr("lines-0 completed: infeasible, step 2")) << word;
+    EXPECT_THAT(done.out, HasSubstr("lines-0 completed: infeasible at step 2")) << word;
     EXPECT_THAT(done.err, HasSubstr("warning: spec.trial.metrics.regex: the group of the value"));
   }
 }

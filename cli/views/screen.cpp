@@ -110,9 +110,9 @@ std::string throughput_unit(const std::vector<const api::Trial*>& trials) {
 Line running_row(const RunView& view, const api::Trial& trial, bool has_throughput,
                  const Style& style) {
   const auto value = objective_now(view.study.spec, trial);
-  Line row = {{trial.metadata.name, Ink::kAccent},
-              {step_text(trial, style)},
-              {value ? format_number(*value) : "-"}};
+  Line row = {{trial.metadata.name, Ink::kAccent}};
+  if (counts_steps(view.study.spec)) row.push_back({step_text(trial, style)});
+  row.push_back({value ? format_number(*value) : "-"});
   if (has_throughput) {
     const auto rate = throughput_of(trial);
     const bool known = rate && std::isfinite(rate->value);
@@ -132,13 +132,13 @@ Lines running_section(const RunView& view, int most, const Style& style) {
   const std::vector<const api::Trial*> running = running_trials(view);
   if (running.empty() || most <= 0) return {};
   const std::string unit = throughput_unit(running);
-  std::vector<Column> columns = {
-      {.title = "trial"},
-      {.title = printable(view.study.spec.resource.unit)},
-      {.title = printable(view.study.spec.objectives[0].metric), .right_aligned = true}};
+  const api::StudySpec& spec = view.study.spec;
+  std::vector<Column> columns = {{.title = "trial"}};
+  if (counts_steps(spec)) columns.push_back({.title = printable(spec.resource.unit)});
+  columns.push_back({.title = printable(spec.objectives[0].metric), .right_aligned = true});
   if (!unit.empty()) columns.push_back({.title = unit, .right_aligned = true});
   columns.push_back({.title = "time", .right_aligned = true});
-  const auto& parameters = view.study.spec.parameters;
+  const auto& parameters = spec.parameters;
   for (std::size_t i = 0; i < parameters.size() && i < kMostParameters; ++i) {
     columns.push_back({.title = printable(parameters[i].name), .right_aligned = true});
   }

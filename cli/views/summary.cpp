@@ -1,7 +1,6 @@
 #include "cli/views/summary.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "api/resolve.h"
 #include "api/trainer_json.h"
 #include "api/yaml/yaml_text.h"
+#include "cli/views/repeated_reasons.h"
 #include "cli/views/time_spent.h"
 
 namespace fettle::cli {
@@ -72,6 +72,16 @@ std::string counts_text(const RunView& view) {
   return text;
 }
 
+// The reasons of failed trials stand further down.
+std::string without_known_reasons(const RunView& view, const std::string& message) {
+  RepeatedReasons reasons;
+  for (const api::TrialPtr& trial : view.trials) {
+    if (trial->status.phase != api::TrialPhase::kFailed) continue;
+    (void)reasons.shorten(trial->metadata.name, printable(ending_of(*trial)));
+  }
+  return reasons.shorten("", message);
+}
+
 std::string outcome_text(const RunView& view, const Style& style) {
   const std::string state = state_of(view);
   const api::StatusCondition* condition = true_condition(view.study, "Succeeded");
@@ -84,7 +94,7 @@ std::string outcome_text(const RunView& view, const Style& style) {
     line.push_back({" after " + format_elapsed(took)});
   }
   if (condition != nullptr && !condition->message.empty()) {
-    line.push_back({": " + printable(condition->message)});
+    line.push_back({": " + without_known_reasons(view, printable(condition->message))});
   }
   return render_line(line, kAnyWidth, style) + '\n' + counts_text(view) + '\n';
 }
@@ -161,18 +171,6 @@ std::string hints_text(const RunView& view, const std::string& program) {
     text += "; " + program + " logs " + view.study.status.best.front().trial;
   }
   return text + "; " + program + " status " + study + '\n';
-}
-
-// The reason with every number replaced, so that reasons that differ in a process id or a time
-// count as one.
-std::string without_numbers(const std::string& reason) {
-  std::string key;
-  for (const char c : reason) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    if (!digit) key += c;
-    if (digit && (key.empty() || key.back() != '#')) key += '#';
-  }
-  return key;
 }
 
 Json counts_json(const api::TrialCounts& counts) {

@@ -11,9 +11,9 @@
 namespace fettle::cli {
 namespace {
 
+// " at epoch 9"; "" where the Study counts no steps.
 std::string progress_text(const api::Study& study, const api::Trial& trial) {
-  const std::int64_t step = trial.status.report ? trial.status.report->step : 0;
-  return study.spec.resource.unit + ' ' + std::to_string(step);
+  return at_step(study.spec, trial.status.report ? trial.status.report->step : 0);
 }
 
 std::string objective_text(const api::Study& study, const api::Trial& trial) {
@@ -34,8 +34,26 @@ Json event_json(const char* event, std::int64_t at_ms, const api::Study& study) 
   return Json::object({{"event", event}, {"timeMs", at_ms}, {"study", study.metadata.name}});
 }
 
+bool is_setback(api::Outcome outcome) {
+  return outcome != api::Outcome::kStopped && outcome != api::Outcome::kSucceeded;
+}
+
+// Why `run` follows `before`.
+std::string again_text(const api::Study& study, const api::RunRecord& run,
+                       const api::RunRecord& before) {
+  const std::string number = " (run " + std::to_string(run.run) + ')';
+  if (*before.outcome == api::Outcome::kSucceeded) {
+    return " continues to " + printable(study.spec.resource.unit) + ' ' +
+           std::to_string(run.until_step) + number;
+  }
+  if (*before.outcome == api::Outcome::kStopped) return " resumed" + number;
+  return " started again" + number + "; the last run ended " +
+         std::string(to_string(*before.outcome));
+}
+
 // A run that began. Every run but a trial's first says why there had to be another one.
-TimelineEntry started(const api::Study& study, const api::Trial& trial, std::size_t at) {
+TimelineEntry started(const api::Study& study, const api::Trial& trial, std::size_t at,
+                      RepeatedReasons& reasons) {
   const api::RunRecord& run = trial.status.runs[at];
   TimelineEntry entry;
   entry.at_ms = run.started_ms;
@@ -43,10 +61,11 @@ TimelineEntry started(const api::Study& study, const api::Trial& trial, std::siz
   const api::RunRecord* before = at > 0 ? &trial.status.runs[at - 1] : nullptr;
   // The run before has an outcome by now: a run is recorded only after the one before has ended.
   if (before != nullptr && before->outcome) {
-    entry.warning = *before->outcome != api::Outcome::kStopped;
-    entry.text += " started again (run " + std::to_string(run.run) + "); the last run ended " +
-                  std::string(to_string(*before->outcome));
-    if (!before->message.empty()) entry.text += ": " + printable(before->message);
+    entry.warning = is_setback(*before->outcome);
+    entry.text += again_text(study, run, *before);
+    if (!before->message.empty()) {
+      entry.text += ": " + reasons.shorten(trial.metadata.name, printable(before->message));
+    }
   } else {
     entry.text += " started: " + format_parameters(trial.spec.parameters);
   }
@@ -82,42 +101,45 @@ std::int64_t ended_at(const api::Trial& trial) {
 
 // What is to be known of a run that succeeded: processes that it left behind, lines that did not
 // count.
-std::string remark_of(const api::Trial& trial) {
+std::string remark_of(const api::Trial& trial, RepeatedReasons& reasons) {
   const api::RunRecord* run = newest_run(trial);
   const bool has_one = run != nullptr && run->outcome == api::Outcome::kSucceeded;
-  return !has_one || run->message.empty() ? "" : "; " + printable(run->message);
+  if (!has_one || run->message.empty()) return "";
+  return "; " + reasons.shorten(trial.metadata.name, printable(run->message));
 }
 
 std::string completed_text(const api::Study& study, const api::Trial& trial,
-                           const std::vector<api::TrialPtr>& trials) {
+                           const std::vector<api::TrialPtr>& trials, RepeatedReasons& reasons) {
   std::string text = trial.metadata.name + (has_paused(trial) ? " paused: " : " completed: ");
   const api::Fact* end = core::newest_end(trial);
   if (end != nullptr && end->infeasible) {
-    return text + "infeasible, " + progress_text(study, trial) + remark_of(trial);
+    return text + "infeasible" + progress_text(study, trial) + remark_of(trial, reasons);
   }
-  text += objective_text(study, trial) +
-          at_step(study.spec, trial.status.report ? trial.status.report->step : 0);
+  const std::string value = objective_text(study, trial);
+  if (value.empty()) return text + "without a value" + remark_of(trial, reasons);
+  text += value + progress_text(study, trial);
   for (const TrialResult& result : results_in_order(study.spec, trials)) {
     if (result.trial == trial.metadata.name && result.best_so_far) text += ", the best so far";
   }
-  return text + remark_of(trial);
+  return text + remark_of(trial, reasons);
 }
 
 TimelineEntry ended(const api::Study& study, const api::Trial& trial,
-                    const std::vector<api::TrialPtr>& trials) {
+                    const std::vector<api::TrialPtr>& trials, RepeatedReasons& reasons) {
   TimelineEntry entry;
   entry.at_ms = ended_at(trial);
   const char* event = "trialCompleted";
   const std::string why = printable(ending_of(trial));
   if (trial.status.phase == api::TrialPhase::kCompleted) {
-    entry.text = completed_text(study, trial, trials);
+    entry.text = completed_text(study, trial, trials, reasons);
   } else if (trial.status.phase == api::TrialPhase::kStopped) {
     event = "trialStopped";
-    entry.text = trial.metadata.name + " stopped at " + progress_text(study, trial) + ": " + why;
+    entry.text = trial.metadata.name + " stopped" + progress_text(study, trial) + ": " +
+                 reasons.shorten(trial.metadata.name, why);
   } else {
     event = "trialFailed";
     entry.warning = true;
-    entry.text = trial.metadata.name + " failed: " + why;
+    entry.text = trial.metadata.name + " failed: " + reasons.shorten(trial.metadata.name, why);
   }
   entry.data = event_json(event, entry.at_ms, study);
   entry.data.set("trial", trial.metadata.name);
@@ -127,13 +149,15 @@ TimelineEntry ended(const api::Study& study, const api::Trial& trial,
   return entry;
 }
 
-TimelineEntry condition_changed(const api::Study& study, const api::StatusCondition& condition) {
+TimelineEntry condition_changed(const api::Study& study, const api::StatusCondition& condition,
+                                RepeatedReasons& reasons) {
   TimelineEntry entry;
   entry.at_ms = condition.since_ms;
   entry.warning = condition.type == "Failed";
   entry.ends_study = condition.type == "Succeeded" || condition.type == "Failed";
   entry.text = study.metadata.name + ' ' + state_of(study) + ": " +
-               printable(condition.message.empty() ? condition.reason : condition.message);
+               reasons.shorten(
+                   "", printable(condition.message.empty() ? condition.reason : condition.message));
   entry.data = event_json("study", condition.since_ms, study);
   entry.data.set("condition", condition.type);
   entry.data.set("reason", condition.reason);
@@ -160,7 +184,7 @@ std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
       }
       if (run.run <= seen.newest_run) continue;
       seen.newest_run = run.run;
-      if (!first_) timeline.push_back(started(study, *trial, i));
+      if (!first_) timeline.push_back(started(study, *trial, i, reasons_));
       // After a wait, the time of the start is that at which it ran, not that of its record.
       const bool waited = run.run <= seen.waiting_run && run.running_ms != 0;
       if (first_ || !waited) continue;
@@ -168,7 +192,7 @@ std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
       timeline.back().data.set("timeMs", run.running_ms);
     }
     const bool ends = api::is_terminal(trial->status.phase);
-    if (ends && !seen.ended && !first_) timeline.push_back(ended(study, *trial, trials));
+    if (ends && !seen.ended && !first_) timeline.push_back(ended(study, *trial, trials, reasons_));
     seen.ended = ends;
   }
   for (const api::StatusCondition& condition : study.status.conditions) {
@@ -178,7 +202,7 @@ std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
     if (known != conditions_.end() || first_ || !condition.status) continue;
     // The trials that start say that the study runs.
     const bool is_told = condition.type == "Running" || core::is_readiness(condition);
-    if (!is_told) timeline.push_back(condition_changed(study, condition));
+    if (!is_told) timeline.push_back(condition_changed(study, condition, reasons_));
   }
   conditions_ = study.status.conditions;
   first_ = false;

@@ -13,6 +13,7 @@
 #include "api/study.h"
 #include "api/trial.h"
 #include "base/json.h"
+#include "cli/views/repeated_reasons.h"
 
 namespace fettle::cli {
 
@@ -41,6 +42,7 @@ class Timeline {
   bool first_ = true;
   std::map<std::string, Seen> seen_;
   std::vector<api::StatusCondition> conditions_;
+  RepeatedReasons reasons_;
 };
 
 // "[ 1m 12s] text": plain mode's lines; times count from start_ms.

@@ -4,6 +4,7 @@
 
 #include "api/names.h"
 #include "api/trial_json.h"
+#include "cli/views/repeated_reasons.h"
 #include "core/history.h"
 
 namespace fettle::cli {
@@ -38,10 +39,11 @@ std::int64_t step_of(const api::Trial& trial) {
   return trial.status.report ? trial.status.report->step : 0;
 }
 
-Line row_of(const RunView& view, const api::Trial& trial) {
-  Line row = {{trial.metadata.name},
-              {phase_text(view, trial), ink_of(trial)},
-              {std::to_string(step_of(trial)) + '/' + std::to_string(trial.spec.until_step)}};
+Line row_of(const RunView& view, const api::Trial& trial, RepeatedReasons& reasons) {
+  Line row = {{trial.metadata.name}, {phase_text(view, trial), ink_of(trial)}};
+  if (counts_steps(view.study.spec)) {
+    row.push_back({std::to_string(step_of(trial)) + '/' + std::to_string(trial.spec.until_step)});
+  }
   for (std::size_t i = 0; i < view.study.spec.objectives.size(); ++i) {
     const auto value = objective_now(view.study.spec, trial, i);
     row.push_back({is_infeasible(trial) ? "infeasible" : value ? format_number(*value) : "-"});
@@ -51,7 +53,7 @@ Line row_of(const RunView& view, const api::Trial& trial) {
     const Json* value = trial.spec.parameters.find(parameter.name);
     row.push_back({value != nullptr ? format_value(*value) : "-"});
   }
-  row.push_back({printable(ending_of(trial)), Ink::kDim});
+  row.push_back({reasons.shorten(trial.metadata.name, printable(ending_of(trial))), Ink::kDim});
   return row;
 }
 
@@ -110,7 +112,8 @@ std::vector<std::string> csv_cells(const RunView& view, const api::Trial& trial)
 }  // namespace
 
 std::string render_trials(const RunView& view, int columns, const Style& style) {
-  std::vector<Column> header = {{"trial"}, {"phase"}, {printable(view.study.spec.resource.unit)}};
+  std::vector<Column> header = {{"trial"}, {"phase"}};
+  if (counts_steps(view.study.spec)) header.push_back({printable(view.study.spec.resource.unit)});
   for (const api::Objective& objective : view.study.spec.objectives) {
     header.push_back({printable(objective.metric), true});
   }
@@ -120,7 +123,8 @@ std::string render_trials(const RunView& view, int columns, const Style& style) 
   }
   header.push_back({""});
   std::vector<Line> rows;
-  for (const api::TrialPtr& trial : view.trials) rows.push_back(row_of(view, *trial));
+  RepeatedReasons reasons;
+  for (const api::TrialPtr& trial : view.trials) rows.push_back(row_of(view, *trial, reasons));
   return render_lines(table(header, rows), columns, style);
 }
 

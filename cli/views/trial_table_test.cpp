@@ -46,6 +46,12 @@ TEST(TrialTable, CsvSurvivesHostileValues) {
   EXPECT_NE(csv.find(R"("'=cmd|'x'!A ""quoted"", twice")"), std::string::npos) << csv;
 }
 
+TEST(TrialTable, AStudyWithoutStepsHasNoColumnOfThem) {
+  RunView view = view_in_the_middle();
+  view.study.spec.resource.max = 1;
+  EXPECT_EQ(render_trials(view, kAnyWidth, {}).find("epoch"), std::string::npos);
+}
+
 // At its first rung it was outside a constraint that it was within in the end, or the other way.
 TEST(TrialTable, ATrialIsInfeasibleIfItEndedSo) {
   for (const bool in_the_end : {false, true}) {
