@@ -84,18 +84,37 @@ Result<std::unique_ptr<local::Session>> open_session(const Target& place, const 
 }
 
 // "Going on ...": what a resumed study has behind it.
-void announce(const api::Study& study, Display& display) {
+// What a person can do with a Study that is over: a corrected program alone does not revive it.
+std::string advice_when_over(const api::Study& study, const RunOptions& options) {
+  const bool failed = core::is_true(study.status.conditions, "Failed");
+  return "study " + study.metadata.name + " has " + (failed ? "failed" : "ended") +
+         " already, and nothing is run now. To go on, raise spec.budget." +
+         (failed ? "failures" : "trials") + " in " + options.file +
+         "; to begin anew: " + options.resume + " --fresh";
+}
+
+void announce(const api::Study& study, const RunOptions& options, Display& display) {
   const api::TrialCounts& counts = study.status.trials;
   if (counts.created == 0) return;
+  const bool has_changed = study.status.observed_generation != study.metadata.generation;
+  if (core::is_finished(study.status) && !has_changed) {
+    return display.say(advice_when_over(study, options));
+  }
   const std::int64_t ended = counts.completed + counts.stopped + counts.failed;
   display.say("going on with study " + study.metadata.name + ": " + format_count(ended) + " of " +
               plural(planned_trials(study), "trial") + " have ended");
 }
 
-// A failure says its reason alone; the user who stopped the study is told how to resume.
-Farewell farewell_of(const Result<StudyState>& state, const RunOptions& options) {
+// A failure says its reason alone; the user who stopped the study learns how to resume, and the one
+// whose trials failed how to begin anew.
+Farewell farewell_of(const Result<StudyState>& state, const api::Study& study,
+                     const RunOptions& options) {
   if (!state.ok()) return {"", options.resume};
-  if (*state == StudyState::kFinished) return {};
+  if (*state == StudyState::kFinished) {
+    const bool failed = core::is_true(study.status.conditions, "Failed");
+    if (!failed || study.status.trials.failed == 0) return {};
+    return {"Once its cause is corrected: " + options.resume + " --fresh", ""};
+  }
   return {"Interrupted; nothing is lost. To resume: " + options.resume, options.resume};
 }
 
@@ -122,7 +141,7 @@ Result<int> run_session(const Target& place, const RunOptions& options, local::S
                         const api::Study& study) {
   const auto display = make_display(options.output, log_files_of(session.layout()), place.program);
   FETTLE_ASSIGN(const auto interrupt, Interrupt::install());
-  announce(study, *display);
+  announce(study, options, *display);
   // Why fewer trials run at once than the Study allows, if so.
   const std::string held_back = local::tell_fitting(study, session.runs().room());
   if (!held_back.empty()) display->say(held_back);
@@ -136,7 +155,7 @@ Result<int> run_session(const Target& place, const RunOptions& options, local::S
   }
   RunView view = runner.view();
   view.interrupted = !finished && !suspended;
-  display->finish(view, farewell_of(state, options));
+  display->finish(view, farewell_of(state, view.study, options));
   // A thread hangs that still uses session and runner: no destructor may run.
   if (runner.has_abandoned()) ::_exit(kExitInterrupted);
   if (!state.ok()) return complain(state.error());
