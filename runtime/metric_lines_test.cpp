@@ -158,8 +158,8 @@ TEST(MetricLines, WhichLineNearlyFitted) {
     const char* said;
   } cases[] = {
       {"", "",
-       "nothing was printed; a program whose output is a pipe may hold it back until its "
-       "buffer is full or it ends: flush each line, in Python print(..., flush=True)"},
+       "nothing was printed; a program that prints may hold it back until its buffer is full: "
+       "flush each line, in Python print(json.dumps({...}), flush=True)"},
       {"", "hello\nworld\n", "none of its 2 lines is a JSON object with a metric"},
       {"", "hello", "no whole line was printed"},
       {"", "accuracy 0.9\n",

@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::size_t kLongestQuote = 120;
 
-constexpr const char* kBuffered =
-    "a program whose output is a pipe may hold it back until its buffer is full or it ends: flush "
-    "each line, in Python print(..., flush=True)";
+constexpr const char* kNothing =
+    "nothing was printed; a program that prints may hold it back until its buffer is full: flush "
+    "each line, in Python print(json.dumps({...}), flush=True)";
 
 std::string quoted(std::string_view line) {
   std::string text = api::clean_text(line, kLongestQuote);
@@ -37,7 +37,7 @@ NearMiss NearMiss::joined(const NearMiss& other) const {
 }
 
 std::string NearMiss::sentence(const std::string& expected) const {
-  if (bytes_ == 0) return std::string("nothing was printed; ") + kBuffered;
+  if (bytes_ == 0) return kNothing;
   if (rank_ != Rank::kNone) return "the line that came nearest, " + line_ + ", " + why_;
   if (lines_ == 0) return "no whole line was printed";
   return "none of its " + std::to_string(lines_) + (lines_ == 1 ? " line" : " lines") + " is " +
