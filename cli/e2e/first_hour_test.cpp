@@ -179,6 +179,25 @@ spec:
   }
 }
 
+// Its end is recorded, and a corrected program alone does not change that.
+TEST(FirstHour, AStudyThatHasFailedTellsHowToGoOn) {
+  Workshop shop;
+  StudyText text;
+  text.script = "exit 3";
+  text.budget = "{trials: 4, parallelism: 2, failures: 0}";
+  shop.write("study.yaml", text.yaml());
+  const Finished first = shop.fettle({"run", "study.yaml"});
+  EXPECT_THAT(first.out, HasSubstr("Once its cause is corrected: fettle run study.yaml --fresh"));
+  const Finished again = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(again.code, first.code);
+  EXPECT_THAT(again.err, HasSubstr("study digits has failed already, and nothing is run now. To go "
+                                   "on, raise spec.budget.failures in study.yaml; to begin anew: "
+                                   "fettle run study.yaml --fresh"));
+  text.budget = "{trials: 4, parallelism: 2, failures: 4}";
+  shop.write("study.yaml", text.yaml());
+  EXPECT_THAT(shop.fettle({"run", "study.yaml"}).err, HasSubstr("going on with study digits"));
+}
+
 // A single trial runs to the end to find that out. The Study's status, by which the others know, is
 // written once a second.
 TEST(FirstHour, AProgramThatNeverReportsIsFoundOutByOneTrial) {

@@ -192,6 +192,21 @@ TEST(TimeSpent, WaitingForARetryAndInterruptionsAreShown) {
   EXPECT_NEAR(sum_of_parts(spent), 71.5, 1e-9);
 }
 
+// It waits for the Study to tell whether other trials fail with the same words.
+TEST(TimeSpent, ATrialThatIsGivenUpWaitedToRetryUntilThen) {
+  RunView view = view_at_the_end();
+  api::Trial trial = *view.trials[0];
+  trial.status.runs.resize(1);
+  api::RunRecord& run = trial.status.runs[0];
+  run.outcome = api::Outcome::kFailed;
+  run.ended_ms = run.started_ms + 1'000;
+  trial.status.phase = api::TrialPhase::kFailed;
+  trial.status.facts = {
+      {.seq = 1, .kind = api::FactKind::kFailed, .values = {}, .at_ms = run.ended_ms + 4'000}};
+  view.trials = {std::make_shared<const api::Trial>(trial)};
+  EXPECT_NEAR(time_spent(view).retrying, 4, 1e-9);
+}
+
 // Whoever has to share the machine does not look for it in his program.
 TEST(TimeSpent, WaitingForTheMachineIsNoStartUp) {
   RunView view = view_at_the_end();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/report.h"
+#include "core/history.h"
 #include "core/run_records.h"
 
 namespace fettle::cli {
@@ -36,16 +37,23 @@ std::vector<Interval> run_intervals(const RunView& view) {
   return intervals;
 }
 
-// Between a run that failed and the next one of its trial, which has its slot meanwhile.
+// When the wait after run `at` of the trial ended: its next run began, or the trial was given up.
+std::int64_t retry_end(const api::Trial& trial, std::size_t at, std::int64_t now_ms) {
+  const std::vector<api::RunRecord>& runs = trial.status.runs;
+  if (at + 1 < runs.size()) return runs[at + 1].started_ms;
+  if (trial.status.phase == api::TrialPhase::kPending) return now_ms;
+  const api::Fact* end = core::newest_end(trial);
+  return end == nullptr ? runs[at].ended_ms : std::max(end->at_ms, runs[at].ended_ms);
+}
+
+// After a run that failed its trial keeps its slot.
 std::vector<Interval> retry_intervals(const RunView& view) {
   std::vector<Interval> intervals;
   for (const api::TrialPtr& trial : view.trials) {
     const std::vector<api::RunRecord>& runs = trial->status.runs;
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      const bool last = i + 1 == runs.size();
-      const bool waits = !last || trial->status.phase == api::TrialPhase::kPending;
-      if (!waits || !runs[i].outcome || !core::counts_against_retries(*runs[i].outcome)) continue;
-      intervals.push_back({runs[i].ended_ms, last ? view.now_ms : runs[i + 1].started_ms});
+      if (!runs[i].outcome || !core::counts_against_retries(*runs[i].outcome)) continue;
+      intervals.push_back({runs[i].ended_ms, retry_end(*trial, i, view.now_ms)});
     }
   }
   return intervals;

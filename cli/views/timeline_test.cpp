@@ -62,6 +62,23 @@ TEST(Timeline, SaysWhyATrialStartsAgain) {
   EXPECT_TRUE(told[0].warning);
 }
 
+TEST(Timeline, APromotedTrialContinues) {
+  Timeline timeline;
+  RunView view = view_in_the_middle();
+  timeline.observe(view.study, view.trials);
+  api::Trial trial = *view.trials[3];
+  api::RunRecord run = trial.status.runs.back();
+  trial.status.runs.back().outcome = api::Outcome::kSucceeded;
+  run.run += 1;
+  run.until_step = 9;
+  trial.status.runs.push_back(run);
+  view.trials[3] = std::make_shared<const api::Trial>(trial);
+  const auto told = timeline.observe(view.study, view.trials);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].text, "digits-3 continues to epoch 9 (run 1)");
+  EXPECT_FALSE(told[0].warning);
+}
+
 TEST(Timeline, ARunThatWaitsHasNotStarted) {
   RunView view = view_in_the_middle();
   Timeline timeline;
