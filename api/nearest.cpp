@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace fettle::api {
@@ -11,6 +12,45 @@ namespace {
 constexpr std::size_t kLongestName = 64;  // longer ones are no typos
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Words of Optuna, Ray Tune, Katib and W&B, in lower case, and ours for them.
+constexpr std::pair<std::string_view, std::string_view> kWordsOfPeers[] = {
+    {"float", "Double"},
+    {"uniform", "Double"},
+    {"loguniform", "Double"},
+    {"int", "Integer"},
+    {"randint", "Integer"},
+    {"choice", "Categorical"},
+    {"discrete", "Categorical"},
+    {"low", "min"},
+    {"lower", "min"},
+    {"high", "max"},
+    {"upper", "max"},
+    {"choices", "values"},
+    {"list", "values"},
+    {"log", "scale"},
+    {"distribution", "scale"},
+    {"n_trials", "trials"},
+    {"maxtrialcount", "trials"},
+    {"num_samples", "trials"},
+    {"n_jobs", "parallelism"},
+    {"paralleltrialcount", "parallelism"},
+    {"max_concurrent", "parallelism"},
+    {"maxfailedtrialcount", "failures"},
+    {"timeout", "wallTime"},
+    {"goal", "direction"},
+    {"mode", "direction"},
+};
+
+std::string_view word_for(std::string_view of_a_peer,
+                          std::span<const std::string_view> candidates) {
+  std::string word;
+  for (const char c : of_a_peer.substr(0, kLongestName)) word += lower(c);
+  for (const auto& [theirs, ours] : kWordsOfPeers) {
+    if (word == theirs && std::ranges::find(candidates, ours) != candidates.end()) return ours;
+  }
+  return {};
+}
 
 // Optimal string alignment distance, case aside.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -50,7 +90,8 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
 }
 
 std::string did_you_mean(std::string_view name, std::span<const std::string_view> candidates) {
-  const std::string_view hint = nearest(name, candidates);
+  std::string_view hint = word_for(name, candidates);
+  if (hint.empty()) hint = nearest(name, candidates);
   return hint.empty() ? std::string() : "; did you mean " + std::string(hint) + "?";
 }
 

@@ -11,7 +11,7 @@ namespace fettle::api {
 // or swapped with a neighbour (optimal string alignment distance), case aside. "" if none is.
 std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates);
 
-// "; did you mean metric?" or "".
+// "; did you mean metric?" or "". Also knows the words of other tuners: Double for Optuna's float.
 std::string did_you_mean(std::string_view name, std::span<const std::string_view> candidates);
 
 }  // namespace fettle::api
