@@ -16,8 +16,7 @@ namespace {
 constexpr std::size_t kMostTrials = 64;
 
 // Whether trials pause at rungs where a value may be missing: a member of a population needs one.
-bool pauses_without_value(const api::Study& study) {
-  const search::Problem problem = search::problem_of(study);
+bool pauses_without_value(const search::Problem& problem) {
   return search::promotes(problem) && !api::replaces_trials(problem.algorithm.name);
 }
 
@@ -38,16 +37,17 @@ bool may_report_later(const api::Study& study, std::int64_t until_step) {
   const bool is_below = status.first_report ? until_step < *status.first_report
                                             : status.best.empty() && status.trials.failed == 0;
   if (!is_below || until_step >= study.spec.resource.max) return false;
-  return pauses_without_value(study);
+  return pauses_without_value(search::problem_of(study));
 }
 
-std::optional<std::int64_t> first_late_report(const api::Study& study,
-                                              const std::vector<api::TrialPtr>& trials) {
-  if (!pauses_without_value(study)) return std::nullopt;
-  const std::int64_t first_rung = search::ladder_of(search::problem_of(study)).front();
+std::optional<std::int64_t> first_late_report(const Ledger& ledger) {
+  const search::Problem& problem = ledger.problem();
+  if (!pauses_without_value(problem)) return std::nullopt;
+  const std::int64_t first_rung = search::ladder_of(problem).front();
+  const std::vector<api::TrialPtr>& trials = ledger.trials();
   std::optional<std::int64_t> first;
   for (const api::TrialPtr& trial : std::span(trials).first(std::min(trials.size(), kMostTrials))) {
-    const auto step = first_step_of(*trial, study.spec.objectives.front().metric);
+    const auto step = first_step_of(*trial, problem.objectives.front().metric);
     if (step && *step <= first_rung) return std::nullopt;
     if (step) first = std::min(first.value_or(*step), *step);
   }

@@ -8,10 +8,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "api/study.h"
-#include "api/trial.h"
+#include "core/ledger.h"
 
 namespace fettle::core {
 
@@ -21,7 +20,6 @@ bool may_report_later(const api::Study& study, std::int64_t until_step);
 
 // The first step at which trials reported the first objective, where it comes after the first rung.
 // Looks at the first trials only.
-std::optional<std::int64_t> first_late_report(const api::Study& study,
-                                              const std::vector<api::TrialPtr>& trials);
+std::optional<std::int64_t> first_late_report(const Ledger& ledger);
 
 }  // namespace fettle::core
