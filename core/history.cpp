@@ -59,6 +59,8 @@ std::int64_t completed_step(const api::Trial& trial) {
   return trial.status.runs.empty() ? trial.spec.until_step : trial.status.runs.back().until_step;
 }
 
+bool counts_steps(const api::StudySpec& spec) { return spec.resource.max > 1; }
+
 std::int64_t reached_step(const api::TrialStatus& status, std::int64_t asked) {
   if (!status.report) return 0;
   const api::Report& report = *status.report;

@@ -23,6 +23,9 @@ std::int64_t next_index(const std::vector<api::TrialPtr>& trials, std::int64_t c
 // reached it, even if its last report is of an earlier step (reached_step).
 std::int64_t completed_step(const api::Trial& trial);
 
+// Whether trials have more than one step.
+bool counts_steps(const api::StudySpec& spec);
+
 // The step of the newest report. A final report counts as one of the step that the newest run was
 // `asked` for, even if it names an earlier one: programs need not report steps.
 std::int64_t reached_step(const api::TrialStatus& status, std::int64_t asked);

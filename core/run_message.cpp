@@ -24,7 +24,7 @@ std::string describe_completion(const api::StudySpec& study, const api::TrialSta
   const std::string& unit = study.resource.unit;
   const std::string asked = unit + " " + std::to_string(record.until_step);
   if (reached >= record.until_step) {
-    return study.resource.max > 1 ? "reached " + asked : "reported its result";
+    return counts_steps(study) ? "reached " + asked : "reported its result";
   }
   const std::string last = status.report
                                ? "its last report was of " + unit + " " + std::to_string(reached)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/report.h"
+#include "core/history.h"
 #include "core/late_reports.h"
 #include "core/measurement.h"
 #include "core/no_result.h"
@@ -44,7 +45,7 @@ bool is_complete_at(const api::StudySpec& study, const Report& report, std::int6
 bool has_result(const EndedRun& ended) {
   if (is_final_now(ended)) return missing_metrics(ended.study.spec, *ended.report).empty();
   // Without `resource` the step that is asked for is 1, and a program counts as it likes.
-  return ended.study.spec.resource.max > 1 && reached_end(ended) &&
+  return counts_steps(ended.study.spec) && reached_end(ended) &&
          is_complete_at(ended.study.spec, *ended.report, ended.record.until_step);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/display.h"
+#include "core/history.h"
 
 namespace fettle::cli {
 namespace {
@@ -111,7 +112,7 @@ Line running_row(const RunView& view, const api::Trial& trial, bool has_throughp
                  const Style& style) {
   const auto value = objective_now(view.study.spec, trial);
   Line row = {{trial.metadata.name, Ink::kAccent}};
-  if (counts_steps(view.study.spec)) row.push_back({step_text(trial, style)});
+  if (core::counts_steps(view.study.spec)) row.push_back({step_text(trial, style)});
   row.push_back({value ? format_number(*value) : "-"});
   if (has_throughput) {
     const auto rate = throughput_of(trial);
@@ -134,7 +135,7 @@ Lines running_section(const RunView& view, int most, const Style& style) {
   const std::string unit = throughput_unit(running);
   const api::StudySpec& spec = view.study.spec;
   std::vector<Column> columns = {{.title = "trial"}};
-  if (counts_steps(spec)) columns.push_back({.title = printable(spec.resource.unit)});
+  if (core::counts_steps(spec)) columns.push_back({.title = printable(spec.resource.unit)});
   columns.push_back({.title = printable(spec.objectives[0].metric), .right_aligned = true});
   if (!unit.empty()) columns.push_back({.title = unit, .right_aligned = true});
   columns.push_back({.title = "time", .right_aligned = true});

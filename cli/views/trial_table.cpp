@@ -41,7 +41,7 @@ std::int64_t step_of(const api::Trial& trial) {
 
 Line row_of(const RunView& view, const api::Trial& trial, RepeatedReasons& reasons) {
   Line row = {{trial.metadata.name}, {phase_text(view, trial), ink_of(trial)}};
-  if (counts_steps(view.study.spec)) {
+  if (core::counts_steps(view.study.spec)) {
     row.push_back({std::to_string(step_of(trial)) + '/' + std::to_string(trial.spec.until_step)});
   }
   for (std::size_t i = 0; i < view.study.spec.objectives.size(); ++i) {
@@ -113,7 +113,8 @@ std::vector<std::string> csv_cells(const RunView& view, const api::Trial& trial)
 
 std::string render_trials(const RunView& view, int columns, const Style& style) {
   std::vector<Column> header = {{"trial"}, {"phase"}};
-  if (counts_steps(view.study.spec)) header.push_back({printable(view.study.spec.resource.unit)});
+  if (core::counts_steps(view.study.spec))
+    header.push_back({printable(view.study.spec.resource.unit)});
   for (const api::Objective& objective : view.study.spec.objectives) {
     header.push_back({printable(objective.metric), true});
   }

@@ -98,10 +98,8 @@ std::vector<TrialResult> results_in_order(const api::StudySpec& spec,
   return results;
 }
 
-bool counts_steps(const api::StudySpec& spec) { return spec.resource.max > 1; }
-
 std::string at_step(const api::StudySpec& spec, std::int64_t step) {
-  if (!counts_steps(spec)) return "";
+  if (!core::counts_steps(spec)) return "";
   return " at " + printable(spec.resource.unit) + ' ' + std::to_string(step);
 }
 

@@ -65,8 +65,6 @@ std::vector<TrialResult> results_in_order(const api::StudySpec& spec,
 // The trial of that name, or nullptr.
 const api::Trial* find_trial(const std::vector<api::TrialPtr>& trials, std::string_view name);
 
-// Whether trials have more than one step.
-bool counts_steps(const api::StudySpec& spec);
 // " at epoch 9"; "" where the Study counts no steps.
 std::string at_step(const api::StudySpec& spec, std::int64_t step);
 // The newest run, or nullptr.
