@@ -86,7 +86,7 @@ Result<std::unique_ptr<local::Session>> open_session(const Target& place, const 
 // "Going on ...": what a resumed study has behind it.
 // What a person can do with a Study that is over: a corrected program alone does not revive it.
 std::string advice_when_over(const api::Study& study, const RunOptions& options) {
-  const bool failed = core::is_true(study.status.conditions, "Failed");
+  const bool failed = exit_code_of_study(study) == kExitFailed;
   return "study " + study.metadata.name + " has " + (failed ? "failed" : "ended") +
          " already, and nothing is run now. To go on, raise spec.budget." +
          (failed ? "failures" : "trials") + " in " + options.file +
@@ -96,8 +96,7 @@ std::string advice_when_over(const api::Study& study, const RunOptions& options)
 void announce(const api::Study& study, const RunOptions& options, Display& display) {
   const api::TrialCounts& counts = study.status.trials;
   if (counts.created == 0) return;
-  const bool has_changed = study.status.observed_generation != study.metadata.generation;
-  if (core::is_finished(study.status) && !has_changed) {
+  if (study_state_of(study, {}) == StudyState::kFinished) {
     return display.say(advice_when_over(study, options));
   }
   const std::int64_t ended = counts.completed + counts.stopped + counts.failed;
@@ -111,8 +110,7 @@ Farewell farewell_of(const Result<StudyState>& state, const api::Study& study,
                      const RunOptions& options) {
   if (!state.ok()) return {"", options.resume};
   if (*state == StudyState::kFinished) {
-    const bool failed = core::is_true(study.status.conditions, "Failed");
-    if (!failed || study.status.trials.failed == 0) return {};
+    if (exit_code_of_study(study) != kExitFailed || study.status.trials.failed == 0) return {};
     return {"Once its cause is corrected: " + options.resume + " --fresh", ""};
   }
   return {"Interrupted; nothing is lost. To resume: " + options.resume, options.resume};
