@@ -21,12 +21,10 @@ std::string stopped_study(const std::string& algorithm = "tpe", const std::strin
       pause + "; done";
   text.budget = "{trials: 12, parallelism: 3}";
   text.steps = 3;
-  std::string yaml = text.yaml();
-  const std::string from = "name: random";
-  const std::size_t at = yaml.find(from);
-  yaml.replace(at, from.size(), "name: " + algorithm + ", startupTrials: 4");
-  yaml += "  earlyStopping: {name: asha, reductionFactor: 3}\n";
-  return yaml;
+  text.search = "algorithm: {name: " + algorithm +
+                ", startupTrials: 4, seed: 3}\n"
+                "  earlyStopping: {name: asha, reductionFactor: 3}";
+  return text.yaml();
 }
 
 class Explain : public testing::Test {

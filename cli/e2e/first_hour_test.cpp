@@ -140,42 +140,28 @@ TEST(FirstHour, AStudyInAFolderAboveIsMentioned) {
 
 // It evaluates every second epoch, and rungs are at 1, 3 and 9.
 TEST(FirstHour, AProgramThatReportsAfterTheFirstRungFailsNoTrial) {
-  for (const char* const algorithm :
+  for (const char* const search :
        {"algorithm: {name: random, seed: 1}\n  earlyStopping: {name: asha, promote: true}",
         "algorithm: {name: bohb, seed: 1}", "algorithm: {name: hyperband, seed: 1}"}) {
     Workshop shop;
-    shop.write("study.yaml", std::string(R"(apiVersion: fettle.dev/v1alpha1
-kind: Study
-metadata: {name: digits}
-spec:
-  objectives: [{metric: value, direction: Minimize}]
-  parameters: [{name: x, type: Double, min: 0, max: 1}]
-  resource: {unit: epoch, min: 1, max: 9}
-  )") + algorithm + R"(
-  budget: {trials: 12, parallelism: 3}
-  trial:
-    template:
-      spec:
-        containers:
-        - name: main
-          resources: {requests: {cpu: 10m}}
-          command:
-          - sh
-          - -c
-          - |
-            for i in $(seq $FETTLE_UNTIL_STEP); do
-              [ $((i % 2)) = 1 ] || echo "{\"step\": $i, \"value\": $FETTLE_PARAM_X}"
-            done
-)");
+    StudyText text;
+    text.search = search;
+    text.script =
+        "for i in $(seq $FETTLE_UNTIL_STEP); do\n"
+        "  [ $((i % 2)) = 1 ] || echo \"{\\\"step\\\": $i, \\\"value\\\": $FETTLE_PARAM_X}\"\n"
+        "done";
+    text.budget = "{trials: 12, parallelism: 3}";
+    text.steps = 9;
+    shop.write("study.yaml", text.yaml());
     const Finished done = shop.fettle({"run", "study.yaml"});
-    EXPECT_EQ(done.code, 0) << algorithm << done.out << done.err;
-    EXPECT_THAT(done.out, HasSubstr("12 trials: ")) << algorithm;
-    EXPECT_THAT(done.out, HasSubstr(", 0 failed")) << algorithm << done.out;
+    EXPECT_EQ(done.code, 0) << search << done.out << done.err;
+    EXPECT_THAT(done.out, HasSubstr("12 trials: ")) << search;
+    EXPECT_THAT(done.out, HasSubstr(", 0 failed")) << search << done.out;
     EXPECT_THAT(shop.fettle({"status", "digits", "--events"}).out,
                 HasSubstr("trials first report at step 2"))
-        << algorithm;
+        << search;
     const Finished replayed = shop.fettle({"replay", "digits"});
-    EXPECT_EQ(replayed.code, 0) << algorithm << replayed.out;
+    EXPECT_EQ(replayed.code, 0) << search << replayed.out;
   }
 }
 
@@ -206,10 +192,8 @@ TEST(FirstHour, AProgramThatNeverReportsIsFoundOutByOneTrial) {
   text.script = "sleep 1.2; echo epoch done";
   text.budget = "{trials: 12, parallelism: 2, failures: 2}";
   text.steps = 9;
-  std::string yaml = text.yaml();
-  const std::string steps = "  budget:";
-  yaml.insert(yaml.find(steps), "  earlyStopping: {name: asha, promote: true}\n");
-  shop.write("study.yaml", yaml);
+  text.search += "\n  earlyStopping: {name: asha, promote: true}";
+  shop.write("study.yaml", text.yaml());
   const Finished done = shop.fettle({"run", "study.yaml"});
   EXPECT_EQ(done.code, 1) << done.out << done.err;
   EXPECT_THAT(done.out, HasSubstr("3 trials failed, 2 are accepted"));

@@ -70,9 +70,8 @@ std::string StudyText::yaml() const {
          "}]\n"
          "  parameters: [{name: x, type: Double, min: 0, max: 1}]\n"
          "  resource: {unit: step, min: 1, max: " +
-         std::to_string(steps) +
-         "}\n"
-         "  algorithm: {name: random, seed: 3}\n"
+         std::to_string(steps) + "}\n  " + search +
+         "\n"
          "  budget: " +
          budget +
          "\n"

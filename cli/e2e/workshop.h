@@ -33,7 +33,8 @@ struct StudyText {
   std::string name = "digits";
   std::string script = "echo '{\"value\": 1}'";
   std::string budget = "{trials: 4, parallelism: 2}";
-  std::string goal;   // "goal: 3", or nothing
+  std::string search = "algorithm: {name: random, seed: 3}";  // fields of spec, each its line
+  std::string goal;                                           // "goal: 3", or nothing
   std::string trial;  // more fields of spec.trial, each line "    name: value\n"
   std::string resources = "{requests: {cpu: 10m}}";
   int steps = 1;
