@@ -74,8 +74,9 @@ std::int64_t reached_step(const api::TrialStatus& status, std::int64_t asked) {
 bool is_active(const api::Trial& trial) {
   const api::TrialPhase phase = trial.status.phase;
   if (!api::is_terminal(phase)) return true;
-  return phase == api::TrialPhase::kCompleted && !trial.spec.stop &&
-         trial.spec.until_step > completed_step(trial);
+  if (phase != api::TrialPhase::kCompleted) return false;
+  if (trial.spec.stop) return trial.spec.stop->reason == kNoResult;
+  return trial.spec.until_step > completed_step(trial);
 }
 
 bool is_done(const api::Trial& trial) {
@@ -84,7 +85,7 @@ bool is_done(const api::Trial& trial) {
   const bool was_stopped = newest_fact(trial, FactKind::kStopped) != nullptr;
   switch (trial.status.phase) {
     case api::TrialPhase::kCompleted:  // at a rung, unless it has a result
-      return has_result || (was_stopped && trial.spec.stop);
+      return has_result || (was_stopped && trial.spec.stop && !is_active(trial));
     case api::TrialPhase::kFailed:
       return newest_fact(trial, FactKind::kFailed) != nullptr;
     default:  // Stopped

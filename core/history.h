@@ -31,7 +31,7 @@ bool counts_steps(const api::StudySpec& spec);
 std::int64_t reached_step(const api::TrialStatus& status, std::int64_t asked);
 
 // Whether the trial is pending, running or suspended, or was promoted and its next run has not been
-// planned yet.
+// planned yet, or paused and is to fail (kNoResult).
 bool is_active(const api::Trial& trial);
 
 // Whether the trial will never continue and its facts say how it ended: its learning curve is not
@@ -53,6 +53,8 @@ api::TrialPtr find_trial(const std::vector<api::TrialPtr>& trials, const std::st
 
 // The reason in the stop of a trial that a rule of early stopping stopped.
 inline constexpr const char* kEarlyStopped = "EarlyStopped";
+// That of the stop of a trial that paused without a value, where none will come: it fails.
+inline constexpr const char* kNoResult = "NoResult";
 
 // The newest fact of this kind, or nullptr.
 const api::Fact* newest_fact(const api::Trial& trial, api::FactKind kind);

@@ -3,7 +3,8 @@
 //
 // The first trial that is silent at its rung is sent on as a probe (search/rungs/halving.h), and
 // the others wait for it. The Study's status keeps the step of its first report, and trials begin
-// at a rung that is not below it from then on. Pure functions; usable from any thread.
+// at a rung that is not below it from then on. If the probe ends in silence, the trials that paused
+// so have failed, too (StudyPlanner::fail_silent). Pure functions; usable from any thread.
 #pragma once
 
 #include <cstdint>

@@ -112,8 +112,7 @@ StudyEnd final_end(const api::Study& study, const Ledger& ledger,
   }
   if (!ledger.has_best()) {
     const std::string why = cause ? cause->message + "; " : "";
-    return {false, "NoResult",
-            why + "no trial ended with finite objectives within all constraints"};
+    return {false, kNoResult, why + "no trial ended with finite objectives within all constraints"};
   }
   StudyEnd ending{
       true, "TrialsDone",

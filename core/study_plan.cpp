@@ -74,6 +74,7 @@ class StudyPlanner {
       return std::move(plan_);
     }
     judge_trials();
+    fail_silent();
     const Spending spending = ledger_.spending(study_, now_ms_);
     const std::optional<StudyEnd> draining = current_end(study_, ledger_, spending);
     if (draining) {
@@ -98,6 +99,7 @@ class StudyPlanner {
   }
   void record_facts();
   void judge_trials();
+  void fail_silent();
   void judge_one(std::size_t position, std::int64_t basis);
   void stop_all(const StudyEnd& ending);
   void stop(std::size_t position, api::Stop stop);
@@ -220,6 +222,18 @@ void StudyPlanner::judge_one(std::size_t position, std::int64_t basis) {
       problem_, *problem_.early_stopping, ledger_.history(), trial_at(position).spec.index, basis);
   if (judgement.verdict == search::Verdict::kContinue || is_full()) return;
   stop(position, {kEarlyStopped, judgement.reason, basis});
+}
+
+// A probe that came to the last step in silence has shown that none reports: the trials that paused
+// without a value meanwhile have failed as well (late_reports.h).
+void StudyPlanner::fail_silent() {
+  if (!pauses_ || ledger_.counts().failed == 0 || !ledger_.best().empty()) return;
+  for (const std::int64_t trial : search::silent_for_good(problem_, ledger_.history())) {
+    if (is_full()) return;
+    stop(
+        ledger_.position_of(trial),
+        {kNoResult, "no trial has reported the objective by the last step", ledger_.highest_seq()});
+  }
 }
 
 void StudyPlanner::stop_all(const StudyEnd& ending) {

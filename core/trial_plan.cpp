@@ -272,6 +272,8 @@ void TrialPlanner::close_record(RunRecord& record, const Run& run) {
 void TrialPlanner::decide() {
   const RunRecord* newest = status_.runs.empty() ? nullptr : &status_.runs.back();
   if (api::is_terminal(status_.phase)) {
+    if (is_active(trial_) && spec_.stop)
+      return enter_phase(TrialPhase::kFailed, kNoResult, newest->message);
     const bool grown = status_.phase == TrialPhase::kCompleted && newest != nullptr &&
                        spec_.until_step > newest->until_step && !spec_.stop;
     if (!grown) return;
@@ -379,7 +381,7 @@ void TrialPlanner::end_without_result(const RunRecord& record, const Run& run) {
                        "nothing left to report: " +
                            record.message);
   }
-  enter_phase(TrialPhase::kFailed, "NoResult", record.message);
+  enter_phase(TrialPhase::kFailed, kNoResult, record.message);
 }
 
 // The newest run has succeeded at the step that is wanted.

@@ -184,8 +184,7 @@ TEST(FirstHour, AStudyThatHasFailedTellsHowToGoOn) {
   EXPECT_THAT(shop.fettle({"run", "study.yaml"}).err, HasSubstr("going on with study digits"));
 }
 
-// A single trial runs to the end to find that out. The Study's status, by which the others know, is
-// written once a second.
+// A single trial runs to the end to find that out; the one that paused beside it fails with it.
 TEST(FirstHour, AProgramThatNeverReportsIsFoundOutByOneTrial) {
   Workshop shop;
   StudyText text;
@@ -197,6 +196,7 @@ TEST(FirstHour, AProgramThatNeverReportsIsFoundOutByOneTrial) {
   const Finished done = shop.fettle({"run", "study.yaml"});
   EXPECT_EQ(done.code, 1) << done.out << done.err;
   EXPECT_THAT(done.out, HasSubstr("3 trials failed, 2 are accepted"));
+  EXPECT_THAT(done.out, HasSubstr("digits-1 failed: "));
   EXPECT_THAT(done.out, HasSubstr("exited with 0 but reported no metric"));
 }
 

@@ -191,9 +191,10 @@ std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
       timeline.back().at_ms = run.running_ms;
       timeline.back().data.set("timeMs", run.running_ms);
     }
-    const bool ends = api::is_terminal(trial->status.phase);
-    if (ends && !seen.ended && !first_) timeline.push_back(ended(study, *trial, trials, reasons_));
-    seen.ended = ends;
+    // A trial that paused without a value may fail later.
+    const bool ends = api::is_terminal(trial->status.phase) && trial->status.phase != seen.phase;
+    if (ends && !first_) timeline.push_back(ended(study, *trial, trials, reasons_));
+    seen.phase = trial->status.phase;
   }
   for (const api::StatusCondition& condition : study.status.conditions) {
     const auto known = std::ranges::find_if(conditions_, [&](const api::StatusCondition& other) {

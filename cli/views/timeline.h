@@ -36,7 +36,7 @@ class Timeline {
     api::TrialPtr trial;
     std::int64_t newest_run = -1;   // of which its start was told
     std::int64_t waiting_run = -1;  // of which it was told that it waits
-    bool ended = false;
+    api::TrialPhase phase = api::TrialPhase::kPending;
   };
 
   bool first_ = true;

@@ -131,6 +131,15 @@ std::optional<Promotion> next_silent(const RungTable& table, const History& hist
                : "it has reported nothing by step " + step + ", and probes for the first report"};
 }
 
+bool has_failed_probe(const RungTable& table, const History& history) {
+  for (std::size_t i = 0; i < history.stages.size(); ++i) {
+    const auto trial = static_cast<std::int64_t>(i);
+    const Stage& stage = history.stages[i];
+    if (table.is_probe(trial, stage) && !table.runs(trial, stage)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool is_probing(const RungTable& table, const History& history) {
@@ -138,11 +147,21 @@ bool is_probing(const RungTable& table, const History& history) {
   for (std::size_t i = 0; i < history.stages.size(); ++i) {
     const auto trial = static_cast<std::int64_t>(i);
     const Stage& stage = history.stages[i];
-    const bool is_probe = table.is_probe(trial, stage);
-    if (is_probe && !table.runs(trial, stage)) return false;  // it has failed
-    found = found || is_probe || (table.is_early(trial, stage) && stage.rung >= table.first_rung());
+    found = found || table.is_probe(trial, stage) ||
+            (table.is_early(trial, stage) && stage.rung >= table.first_rung());
   }
-  return found;
+  return found && !has_failed_probe(table, history);
+}
+
+std::vector<std::int64_t> silent_for_good(const RungTable& table, const History& history) {
+  if (!has_failed_probe(table, history)) return {};
+  std::vector<std::int64_t> out;
+  for (std::size_t i = 0; i < history.stages.size(); ++i) {
+    const auto trial = static_cast<std::int64_t>(i);
+    const Stage& stage = history.stages[i];
+    if (table.is_early(trial, stage) && stage.rung >= table.first_rung()) out.push_back(trial);
+  }
+  return out;
 }
 
 bool halves(const Problem& problem) {

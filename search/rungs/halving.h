@@ -49,4 +49,8 @@ std::int64_t bracket_size(std::int64_t rung, std::int64_t rungs, double reductio
 // is sent on, or about to be.
 bool is_probing(const RungTable& table, const History& history);
 
+// The trials that rest without a value although a probe has come to its end in silence: no value
+// will come.
+std::vector<std::int64_t> silent_for_good(const RungTable& table, const History& history);
+
 }  // namespace fettle::search

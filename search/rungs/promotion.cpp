@@ -40,6 +40,11 @@ bool is_probing(const Problem& problem, const History& history) {
   return !is_population(problem) && is_probing(table_of(problem, history), history);
 }
 
+std::vector<std::int64_t> silent_for_good(const Problem& problem, const History& history) {
+  if (is_population(problem)) return {};
+  return silent_for_good(table_of(problem, history), history);
+}
+
 bool any_runs(const Problem& problem, const History& history) {
   return table_of(problem, history).any_runs(history.stages);
 }

@@ -33,6 +33,10 @@ std::optional<Promotion> next_promotion(const Problem& problem, const History& h
 // where promotes().
 bool is_probing(const Problem& problem, const History& history);
 
+// The trials that rest without a value although a probe has come to its end in silence. Only where
+// promotes().
+std::vector<std::int64_t> silent_for_good(const Problem& problem, const History& history);
+
 // Whether a trial runs: it was sent further than what is known of it, and has not ended.
 bool any_runs(const Problem& problem, const History& history);
 

@@ -316,6 +316,7 @@ TEST(Probe, OneThatFailsIsTheLast) {
   story.history.events.push_back(fact(0, api::FactKind::kFailed, 3, std::nullopt));
   EXPECT_EQ(story.promotes(), -1);
   EXPECT_FALSE(is_probing(story.problem(), story.history)) << "new trials wait for nothing";
+  EXPECT_THAT(silent_for_good(story.problem(), story.history), ElementsAre(1));
 }
 
 TEST(Probe, NoneIsSentWhereOthersReportAtTheFirstRung) {
