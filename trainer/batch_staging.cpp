@@ -11,8 +11,8 @@ namespace fettle::trainer {
 
 namespace {
 
-// A block of the upload buffers: epoch | indices | labels | pixels, each on a cache line of its
-// own. The last two are not there where the samples are held.
+// Layout of an upload block: epoch | indices | labels | pixels, each on a cache line of its own.
+// Labels and pixels are absent if the backend holds the samples.
 constexpr std::int64_t kLine = 64;
 
 std::int64_t in_lines(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
@@ -90,8 +90,8 @@ StagedBatch BatchStaging::bring(const Batch& batch, std::int64_t epoch) {
   const Layout layout(size_);
   std::byte* const block = begin_block(batch.indices, epoch);
   const std::span pixels(batch.pixels.data(), static_cast<std::size_t>(batch.size() * size_.bytes));
-  if (held_) {  // of other samples than those (the test set); the blocks have no room for them
-    // A block ends where labels would begin: epoch and indices are all that it brings.
+  if (held_) {  // not the held samples (the test set); the blocks have no room for these
+    // The upload ends where labels would begin: it carries epoch and indices only.
     const std::byte* const there = upload_buffers_->enqueue(layout.labels);
     pixels_.upload(pixels);
     labels_.upload(batch.labels);
@@ -105,7 +105,7 @@ StagedBatch BatchStaging::bring(const Batch& batch, std::int64_t epoch) {
   }
   write(std::span<const std::int32_t>(batch.labels), block + layout.labels);
   write(pixels, block + layout.pixels);
-  // Pixels come last in a block, so what a smaller batch does not fill is not sent.
+  // Pixels come last in a block, so the unfilled end of a smaller batch is not sent.
   const std::byte* const there = upload_buffers_->enqueue(layout.pixels + std::ssize(pixels));
   return {batch.size(),
           predictions,
@@ -126,7 +126,7 @@ StagedBatch BatchStaging::bring(std::span<const std::int64_t> samples, const Bat
   CHECK(held_ && holds(*held_->images, writer), "samples are gathered as they were to be held");
   const Layout layout(size_);
   begin_block(samples, epoch);
-  // Only what lies before the labels: epoch and indices. gather() fills in labels_ and pixels_.
+  // Uploads epoch and indices only; gather() fills in labels_ and pixels_.
   const std::byte* const there = upload_buffers_->enqueue(layout.labels);
   return {std::ssize(samples),
           std::ssize(samples) * size_.predictions,

@@ -1,10 +1,10 @@
-// BatchStaging: brings a micro-batch to where the backend reads it.
+// BatchStaging: brings a micro-batch to the memory from which the backend reads it.
 //
-// Where the backend shares the host's memory that is where the batch lies already. Elsewhere the
-// batch goes into one of a few places, in turn, so that a pass which was recorded for a place finds
-// later batches there, too; it is on its way while the backend works on the batch before
-// (kernels::UploadBuffers). Or the backend holds the samples themselves: then only their indices
-// are brought, and the pass begins with gathering them. One thread.
+// If the backend shares the host's memory, the batch stays in place. Otherwise it goes into one of
+// a few fixed places, in turn: a pass that was recorded for a place finds later batches there, too.
+// The upload overlaps with the backend's work on the previous batch (kernels::UploadBuffers). If
+// the backend holds the samples itself, only their indices are uploaded, and the pass begins with
+// gathering the samples. One thread.
 #pragma once
 
 #include <compare>
@@ -21,15 +21,15 @@
 
 namespace fettle::trainer {
 
-// Samples that the backend is to hold, and how they look in training and in evaluation. What is
-// pointed to must outlive the stage.
+// Samples that the backend is to hold, and their writers for training and evaluation. The pointees
+// must outlive the staging.
 struct HeldSamples {
   const ImageSet* images = nullptr;
   const BatchWriter* training = nullptr;
   const BatchWriter* evaluation = nullptr;
 };
 
-// A micro-batch in the backend's memory. What was recorded for one fits all that are equal.
+// A micro-batch in the backend's memory. A recorded pass fits all micro-batches that compare equal.
 struct StagedBatch {
   std::int64_t samples = 0;
   std::int64_t predictions = 0;  // labels
@@ -37,7 +37,7 @@ struct StagedBatch {
   const std::int32_t* labels = nullptr;
   const std::int64_t* indices = nullptr;
   const std::uint32_t* epoch = nullptr;
-  kernels::GatherOp* gather = nullptr;  // what fills in pixels and labels; none: they are there
+  kernels::GatherOp* gather = nullptr;  // fills in pixels and labels; nullptr: they are in place
   auto operator<=>(const StagedBatch&) const = default;
 };
 
@@ -45,7 +45,7 @@ class BatchStaging {
  public:
   struct Size {
     std::int64_t samples = 0;      // at most, in a batch
-    std::int64_t bytes = 0;        // of a sample, as the network takes it
+    std::int64_t bytes = 0;        // of a sample, in the network's input format
     std::int64_t predictions = 1;  // of a sample
     kernels::DataType type = kernels::DataType::kFloat32;
   };
@@ -53,22 +53,22 @@ class BatchStaging {
   static Result<BatchStaging> create(TrainingDevice& device, const Size& size,
                                      const std::optional<HeldSamples>& held);
 
-  // A batch that was only dealt is of the samples that are held, as they look in training. Where
-  // the backend has memory of its own `batch` may change at once; elsewhere when it has done what
-  // is enqueued with the result. The result is good until the call after the next.
+  // A batch that was only dealt (indices without pixels) consists of held samples as training shows
+  // them. If the backend has memory of its own, `batch` may change at once; otherwise only after
+  // the work enqueued with the result is done. The result is valid until the call after the next.
   StagedBatch bring(const Batch& batch, std::int64_t epoch);
 
-  // Whether a batch of these samples, as `writer` shows them, needs nothing but indices.
+  // Whether a batch of these samples, as `writer` shows them, needs only indices.
   bool holds(const ImageSet& images, const BatchWriter& writer) const;
-  // Such a batch.
+  // Stages a batch for which holds() is true.
   StagedBatch bring(std::span<const std::int64_t> samples, const BatchWriter& writer,
                     std::int64_t epoch);
 
-  // Fills in what is still to be gathered. To be enqueued before the batch is used; may be
-  // captured.
+  // Gathers the held samples of `batch`, if there is anything to gather. To be enqueued before the
+  // batch is used; may be captured.
   void gather(const StagedBatch& batch);
 
-  // Batches are brought to the same places, so passes can be recorded.
+  // Whether batches are always brought to the same places, so that passes can be recorded.
   bool is_fixed() const { return !backend_->shares_memory(); }
 
   // Seconds that the backend has stood still because a batch was still on its way.
@@ -82,9 +82,9 @@ class BatchStaging {
   kernels::Backend* backend_;
   Size size_;
   std::uint32_t host_epoch_ = 0;
-  // Empty where memory is shared.
+  // Null if memory is shared.
   std::unique_ptr<kernels::UploadBuffers> upload_buffers_;
-  // Empty unless samples are held: what gathers them, and a batch of them.
+  // Empty unless samples are held: the set, its gather operations, and one gathered batch.
   std::optional<HeldSamples> held_;
   std::unique_ptr<kernels::GatherOp> training_;
   std::unique_ptr<kernels::GatherOp> evaluation_;

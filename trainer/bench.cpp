@@ -35,18 +35,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of the synthetic set: at most this much, but never less than one batch.
+// Limits of the synthetic set; it holds at least one batch.
 constexpr std::int64_t kBytes = 64 << 20;
 constexpr std::int64_t kMostImages = 4096;
 constexpr int kWarmUpSteps = 20;
 
-// What is measured: a network, and the samples that it is trained on.
+// The measured network, and the samples that it is trained on.
 struct Workload {
   api::ModelConfig model;
   SampleFormat format{{28, 28, 1}, /*classes=*/10, /*tokens=*/false, /*vocabulary=*/""};
 
   void take(std::vector<api::LayerConfig> layers) { model.layers = std::move(layers); }
-  // Of text: `format` has its length and its vocabulary.
+  // A text model: `format` has its length and its vocabulary.
   void take(const api::GptConfig& size) { take(gpt(size)); }
 };
 
@@ -81,7 +81,7 @@ Result<Workload> workload_named(const std::string& name) {
   return workload;
 }
 
-// About `most`, and no remainder: each step is to be of the batch that is measured.
+// About `most`, rounded to whole batches, so that every step has the measured batch size.
 std::int64_t whole_batches(std::int64_t most, std::int64_t batch) {
   return std::max(batch, most / batch * batch);
 }
@@ -110,8 +110,8 @@ ImageSet random_samples(const SampleFormat& format, std::int64_t batch) {
   return ImageSet(format.input, Bytes::copy_of(pixels), Bytes::copy_of(labels));
 }
 
-// One optimiser step; returns its seconds, and adds to `predictions` those of the steps whose
-// results have come: where the backend runs behind the host, of an earlier step.
+// Runs one optimiser step and returns its seconds. Adds to `predictions` those of the steps whose
+// results have arrived; if the backend runs behind the host, these are earlier steps.
 Result<double> timed_step(Loader& loader, Learner& learner, double rate,
                           std::int64_t& predictions) {
   const auto start = Clock::now();
@@ -121,10 +121,10 @@ Result<double> timed_step(Loader& loader, Learner& learner, double rate,
     learner.add(loaded.batch, /*epoch=*/0, last);
   }
   Learner::LearningRates rates;
-  rates.fill(rate);  // without a schedule it is the same, however many steps are skipped
+  rates.fill(rate);  // without a schedule the rate does not depend on skipped steps
   FETTLE_TRY(learner.finish_step(rates));
   while (const auto step = learner.settle(learner.results_behind())) {
-    predictions += step->score.samples;  // of text: tokens, as Score counts them
+    predictions += step->score.samples;  // tokens of a text, as Score counts them
   }
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -134,7 +134,7 @@ Result<double> timed_step(Loader& loader, Learner& learner, double rate,
 Result<std::string> run_bench(const BenchSettings& settings) {
   FETTLE_ASSIGN(const Workload workload, workload_named(settings.model));
   api::TrainingConfig training = settings.training;
-  training.momentum = 0.9;  // SGD as it is mostly used, in scripts/bench_pytorch.py as well
+  training.momentum = 0.9;  // the usual SGD; scripts/bench_pytorch.py uses it, too
   api::fill_in_defaults(training, /*epochs=*/1);
   api::TrainerConfig config;
   config.model = workload.model;
@@ -151,7 +151,7 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   FETTLE_ASSIGN(auto backend, open_backend(training));
   loading.deals_only = !backend->shares_memory();
   std::optional<HeldSamples> held;
-  if (loading.deals_only) {  // a GPU holds the set, and the loader only names samples
+  if (loading.deals_only) {  // the GPU holds the set, and the loader only names samples
     held = HeldSamples{.images = &images, .training = &writer, .evaluation = &writer};
   }
   FETTLE_ASSIGN(auto learner, Learner::create_on(std::move(backend), training, plan, batch,

@@ -10,16 +10,16 @@
 namespace fettle::trainer {
 
 struct BenchSettings {
-  // mlp: 784-512-512-10; cnn: two convolutions, 32 and 64 channels; resnet9, resnet18: of 32 x 32;
-  // resnet50: of 224 x 224; chargpt: 6 layers of 384, 256 tokens; gpt2: 124 million parameters,
-  // 1024 tokens.
+  // mlp: 784-512-512-10; cnn: two convolutions, 32 and 64 channels; resnet9, resnet18: images of 32
+  // x 32; resnet50: images of 224 x 224; chargpt: 6 layers of width 384, 256 tokens; gpt2: 124
+  // million parameters, 1024 tokens.
   std::string model = "mlp";
   double seconds = 3;  // of measurement, after a warm-up
   api::TrainingConfig training;
 };
 
-// One line of JSON: images_per_second (tokens_per_second), step_ms_median, data_wait,
-// flops_per_second, what is known of the GPU (device_metrics.h), and what was measured.
+// Returns one line of JSON: images_per_second (tokens_per_second), step_ms_median, data_wait,
+// flops_per_second, the known metrics of the GPU (device_metrics.h), and the settings.
 Result<std::string> run_bench(const BenchSettings& settings);
 
 }  // namespace fettle::trainer

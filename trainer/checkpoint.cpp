@@ -26,8 +26,8 @@ struct Header {
 };
 static_assert(sizeof(Header) == 32);
 
-// A fold of 64-bit words, the last one filled up with zeros: every word changes all bits of the
-// result. The parts of a file are added one after the other.
+// A running checksum over 64-bit words, the last one padded with zeros: every word changes all bits
+// of the result. The parts of a file are added one after the other.
 class Checksum {
  public:
   explicit Checksum(std::uint64_t bytes) : sum_(bytes) {}
@@ -50,8 +50,8 @@ class Checksum {
   }
 
   std::uint64_t sum_;
-  std::uint64_t word_ = 0;  // the one that is not full, whose rest is zeros
-  std::size_t filled_ = 0;  // bytes of it
+  std::uint64_t word_ = 0;  // the incomplete word; its rest is zeros
+  std::size_t filled_ = 0;  // bytes of word_
 };
 
 std::uint64_t checksum_of(std::string_view bytes) {
@@ -82,7 +82,7 @@ Json write_metadata(const Checkpoint& c) {
   return json;
 }
 
-// False where a member is missing or of another type.
+// Returns false if the member is missing or of another type.
 bool read_integer(const Json& json, std::string_view key, std::int64_t& to) {
   const Json* value = json.find(key);
   if (value == nullptr || !value->is_integer()) return false;
@@ -90,7 +90,7 @@ bool read_integer(const Json& json, std::string_view key, std::int64_t& to) {
   return to >= 0;
 }
 
-// Checkpoints from before there was fp16 have none: then it is at its start.
+// Checkpoints written before fp16 existed have no loss scale; `to` then keeps its initial value.
 bool read_loss_scale(const Json& json, kernels::LossScale& to) {
   const Json* scale = json.find("lossScale");
   if (scale == nullptr) return true;
@@ -120,7 +120,7 @@ bool read_metadata(const Json& json, Checkpoint& to) {
          read_integer(json, "lossSamples", to.sums.samples) && read_loss_scale(json, to.loss_scale);
 }
 
-// Takes the arrays from `bytes` in their order; false unless they fill it exactly.
+// Takes the arrays from `bytes` in their order; returns false unless they fill it exactly.
 bool read_arrays(const Json& metadata, std::string_view bytes, Checkpoint& to) {
   const Json* sizes = metadata.find("arrays");
   if (sizes == nullptr || !sizes->is_array() || sizes->as_array().size() != 4) return false;
@@ -167,7 +167,7 @@ std::string encode_checkpoint(const Checkpoint& checkpoint) {
   std::string file;
   std::size_t size = parts.head.size();
   for (const std::string_view array : parts.arrays) size += array.size();
-  file.reserve(size);  // one that grows would be there twice
+  file.reserve(size);  // a string that grows would hold the file twice
   file += parts.head;
   for (const std::string_view array : parts.arrays) file += array;
   return file;

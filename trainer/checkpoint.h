@@ -1,8 +1,8 @@
 // Checkpoint: everything a training needs to resume bit for bit, as one file.
 //
-// File: magic, version, length of the metadata, size of the file, checksum of what follows; then
-// the metadata as JSON and the arrays of floats, little-endian. A reader trusts nothing before the
-// size and the checksum agree, so a file that was cut short or damaged is never loaded.
+// File: magic, version, length of the metadata, size of the file, checksum of the rest; then the
+// metadata as JSON and the arrays of floats, little-endian. A reader trusts nothing before the size
+// and the checksum agree, so a truncated or damaged file is never loaded.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace fettle::trainer {
 
-// What has been summed over the samples of an unfinished epoch.
+// Sums over the samples of an unfinished epoch.
 struct EpochSums {
   double loss = 0;
   std::int64_t samples = 0;
@@ -27,8 +27,8 @@ struct EpochSums {
 };
 
 struct Checkpoint {
-  std::string layout;        // of the network: weights fit only the same one
-  Json settings;             // what else the numbers depend on: seed, data, training
+  std::string layout;        // of the network: weights fit only the same layout
+  Json settings;             // all else that the numbers depend on: seed, data, training
   Json data;                 // the fingerprint of the samples; null in older checkpoints
   Position position;         // samples used up
   std::int64_t updates = 0;  // of the optimiser, a parent's included
@@ -44,15 +44,15 @@ struct Checkpoint {
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);
 
-// The same bytes without a copy of the arrays: the file is `head` and then these.
+// The same bytes without a copy of the arrays: the file is `head` followed by `arrays`.
 struct CheckpointParts {
   std::string head;
   std::array<std::string_view, 4> arrays;  // of the checkpoint
 };
 CheckpointParts encode_in_parts(const Checkpoint& checkpoint);
 
-// Errors, each with `name` (the file's): no checkpoint at all, of another version, cut short or too
-// long, damaged.
+// Errors, each with `name` (the file's): not a checkpoint, another version, truncated or too long,
+// damaged.
 Result<Checkpoint> decode_checkpoint(std::string_view bytes, const std::string& name);
 
 }  // namespace fettle::trainer

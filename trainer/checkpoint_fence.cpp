@@ -15,7 +15,7 @@ namespace fettle::trainer {
 namespace {
 
 constexpr std::string_view kPrefix = "owner-";
-// Another process took the number in between; so often only if something is wrong.
+// Another process took the number in between; this many times only if something is wrong.
 constexpr int kMostTries = 100;
 constexpr std::size_t kLongestOwner = 4096;
 
@@ -33,7 +33,7 @@ std::string CheckpointFence::path_of(const std::string& directory, const Claim& 
          std::to_string(claim.number);
 }
 
-// {0, 0}, which no process can have, where there is none.
+// Returns {0, 0}, which no process can have, if the directory has no claim.
 CheckpointFence::Claim CheckpointFence::highest_in(const std::string& directory) {
   Claim highest;
   for (const auto& entry : entries_of(directory)) {
@@ -50,7 +50,7 @@ CheckpointFence::Claim CheckpointFence::highest_in(const std::string& directory)
   return highest;
 }
 
-// False if another process has created it.
+// Returns false if another process has created the file.
 Result<bool> CheckpointFence::create(const std::string& path, const std::string& owner) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0 && errno == EEXIST) return false;
@@ -83,7 +83,7 @@ Result<CheckpointFence> CheckpointFence::claim(const std::string& directory, std
     FETTLE_ASSIGN(const bool created, create(path_of(directory, mine), owner));
     if (!created) continue;
     CheckpointFence fence(directory, mine);
-    // The directory was read before the file was created: a higher one may have come since.
+    // The directory was read before the file was created: a higher claim may have appeared since.
     if (!fence.check().ok()) continue;
     fence.remove_older();
     return fence;
@@ -94,7 +94,7 @@ Result<CheckpointFence> CheckpointFence::claim(const std::string& directory, std
 Status CheckpointFence::check() const {
   const Claim highest = highest_in(directory_);
   if (highest > mine_) return taken(directory_, highest);
-  // A directory that was removed, and perhaps claimed anew from number 1 on, or cannot be read.
+  // The directory was removed (and perhaps claimed anew from number 1 on), or cannot be read.
   const std::string mine = path_of(directory_, mine_);
   if (::access(mine.c_str(), F_OK) == 0) return success();
   if (errno != ENOENT) return io_error("cannot read " + mine + ": " + system_message(errno));
@@ -105,7 +105,7 @@ Status CheckpointFence::check() const {
 
 void CheckpointFence::remove_older() const {
   for (Claim older{mine_.run, mine_.number - 1}; older.number > 0; --older.number) {
-    if (::unlink(path_of(directory_, older).c_str()) != 0) return;  // all before are gone
+    if (::unlink(path_of(directory_, older).c_str()) != 0) return;  // all lower numbers are gone
   }
 }
 

@@ -34,7 +34,7 @@ std::string name_of(const Checkpoint& checkpoint) {
   return name + std::string(kSuffix);
 }
 
-// Reads a number off the front; false where there is none.
+// Reads a number off the front; returns false if there is no number.
 bool take_number(std::string_view& text, std::int64_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || number < 0) return false;
@@ -52,7 +52,7 @@ bool is_later(const Position& a, const Position& b) {
   return std::pair(a.epoch, a.offset) > std::pair(b.epoch, b.offset);
 }
 
-// Mapped: a string of the whole file would be a second copy of what it holds.
+// Maps the file: a string of it would be a second copy of the arrays.
 Result<Checkpoint> load(const std::string& path) {
   FETTLE_ASSIGN(const Bytes file, map_file(path));
   if (file.size() > kMaxBytes) {
@@ -62,7 +62,7 @@ Result<Checkpoint> load(const std::string& path) {
   return decode_checkpoint({reinterpret_cast<const char*>(view.data()), view.size()}, path);
 }
 
-// False with errno.
+// Returns false with errno set.
 bool write_all(int file, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());
@@ -73,7 +73,7 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
-// From where the arrays lie, and onto the disk.
+// Writes the arrays from where they lie, and flushes them to disk.
 Status write_parts(const std::string& path, const CheckpointParts& parts) {
   const int file =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -87,7 +87,7 @@ Status write_parts(const std::string& path, const CheckpointParts& parts) {
                "cannot write " + path + ": " + system_message(code)};
 }
 
-// kUnavailable would say that another worker was lost (collective.h).
+// kUnavailable would mean that another worker was lost (collective.h).
 Error failed_to_save(const Error& error) {
   if (error.code != ErrorCode::kUnavailable) return error;
   return io_error(error.message +
@@ -110,7 +110,7 @@ std::vector<CheckpointStore::File> CheckpointStore::list() const {
     file.path = entry.path().string();
     files.push_back(std::move(file));
   }
-  // By epoch, too: one in which every step was skipped (fp16) has no more updates than that before.
+  // Also by epoch: one whose steps were all skipped (fp16) has no more updates than the one before.
   std::sort(files.begin(), files.end(), [](const File& a, const File& b) {
     return std::pair(a.updates, a.epoch) > std::pair(b.updates, b.epoch);
   });
@@ -128,7 +128,7 @@ Result<std::string> CheckpointStore::save(const Checkpoint& checkpoint) const {
   if (!written.ok()) {
     std::error_code ignored;
     std::filesystem::remove(unnamed, ignored);
-    // A new owner may have removed the half-written file: then that is the reason to give.
+    // A new owner may have removed the half-written file: report that instead.
     FETTLE_TRY(may_write());
     return failed_to_save(written.error());
   }
@@ -136,7 +136,7 @@ Result<std::string> CheckpointStore::save(const Checkpoint& checkpoint) const {
   return path;
 }
 
-// The fence is asked as late as can be: nothing but the rename comes between.
+// Checks the fence as late as possible: only the rename follows.
 Status CheckpointStore::give_name(const std::string& unnamed, const std::string& path) const {
   FETTLE_TRY(may_write());
   if (::rename(unnamed.c_str(), path.c_str()) != 0) {
@@ -155,12 +155,12 @@ bool CheckpointStore::is_at_rung(const File& file) const {
 }
 
 void CheckpointStore::remove_superseded(const std::string& newest) const {
-  std::error_code ignored;  // a file that stays costs only space
+  std::error_code ignored;  // a file that cannot be removed costs only space
   std::vector<File> files = list();
   const auto entries = entries_of(directory_);
-  // Asked once the names are known: those of a later owner are there only after it has taken over.
+  // Checked after listing: a later owner's files appear only after it has taken over.
   if (!may_write().ok()) return;
-  // Names do not say so if others have as many updates, or a damaged one has more.
+  // The newest may not sort first: others may have as many updates, a damaged one more.
   std::stable_partition(files.begin(), files.end(),
                         [&newest](const File& file) { return file.path == newest; });
   std::int64_t at_rungs = 0;
@@ -169,7 +169,7 @@ void CheckpointStore::remove_superseded(const std::string& newest) const {
     const bool is_new = i < static_cast<std::size_t>(kept_.newest);
     if (!is_new && !kept_for_others) std::filesystem::remove(files[i].path, ignored);
   }
-  // What a process left that was killed while it wrote; this one is the only writer now.
+  // Removes leftovers of a process that was killed while it wrote; this process is the only writer.
   for (const auto& entry : entries) {
     const std::string name = entry.path().filename().string();
     const bool ours = name.starts_with(kPrefix);
@@ -182,7 +182,7 @@ void CheckpointStore::remove_superseded(const std::string& newest) const {
 Result<CheckpointStore::Found> CheckpointStore::newest() const {
   Found found;
   for (const File& file : list()) {
-    // The name of one within an epoch does not say which epoch: among those with equal updates the
+    // The name of a checkpoint within an epoch does not tell the epoch: at equal updates the
     // positions inside decide.
     const bool may_be_later =
         !found.checkpoint || (!file.whole_epoch && file.updates == found.checkpoint->updates);

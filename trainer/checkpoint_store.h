@@ -1,9 +1,9 @@
-// CheckpointStore: the checkpoints of one trial in their directory: the newest few are kept, and
-// those that other trials may start from.
+// CheckpointStore: the checkpoints of one trial in their directory. The newest few are kept, and
+// those from which other trials may start.
 //
-// Writing is atomic and durable: after a crash or a power cut the directory holds whole files
-// only, the older ones untouched. One process at a time may write to a directory; with a fence
-// (checkpoint_fence.h) one that another has replaced gets an error instead.
+// Writing is atomic and durable: after a crash or a power cut the directory holds only whole files,
+// the older ones untouched. One process at a time may write to a directory; with a fence
+// (checkpoint_fence.h) a process that was replaced gets an error instead.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace fettle::trainer {
 
-// Which checkpoints stay when another is written.
+// The checkpoints that stay when another is written.
 struct CheckpointsKept {
   std::int64_t newest = 2;
   std::int64_t at_rungs = 0;        // and as many of the newest at the end of one of these epochs,
@@ -26,29 +26,30 @@ struct CheckpointsKept {
 
 class CheckpointStore {
  public:
-  // `directory` "" keeps nothing: save() does nothing and newest() finds nothing. `fence`: this
-  // process's claim to the directory; none: no other process writes there.
+  // `directory` "": save() does nothing and newest() finds nothing. `fence`: this process's claim
+  // to the directory; without it no other process may write there.
   explicit CheckpointStore(std::string directory, CheckpointsKept kept = {},
                            std::optional<CheckpointFence> fence = {})
       : directory_(std::move(directory)), kept_(std::move(kept)), fence_(std::move(fence)) {}
 
   bool keeps_any() const { return !directory_.empty(); }
 
-  // Returns the file's path ("" without a directory) once it is durable, then removes those that
-  // are not to be kept. Errors: the directory cannot be made, a full disk; kConflict: another
-  // process owns the directory now. Then all files stay as they are.
+  // Returns the file's path ("" without a directory) once it is durable, then removes the
+  // checkpoints that are not to be kept. Errors: the directory cannot be made, a full disk;
+  // kConflict: another process owns the directory now. After an error all checkpoints stay as they
+  // are.
   Result<std::string> save(const Checkpoint& checkpoint) const;
 
   struct Found {
     std::optional<Checkpoint> checkpoint;
     std::string path;
-    std::vector<std::string> skipped;  // newer ones that cannot be read, and why
+    std::vector<std::string> skipped;  // newer, unreadable checkpoints, with the reasons
   };
-  // The newest checkpoint that is whole. Errors: there are some, but none of them is; so a
-  // training that has cost hours does not start over unnoticed.
+  // The newest intact checkpoint. Errors: checkpoints exist, but all are damaged; so a training
+  // that has cost hours does not start over unnoticed.
   Result<Found> newest() const;
 
-  // The checkpoint taken at the end of epoch `epoch`. Errors: none, or damaged.
+  // The checkpoint taken at the end of epoch `epoch`. Errors: missing or damaged.
   Result<Checkpoint> at_epoch(std::int64_t epoch) const;
 
  private:
@@ -58,7 +59,7 @@ class CheckpointStore {
     bool whole_epoch = false;
     std::string path;
   };
-  std::vector<File> list() const;  // newest first, as far as names tell
+  std::vector<File> list() const;  // newest first, judged by their names
   void remove_superseded(const std::string& newest) const;
   Status give_name(const std::string& unnamed, const std::string& path) const;
   Status may_write() const { return fence_ ? fence_->check() : success(); }

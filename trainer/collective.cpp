@@ -5,7 +5,7 @@
 namespace fettle::trainer {
 
 Status Collective::all_gather(std::span<float> values, std::span<const std::int64_t> bounds) {
-  constexpr float kNothing = -0.0F;  // that, and not 0, changes no float it is added to
+  constexpr float kNothing = -0.0F;  // the neutral element: +0 would turn -0 into +0
   const auto mine = static_cast<std::size_t>(rank());
   std::fill(values.begin(), values.begin() + bounds[mine], kNothing);
   std::fill(values.begin() + bounds[mine + 1], values.end(), kNothing);

@@ -1,5 +1,5 @@
-// What a report says of the device that trains: operations a second, the share of what it could do,
-// and what NVML tells of its GPU. Pure.
+// Metrics of the device that trains: operations a second, the share of the device's peak, and
+// NVML's measurements of its GPU. Pure.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,8 @@
 
 namespace fettle::trainer {
 
-// Operations a second that products of this precision can reach by the data sheet. Absent: a CPU,
-// or a GPU that the table (machine/gpu.h) does not have. fp32 is that without TF32, which this
-// trainer does not use.
+// Peak operations a second for products of this precision, by the data sheet. Absent: a CPU, or a
+// GPU that is not in the table (machine/gpu.h). fp32 has the rate without TF32.
 std::optional<double> peak_flops_of(const kernels::DeviceIdentity& device,
                                     api::Precision precision);
 
@@ -21,7 +20,7 @@ std::optional<double> peak_flops_of(const kernels::DeviceIdentity& device,
 Metrics compute_metrics(double model_flops, double seconds, std::optional<double> peak,
                         std::int64_t workers = 1);
 
-// Only what is known.
+// Only the values that are known.
 Metrics gpu_metrics(const machine::GpuUse& use);
 
 void append(Metrics& metrics, const Metrics& more);

@@ -28,7 +28,7 @@ std::string describe_step(const DryRun& run) {
          std::to_string(dealing.limit) + " samples each";
 }
 
-// Those that the plan is about, or those on the host beside it.
+// Rows of the parts in the backend's memory, or of those on the host beside it.
 std::string rows_of_parts(const MemoryPlan& memory, bool of_backend) {
   std::string text;
   for (const MemoryPart& part : memory.parts) {

@@ -1,5 +1,5 @@
-// DryRun: what a training would need, without training: its memory, its step in figures, its
-// checkpoints. As a table for people and as JSON for programs (`fettle doctor` reads it).
+// DryRun: the needs of a training, found without training: memory, figures of a step, checkpoints.
+// A table for people, JSON for programs (`fettle doctor` reads it).
 // Pure values and functions; usable from any thread.
 #pragma once
 
@@ -20,8 +20,9 @@ struct DryRun {
   MemoryPlan memory;
   StepWork work;
   MemoryThere there;
-  std::optional<std::int64_t> samples_fitting;  // the largest maxPerWorker that fits it
-  // What there is of the memory that the plan is about; absent: it is a device's that is not here.
+  std::optional<std::int64_t> samples_fitting;  // the largest maxPerWorker that fits `there`
+  // Available memory of the kind that the plan counts; absent: the plan is for a device that is not
+  // here.
   std::optional<std::int64_t> usable() const {
     return memory.has_device() ? there.device : there.host;
   }

@@ -45,7 +45,7 @@ Status GradientAllReduce::enqueue_early(std::span<float> gradients) {
 }
 
 Status GradientAllReduce::finish(std::span<float> gradients) {
-  Wait& wait = begin_wait();  // wait.wanted: all that the backend has enqueued so far is done
+  Wait& wait = begin_wait();  // wanted: reached when all work enqueued so far is done
   if (std::exchange(early_enqueued_, false)) {
     FETTLE_TRY(std::exchange(status_, success()));  // the error of pass_enqueued(), if any
   } else {

@@ -10,13 +10,13 @@ GradientMessages plan_messages(const NetworkPlan& network, std::int64_t gradient
   for (std::int64_t i = std::ssize(network.layers); i-- > 0;) {
     const Block& weights = network.layers[static_cast<std::size_t>(i)].weights;
     const std::int64_t begin = weights.offset;
-    // Weights that are not among those already sent. Those of normalisation lie behind `decayed`.
+    // Skips weights that were already sent. Normalisation weights lie behind `decayed`.
     const bool ends_here = weights.count > 0 && begin < end;
     if (!ends_here || (begin > 0 && end - begin < least)) continue;
     plan.early.push_back({{begin, end}, i});
     end = begin;
   }
-  // The first layers' gradients come last of all: alone, they overlap with nothing.
+  // The first layers' gradients are complete last: alone, they overlap with nothing.
   if (plan.early.size() < 2) return {{}, {0, gradients}};
   plan.rest = {network.decayed, gradients};
   return plan;

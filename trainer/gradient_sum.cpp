@@ -37,7 +37,7 @@ void GradientSum::run() {
     if (stopping_) return;
     const Range values = messages_.early[sent_].values;
     const std::span<float> gradients = gradients_;
-    const bool given_up = !status_.ok();  // after an error the rest is only counted
+    const bool given_up = !status_.ok();  // after an error the remaining messages are only counted
     lock.unlock();
     Status sent = given_up ? success() : send(values, gradients);
     lock.lock();

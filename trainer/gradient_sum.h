@@ -1,9 +1,9 @@
 // GradientSum: sums a step's gradients over the workers, while the backward pass of its last
 // micro-batch is still under way.
 //
-// A thread of its own sends each early message as soon as its layers are done, always in the plan's
-// order; finish() sends what is left. A worker without samples in a step, or whose gradients lie in
-// another memory, sends all of them there: the same messages, so the sums are the same bits.
+// A separate thread sends each early message as soon as its layers are done, always in the plan's
+// order; finish() sends the rest. A worker that has no samples in a step, or whose gradients lie in
+// other memory, sends all messages there: they are the same, so the sums are the same bits.
 // Used from one thread. From the first layer_done() of a step to the end of finish() the collective
 // (and the membership below it) belongs to this object.
 #pragma once
@@ -29,11 +29,12 @@ class GradientSum {
   GradientSum(const GradientSum&) = delete;
   GradientSum& operator=(const GradientSum&) = delete;
 
-  // The step's gradients of this layer and of all behind it are complete. `gradients`: all of them,
-  // in host memory that stays until finish() has returned.
+  // The step's gradients of this layer and of all later ones are complete. `gradients`: all of
+  // them, in host memory that stays valid until finish() has returned.
   void layer_done(std::int64_t layer, std::span<float> gradients);
 
-  // Returns when all gradients are summed. Errors: a worker was lost; then they are of no use.
+  // Returns when all gradients are summed. Errors: a worker was lost, and the gradients are
+  // unusable.
   Status finish(std::span<float> gradients);
 
   const GradientMessages& messages() const { return messages_; }
@@ -41,7 +42,7 @@ class GradientSum {
  private:
   void run();
   Status send(const Range& values, std::span<float> gradients);
-  // How many of the early messages were sent, once no more are under way.
+  // Waits until no message is under way; returns the number of early messages sent.
   Result<std::size_t> await_sent();
 
   Collective& collective_;
@@ -49,13 +50,13 @@ class GradientSum {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::span<float> gradients_;  // guarded by mutex_, as all below
-  std::size_t complete_ = 0;    // of the early messages
-  std::size_t sent_ = 0;        // of those, or given up
-  Status status_ = success();   // of this step's
+  std::span<float> gradients_;  // guarded by mutex_, as all members below
+  std::size_t complete_ = 0;    // early messages whose gradients are complete
+  std::size_t sent_ = 0;        // early messages sent or, after an error, given up
+  Status status_ = success();   // of this step's messages
   bool stopping_ = false;
 
-  std::thread thread_;  // runs from the first early message on
+  std::thread thread_;  // starts with the first early message
 };
 
 }  // namespace fettle::trainer

@@ -8,7 +8,7 @@ namespace fettle::trainer {
 
 namespace {
 
-// With which the same weights would compute something else.
+// Properties that change a layer's result, but not the sizes of its weights.
 std::string what_sizes_do_not_tell(const LayerPlan& layer) {
   if (layer.type == api::LayerType::kGelu) {
     return layer.gelu == kernels::GeluForm::kTanh ? " tanh" : "";
@@ -23,7 +23,7 @@ std::string what_sizes_do_not_tell(const LayerPlan& layer) {
 
 }  // namespace
 
-// Without dropout and casts, which have nothing to keep, and are no layers in other trainings.
+// Dropout and casts are left out: they have no weights, and other trainings lack these layers.
 std::string layout_of(const NetworkPlan& plan) {
   std::string text = plan.vocabulary.empty() ? "" : plan.vocabulary + "; ";
   for (const LayerPlan& layer : plan.layers) {

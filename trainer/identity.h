@@ -1,5 +1,5 @@
-// Identity: what a checkpoint belongs to. Weights fit networks of the same layout; resuming bit for
-// bit also needs the same seed, data and training.
+// Identity: decides whether a checkpoint belongs to a training. Weights fit networks of the same
+// layout; resuming bit for bit also needs the same seed, data and training.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace fettle::trainer {
 
-// The shapes of all layers, as text: equal exactly for networks whose parameters are
+// The shapes of all layers, as text: equal if and only if the networks' parameters are
 // interchangeable.
 std::string layout_of(const NetworkPlan& plan);
 
-// The configuration and the seed, without what changes only speed (backend, threads, maxPerWorker)
-// or nothing that is learnt (test files).
+// The configuration and the seed, without fields that change only speed (backend, threads,
+// maxPerWorker) or that nothing is learnt from (test files).
 Json settings_of(const api::TrainerConfig& config, std::uint64_t seed);
 
 // "training.learningRate is 0.1 there and 0.2 here", for the first field in which the two differ;

@@ -13,7 +13,7 @@ struct Group {
   std::vector<std::string> layers;
 };
 
-// The operation is the layer's: another shape is no other implementation.
+// Ignores the operation, which differs by the layer's shape.
 bool same(const kernels::Implementation& a, const kernels::Implementation& b) {
   return a.pass == b.pass && a.by == b.by && a.fused == b.fused && a.reason == b.reason;
 }

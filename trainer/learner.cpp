@@ -30,7 +30,7 @@ Learner::Step step_of(const kernels::StepControl& control) {
   return step;
 }
 
-// What StepSums relies on; of images a batch is never larger.
+// StepSums relies on this limit; a batch of images never exceeds it.
 Status check_predictions(std::int64_t batch, std::int64_t predictions) {
   if (batch <= api::kLargestBatch / predictions) return success();
   return invalid("a batch of " + std::to_string(batch) + " samples of " +
@@ -91,13 +91,13 @@ Status Learner::prepare(const NetworkPlan& plan, std::int64_t max_samples,
   const kernels::PlanOptions options = plan_options(backend_, config_, max_samples);
   FETTLE_ASSIGN(network_, device_.network(plan, options, seed_, config_.recompute, shard()));
   loss_ = backend_.softmax_cross_entropy(plan.classes, options.type);
-  // given_up(): where the GPUs note that an all-reduce was abandoned.
+  // given_up(): the GPUs note there that an all-reduce was abandoned.
   FETTLE_ASSIGN(optimizer_, Optimizer::create(config_, plan, batch * plan.predictions(), backend_,
                                               network_->parameters(), shard(),
                                               gpus_ == nullptr ? nullptr : gpus_->given_up()));
   plan_sums(plan);
   FETTLE_TRY(allocate(plan, max_samples, held));
-  keep_statistics();  // where the first step begins
+  keep_statistics();  // the first step begins from these
   return success();
 }
 
@@ -109,7 +109,7 @@ void Learner::plan_shards(const NetworkPlan& plan) {
   }
 }
 
-// The parameters that this worker updates; none: all.
+// The parameters that this worker updates; nullopt: all.
 std::optional<Range> Learner::shard() const {
   if (!shards_optimizer()) return std::nullopt;
   const auto rank = static_cast<std::size_t>(collective_.rank());
@@ -144,7 +144,7 @@ void Learner::plan_sums(const NetworkPlan& plan) {
 
 void Learner::set_trace(Trace* trace) {
   trace_ = trace;
-  traced_.reset();  // before it is another's
+  traced_.reset();  // ends before the next begins
   if (trace != nullptr) traced_.emplace(*trace, backend_);
   network_->set_trace(trace);
 }
@@ -163,14 +163,14 @@ void Learner::keep_statistics() {
 void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   if (batch.size() == 0) return;  // finish_step() still sends this worker's zeros
   const Span span(trace_, "micro-batch");
-  const double waited = stage_->waited();  // for evaluation, too, which does not count here
+  const double waited = stage_->waited();  // includes evaluation, which must not count here
   const StagedBatch staged = stage_->bring(batch, epoch);
   waited_for_data_ += stage_->waited() - waited;
   if (last_of_step && ends_in_one_graph()) {
     deferred_ = staged;  // finish_step() runs it, in one graph with the step's end
     return;
   }
-  // On CPUs a layer's gradients leave as soon as it is done, while this thread runs the next.
+  // On CPUs a layer's gradients are sent as soon as it is done, while this thread runs the next.
   if (backend_.shares_memory() && last_of_step && collective_.world_size() > 1) {
     return enqueue_batch(staged, [this](std::int64_t layer) {
       gradient_sum_->layer_done(layer, network_->parameters().all_gradients());
@@ -182,7 +182,7 @@ void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   }
 }
 
-// Between GPUs the all-reduce comes between them, and a part of a graph has no time of its own.
+// Between GPUs the all-reduce comes in between; and parts of a graph cannot be timed by themselves.
 bool Learner::ends_in_one_graph() const {
   return stage_->is_fixed() && collective_.world_size() == 1 && !is_traced();
 }
@@ -221,7 +221,7 @@ void Learner::enqueue_batch(const StagedBatch& batch, const Network::LayerDone& 
   }
   network_->backward(pass, batch.pixels, layer_done);
   if (gradient_all_reduce_) gradient_all_reduce_->pass_done();
-  // Weighted by predictions, which of images are samples; end_statistics() divides by their number.
+  // Weighted by predictions (of images: samples); end_statistics() divides by their number.
   backend_.add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
                       parameters.statistics.data(), parameters.statistic_sums());
 }
@@ -232,7 +232,7 @@ Status Learner::finish_step(const LearningRates& rates, const WorkerRequests& re
                          [](double rate) { return static_cast<float>(rate); });
   input.stop = requests.stop ? 1.0F : 0.0F;
   input.regroup = requests.regroup ? 1.0F : 0.0F;
-  // The backend may know of more skips by then, and picks the rate by the difference.
+  // By then the backend may know of more skips; the difference picks the rate.
   input.known_skips = optimizer_->control().loss_scale.skipped_steps;
   optimizer_->set_input(input);
   if (deferred_) {
@@ -269,7 +269,7 @@ std::optional<Learner::Step> Learner::settle(std::int64_t behind) {
   if (unsettled_ <= behind) return std::nullopt;
   --unsettled_;
   Step step = step_of(optimizer_->take_result());
-  // A sharded optimiser's step may be complete, and its weights not be gathered.
+  // The step of a sharded optimiser may be complete before its weights are gathered.
   if (shards_optimizer() && !health().ok()) step.lost = true;
   return step;
 }
@@ -285,7 +285,7 @@ Status Learner::sum_over_workers() {
   return summed;
 }
 
-// Where GPUs cannot all-reduce by themselves, the host does it for them.
+// If GPUs cannot all-reduce by themselves, the host does it for them.
 Status Learner::sum_gradients() {
   Parameters& parameters = network_->parameters();
   if (gradient_all_reduce_) return gradient_all_reduce_->finish(parameters.all_gradients());
@@ -297,8 +297,8 @@ Status Learner::sum_gradients() {
   return success();
 }
 
-// Also where the step was not applied, which only its result tells: all bring what they had.
-// Where this worker keeps only its shard of the masters, operations read 16-bit copies of the
+// Runs even if the step was not applied, which only its result tells: workers then gather their old
+// weights. If this worker keeps only its shard of the masters, operations read 16-bit copies of the
 // decayed weights: the copies are gathered, two to a float (bounds are even), and the other weights
 // (other_bounds_: biases, normalisation) as they are.
 Status Learner::gather_weights() {
@@ -314,12 +314,12 @@ Status Learner::gather_weights() {
     FETTLE_TRY(gather(parameters.all_weights(), shard_bounds_));
   }
   communicated_ += std::chrono::duration<double>(Trace::Clock::now() - begin).count();
-  parameters.round_weights(backend_);  // nothing where the copies themselves were gathered
+  parameters.round_weights(backend_);  // does nothing if the copies themselves were gathered
   network_->weights_changed();
   return success();
 }
 
-// Worker r's part of `values`, in the backend's memory, comes to all.
+// Sends worker r's part of `values`, in the backend's memory, to all workers.
 Status Learner::gather(std::span<float> values, std::span<const std::int64_t> bounds) {
   if (values.empty()) return success();
   if (gradient_all_reduce_) return gradient_all_reduce_->gather(values, bounds);
@@ -388,7 +388,7 @@ void Learner::undo_step() {
 
 Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
                                 const BatchWriter& writer) {
-  // always: a trace keeps a few steps, and evaluation lies between steps.
+  // `always`: a trace keeps a few steps, and evaluation lies between steps.
   const Span span(trace_, "evaluation", "", /*always=*/true);
   const Range share =
       share_of({0, std::ssize(samples)}, collective_.world_size(), collective_.rank());
@@ -401,7 +401,7 @@ Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
     left = left.subspan(size);
   }
   const kernels::LossSums mine = evaluation_sums_.download()[0];
-  // As doubles, which count samples exactly up to 2^53.
+  // Doubles count samples exactly up to 2^53.
   std::array<double, 3> sums = {mine.loss, static_cast<double>(mine.correct),
                                 static_cast<double>(mine.samples)};
   FETTLE_TRY(collective_.sum(std::span<double>(sums)));

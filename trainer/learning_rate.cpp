@@ -30,7 +30,7 @@ double schedule_factor(const api::ScheduleConfig& schedule, const ScheduleLength
   const auto at = static_cast<double>(step);
   if (at < warmup) return (at + 1) / warmup;
 
-  // Share of what follows the warm-up: 0 at its first step, 1 after the last step of the training.
+  // Progress after the warm-up: 0 at its first step, 1 after the last step of the training.
   const double progress = total > warmup ? std::min(1.0, (at - warmup) / (total - warmup)) : 1;
   switch (schedule.name) {
     case api::ScheduleKind::kStep:

@@ -1,7 +1,7 @@
-// Schedule: the learning rate of each optimiser step, and how it follows the global batch.
+// Schedule: the learning rate of each optimiser step, and its scaling with the global batch.
 //
 // Pure functions of the step; nothing is carried from one step to the next, so a resumed training
-// has the learning rate of one that never stopped.
+// has the same learning rate as an uninterrupted one.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace fettle::trainer {
 
-// The factor f(B / B_ref) by which the learning rate follows the global batch that is really used
-// (`batch`), relative to the one it was chosen for (`reference`). Linear for SGD (Goyal et al.
-// 2017, arXiv 1706.02677), square root for Adam, AdamW and RMSprop (Malladi et al. 2022, arXiv
-// 2205.10287) and LAMB (its paper), unless the rule says otherwise. Depends on the batch only,
-// never on the number of workers.
+// The factor f(B / B_ref) by which the learning rate follows the global batch in use (`batch`),
+// relative to the batch it was chosen for (`reference`). Linear for SGD (Goyal et al. 2017, arXiv
+// 1706.02677), square root for Adam, AdamW and RMSprop (Malladi et al. 2022, arXiv 2205.10287) and
+// LAMB (its paper), unless the rule says otherwise. Depends on the batch only, never on the number
+// of workers.
 double learning_rate_scale(api::ScalingRule rule, api::OptimizerKind optimizer, double batch,
                            double reference);
 
 struct ScheduleLength {
   std::int64_t steps_per_epoch = 1;
-  std::int64_t epochs = 1;  // of the whole training, also when a run stops earlier
+  std::int64_t epochs = 1;  // of the whole training, even if a run stops earlier
 };
 
 // The factor on the learning rate at optimiser step `step` (0 is the first). Warm-up rises linearly

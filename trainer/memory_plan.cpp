@@ -17,15 +17,15 @@ namespace fettle::trainer {
 namespace {
 
 constexpr std::int64_t kFloat = sizeof(float);
-constexpr std::int64_t kLoadedBatches = Loader::kSlots + 1;  // and the one that is evaluated
-constexpr std::int64_t kLeftOver = 8;                        // a part of a device's free memory
+constexpr std::int64_t kLoadedBatches = Loader::kSlots + 1;  // and the one being evaluated
+constexpr std::int64_t kLeftOver = 8;  // divisor: an eighth of a device's free memory stays free
 
 std::int64_t state_arrays(const api::TrainingConfig& config) {
   const OptimizerStates states = states_of(config);
   return (states.first ? 1 : 0) + (states.second ? 1 : 0);
 }
 
-// Rank 0's, which no other's is larger than; none: the optimiser is not sharded.
+// Rank 0's shard, the largest; nullopt: the optimiser is not sharded.
 std::optional<Range> largest_shard(const api::TrainingConfig& config, const NetworkPlan& plan,
                                    std::int64_t world_size) {
   if (world_size == 1 || !config.shard_optimizer.value_or(false)) return std::nullopt;
@@ -40,13 +40,13 @@ std::int64_t master_count(const NetworkPlan& plan, const std::optional<Range>& s
 
 constexpr std::int64_t kIndex = sizeof(std::int64_t);  // of a sample of a batch
 
-// But for the index.
+// Bytes of one sample of a batch, without its index.
 std::int64_t batch_bytes(const NetworkPlan& plan, std::int64_t element) {
   constexpr auto kId = static_cast<std::int64_t>(sizeof(std::int32_t));
   return plan.input.size() * (plan.tokens ? kId : element) + plan.predictions() * kId;
 }
 
-// What the batches take, on the host and on the device. `batch`: bytes of one sample of a batch.
+// Adds the batches' memory on host and device. `batch`: bytes of one sample without its index.
 void add_batches(std::int64_t batch, std::int64_t data_bytes, MemoryPlan& memory) {
   const std::int64_t whole = batch + kIndex;
   constexpr std::int64_t kPlaces = kernels::UploadBuffers::kPlaces;  // each is on both sides
@@ -137,7 +137,7 @@ std::optional<std::int64_t> MemoryPlan::samples_fitting(std::int64_t bytes) cons
     each += part.per_sample;
   }
   if (fixed + workspaces + each > bytes) return std::nullopt;
-  // Up to the planned number of samples the workspaces count whole; for more, in proportion.
+  // Up to the planned number of samples the workspaces count in full; beyond, in proportion.
   const std::int64_t fitting = (bytes - fixed - workspaces) / each;
   if (fitting <= samples || workspaces == 0) return fitting;
   const std::int64_t workspace_each = (workspaces + samples - 1) / samples;
@@ -173,15 +173,15 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
       // name, fixed bytes, bytes for each sample
       {"parameters", master_count(plan, shard, type) * kFloat, 0},
       {"rounded_copies", plan.parameters * rounded, 0},
-      // One array: what a step sums over the workers (Parameters::gradients).
+      // One array holds all values that a step sums over the workers (Parameters::gradients).
       {"gradients", (plan.parameters + plan.statistics + kStepSums) * kFloat, 0},
       {"optimizer_state", with_state * state_arrays(config.training) * kFloat, 0},
-      // As the micro-batch under way leaves them, as the step found them, and a spare.
+      // Statistics of the micro-batch under way, those from before the step, and a spare.
       {"statistics", (activations.repeated > 0 ? 3 : 2) * plan.statistics * kFloat, 0},
-      // With their gradients.
+      // Includes their gradients.
       {"activations", 0, activations.elements * element},
   };
-  if (world.keeps_checkpoints) {  // written from one copy of what it holds
+  if (world.keeps_checkpoints) {  // it is written from a copy of its content
     memory.parts.push_back({"checkpoint_copy", memory.checkpoint_file, 0, /*on_host=*/true});
   }
   add_batches(batch_bytes(plan, element), world.data_bytes, memory);
@@ -200,7 +200,7 @@ DataPlace place_data(const api::TrainerConfig& config, const NetworkPlan& plan,
                      const TrainingWorld& world, const MemoryThere& there,
                      const Workspaces& workspaces) {
   if (!there.has_device) return DataPlace::kShared;
-  if (!there.device) return DataPlace::kHeld;  // not known: taken to fit
+  if (!there.device) return DataPlace::kHeld;  // unknown: assumed to fit
   const std::int64_t needed =
       plan_memory(config, plan, world, DataPlace::kHeld, workspaces).total();
   return needed <= *there.device - *there.device / kLeftOver ? DataPlace::kHeld
@@ -217,7 +217,7 @@ Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,
   }
   const std::optional<std::int64_t> free = plan.has_device() ? there.device : there.host;
   if (!free || plan.total() <= *free) return success();
-  // The operator finds the number by the words around it, and asks for more memory the next time
+  // The operator finds the number by the words around it, and requests more memory for the next run
   // (runtime/kubernetes/gpu_memory_end.cpp).
   const std::string number =
       api::kGpuMemoryShort + std::to_string(plan.total()) + api::kGpuMemoryNeeded + ": ";

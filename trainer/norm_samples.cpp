@@ -12,7 +12,7 @@ bool has_norm_of_one_pixel(const NetworkPlan& plan) {
   });
 }
 
-// Whether a batch is cut into groups of which one has a single sample.
+// Whether cutting a batch into groups leaves one with a single sample.
 bool has_group_of_one(std::int64_t batch, std::int64_t norm_group) {
   if (batch == 0) return false;
   const std::int64_t most = norm_group > 0 ? norm_group : batch;

@@ -1,8 +1,8 @@
-// What batch normalisation takes its statistics over, checked before a training starts. Groups of
-// samples are the same for any number of workers only where the configuration says how large they
-// are, and a group must hold more than one value per channel: the variance of one is 0, so the
-// layer would give a constant, and its running variance would go to 0. PyTorch refuses that in the
-// step that meets it, here the sizes of all steps are known. Usable from any thread.
+// Checks the groups of samples that batch normalisation takes its statistics over, before a
+// training starts. They are the same for any number of workers only if the configuration fixes
+// their size, and a group must hold more than one value per channel: the variance of one value is
+// 0, so the layer would give a constant, and its running variance would go to 0. PyTorch refuses
+// that in the step that meets it; here the sizes of all steps are known. Usable from any thread.
 #pragma once
 
 #include "api/trainer_config.h"

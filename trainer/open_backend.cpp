@@ -13,15 +13,15 @@
 namespace fettle::trainer {
 namespace {
 
-// Whether the GPUs of this machine are hidden from the process on purpose, as `fettle run` does for
-// trials that ask for none.
+// Whether this machine's GPUs are hidden from the process on purpose, as `fettle run` does for
+// trials that request none.
 bool hides_gpus() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe)
   if (visible == nullptr) return false;
   return *visible == '\0' || std::string_view(visible) == "-1";
 }
 
-// Once: a process may ask for its backend several times.
+// Warns once: a process may open its backend several times.
 void warn_of_unused_gpu(const Error& reason) {
   if (hides_gpus()) return;
   static std::once_flag once;
@@ -33,8 +33,8 @@ void warn_of_unused_gpu(const Error& reason) {
 
 }  // namespace
 
-// The fastest that this machine has. fp16 on a CPU is for trying out what a GPU will do; only the
-// reference has it there.
+// Opens the fastest backend of this machine. fp16 on a CPU serves only to try out a GPU's results;
+// only the reference backend has it there.
 Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config) {
   using api::BackendKind;
   const auto open = [&config](BackendKind kind) {

@@ -1,4 +1,4 @@
-// The backend that a training runs on, and the memory that it finds there.
+// Opens the backend of a training, and measures the memory available to it.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace fettle::trainer {
 
-// The one that the configuration names; with `auto` the fastest that this machine has. Errors: it
-// is not there, in words.
+// The backend that the configuration names; with `auto` the fastest of this machine. Errors: it is
+// not available, with the reason.
 Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config);
 
-// For one of `processes` processes of a worker.
+// For one of a worker's `processes` processes.
 MemoryThere memory_there(const kernels::Backend& backend, std::int64_t processes);
-// The same where the configuration's backend is not here: of its GPU nothing is known.
+// The same if the configuration's backend is not here: nothing is known about its GPU.
 MemoryThere memory_there(const api::TrainingConfig& config, std::int64_t processes);
 
 }  // namespace fettle::trainer

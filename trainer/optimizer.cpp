@@ -50,8 +50,8 @@ kernels::UpdateSettings update_settings(const api::TrainingConfig& config) {
   return settings;
 }
 
-// Gradients by logits are at most 1; the sum of a batch's losses, scaled by 65536, would overflow
-// where the mean does not. A power of two divides without rounding.
+// Gradients by logits are at most 1; scaled by 65536, the sum over a batch would overflow where the
+// mean does not. A power of two divides without rounding.
 kernels::StepSettings step_settings(const api::TrainingConfig& config, std::int64_t predictions) {
   kernels::StepSettings settings;
   settings.scales_loss = config.precision == api::Precision::kFp16;
@@ -91,7 +91,7 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(
   return made;
 }
 
-// LAMB takes each tensor by itself; to the others only decay makes a difference.
+// LAMB updates each tensor separately; for the other optimisers only weight decay separates ranges.
 void Optimizer::plan_update(const NetworkPlan& plan) {
   std::vector<Range> ranges;
   if (config_.optimizer == api::OptimizerKind::kLamb) {
@@ -113,7 +113,7 @@ void Optimizer::plan_update(const NetworkPlan& plan) {
   update_ = backend_.update(rule_of(config_.optimizer), std::move(parts), update_settings(config_));
 }
 
-// `range`: of parameters of this worker's shard. State has no place for those of others.
+// `range`: parameters within this worker's shard; the state covers no others.
 kernels::UpdateBuffers Optimizer::part(const Range& range, bool decays) {
   kernels::UpdateBuffers buffers;
   buffers.count = range.size();

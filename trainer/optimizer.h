@@ -1,9 +1,9 @@
 // Optimizer: turns summed gradients into new weights, with the backend's formulas (torch.optim's).
 //
-// Owns its state (momentum, moments) and what each step hands to the next: the number of updates
-// and the loss scale. Where the state is sharded over workers it owns its shard, and updates the
-// weights of that alone (optimizer_shards.h). Weight decay applies to the weights of linear and
-// conv layers, never to biases and normalisation. One thread.
+// Owns its state (momentum, moments) and the values carried from step to step: the number of
+// updates and the loss scale. If the state is sharded over workers, it owns and updates its shard
+// alone (optimizer_shards.h). Weight decay applies to the weights of linear and conv layers, never
+// to biases and normalisation. One thread.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@
 
 namespace fettle::trainer {
 
-// Of all parameters, in host memory; empty where there is none.
+// State for all parameters, in host memory; an array that the optimiser lacks is empty.
 struct OptimizerState {
   std::vector<float> first;
   std::vector<float> second;
 };
 
-// Which of the arrays state1 and state2 the optimiser has.
+// Whether the optimiser has the arrays state1 and state2.
 struct OptimizerStates {
   bool first = false;
   bool second = false;
@@ -38,36 +38,36 @@ OptimizerStates states_of(const api::TrainingConfig& config);
 class Optimizer {
  public:
   // `backend` and `parameters` must outlive the optimiser. `predictions`: of a global batch.
-  // `shard`: the parameters that it updates; none given: all. `given_up`: StepSettings'.
-  // Errors: too little memory.
+  // `shard`: the parameters to update; nullopt: all. `given_up`: as in StepSettings. Errors: too
+  // little memory.
   static Result<std::unique_ptr<Optimizer>> create(
       const api::TrainingConfig& config, const NetworkPlan& plan, std::int64_t predictions,
       kernels::Backend& backend, Parameters& parameters, const std::optional<Range>& shard = {},
       const std::int32_t* given_up = nullptr);
 
-  // What the workers' steps are told; before the gradients are all-reduced.
+  // Sets the step's input; called before the gradients are all-reduced.
   void set_input(const kernels::StepInput& input);
 
-  // Enqueues one update from gradients summed over samples: divided by their number and the scale
-  // of the loss, clipped to clipNorm as torch.nn.utils.clip_grad_norm_ does, then the formula.
-  // Nothing changes but the control if their norm is not finite. Can be recorded.
+  // Enqueues one update from gradients summed over samples: divides them by their number and the
+  // scale of the loss, clips them to clipNorm as torch.nn.utils.clip_grad_norm_ does, then applies
+  // the formula. If their norm is not finite, only the control changes. Can be recorded.
   void enqueue_update();
 
   // Enqueues a copy of the last step's result to the host. The next set_input may be enqueued
   // before it is taken.
   void enqueue_result() { results_->enqueue(device_control_.data()); }
-  // How the oldest step ended whose result was not taken yet; waits for it.
+  // Waits for the oldest result that was not taken yet, and returns it.
   const kernels::StepControl& take_result();
 
   // As of the last take_result() or restore().
   const kernels::StepControl& control() const { return control_; }
   // Resumes from a checkpoint.
   void restore(std::int64_t updates, const kernels::LossScale& scale);
-  // Whether whole states of these sizes are this optimiser's and network's.
+  // Whether whole states of these sizes fit this optimiser and its network.
   bool fits(std::size_t first, std::size_t second) const;
-  // Takes its shard of a whole state that fits. Host memory.
+  // Copies its shard out of a whole state that fits, in host memory.
   void restore_state(std::span<const float> first, std::span<const float> second);
-  // All zeros, as it begins.
+  // The initial state: all zeros.
   OptimizerState fresh_state() const;
 
   // Memory of the state that this worker keeps.
@@ -75,12 +75,12 @@ class Optimizer {
     return static_cast<double>(state1.bytes() + state2.bytes()) / (1 << 20);
   }
 
-  // In the backend's memory, for those who enqueue work.
+  // In the backend's memory, for enqueued work.
   const kernels::StepControl* device_control() const { return device_control_.data(); }
-  // Of dlogits: LossOptions::gradient_scale.
+  // The scale of dlogits: LossOptions::gradient_scale.
   const float* gradient_scale() const { return &device_control_.data()->dlogits_scale; }
 
-  // Of the shard, as UpdateBuffers says; empty where there is none.
+  // State of the shard, as in UpdateBuffers; an array that the optimiser lacks is empty.
   kernels::DeviceArray<float> state1;
   kernels::DeviceArray<float> state2;
 
@@ -95,7 +95,7 @@ class Optimizer {
   kernels::Backend& backend_;
   Parameters& parameters_;
   const Range shard_;
-  std::unique_ptr<kernels::UpdateOp> update_;  // null where the shard is empty
+  std::unique_ptr<kernels::UpdateOp> update_;  // null if the shard is empty
   kernels::DeviceArray<kernels::StepControl> device_control_;
   std::unique_ptr<kernels::Readback> results_;
   kernels::StepControl control_;

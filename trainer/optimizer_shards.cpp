@@ -10,9 +10,9 @@ namespace fettle::trainer {
 namespace {
 
 constexpr std::int64_t kFloatsPerLine = 16;
-constexpr std::int64_t kPieceFloats = 1 << 18;  // of a shard, gathered at once
+constexpr std::int64_t kPieceFloats = 1 << 18;  // gathered of a shard at once
 
-// Where a tensor begins; the gap behind one belongs to it.
+// Offsets at which tensors begin; the gap behind a tensor belongs to it.
 std::vector<std::int64_t> tensor_begins(const NetworkPlan& plan) {
   std::vector<std::int64_t> begins;
   for (const LayerPlan& layer : plan.layers) {
@@ -34,7 +34,7 @@ std::vector<std::int64_t> shard_bounds(const NetworkPlan& plan, api::OptimizerKi
   for (std::int64_t rank = 0; rank < world_size; ++rank) {
     const std::int64_t lines =
         share_of({0, plan.parameters / kFloatsPerLine}, world_size, rank).end;
-    std::int64_t end = lines * kFloatsPerLine;  // the last one: all, which are whole lines
+    std::int64_t end = lines * kFloatsPerLine;  // for the last rank: all parameters
     if (whole_tensors) {
       const auto next = std::ranges::lower_bound(begins, end);
       end = next == begins.end() ? plan.parameters : *next;
@@ -51,8 +51,8 @@ Result<std::vector<float>> gather_shards(Collective& collective, const std::vect
   const auto shards = static_cast<std::size_t>(collective.world_size());
   std::int64_t longest = 0;
   for (std::size_t i = 0; i < shards; ++i) longest = std::max(longest, bounds[i + 1] - bounds[i]);
-  // In each round every worker brings the next piece of its shard, `begin` floats from the start;
-  // worker i's lies at places[i] of what is gathered, and may be empty.
+  // In each round every worker sends the next piece of its shard, `begin` floats from the start;
+  // worker i's piece begins at places[i] of the gathered array, and may be empty.
   for (std::int64_t begin = 0; begin < longest; begin += kPieceFloats) {
     std::vector<std::int64_t> places = {0};
     for (std::size_t i = 0; i < shards; ++i) {

@@ -1,6 +1,6 @@
-// Outlet: where a trial's reports go besides standard output, and where from it hears what is
-// wanted of it. Which ones there are is decided when the program is linked: reporter/ knows
-// Kubernetes, no_outlet.cpp needs nothing but a compiler.
+// Outlet: delivers a trial's reports beyond standard output, and brings back stop requests. The
+// available outlets are decided when the program is linked: reporter/ knows Kubernetes,
+// no_outlet.cpp needs only a compiler.
 //
 // Called from the training's thread.
 #pragma once
@@ -19,22 +19,22 @@ class Outlet {
  public:
   virtual ~Outlet() = default;
 
-  // Returns at once; the newest report is delivered when it can be.
+  // Returns at once; the newest report is delivered as soon as possible.
   virtual void submit(const EpochReport& report) = 0;
-  // The training cannot begin yet; ends with the next report.
+  // Reports that the training cannot begin yet; the next report ends this state.
   virtual void submit_waiting(const std::string& waits_for) = 0;
-  // Whether the trial was asked to stop: as SIGTERM does. Cheap enough for every step.
+  // Whether the trial was asked to stop, as SIGTERM asks. Cheap enough for every step.
   virtual bool stop_wanted() const = 0;
-  // After the last report: waits until it is delivered, at most for the trial's grace period, half
-  // of it if `stopped`, because the checkpoint took its share.
+  // Called after the last report: waits until it is delivered, at most for the trial's grace
+  // period, or half of it if `stopped`, because the checkpoint took its share.
   virtual void finish(bool stopped) = 0;
 };
 
 // Lines for people; called from any thread.
 using OutletLog = std::function<void(const std::string&)>;
 
-// The outlet that the environment variable FETTLE_REPORT names; null where it is unset or empty.
-// kInvalid: there is no such outlet, or not in this build. kIo: it cannot be set up.
+// The outlet that the environment variable FETTLE_REPORT names; null if it is unset or empty.
+// kInvalid: no such outlet, or not in this build. kIo: it cannot be set up.
 Result<std::unique_ptr<Outlet>> make_outlet(const api::TrialFile& trial, OutletLog log);
 
 }  // namespace fettle::trainer

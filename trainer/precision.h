@@ -1,5 +1,5 @@
-// What a configuration's precision means to a backend: types, and the options that operations are
-// made with. Pure; usable from any thread.
+// Translates a configuration's precision for a backend: data types, and the options of operations.
+// Pure; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace fettle::trainer {
 
-// Of activations and of the weights that operations read.
+// The type of activations and of the weights that operations read.
 kernels::DataType data_type(api::Precision precision);
 
-// What `auto` means for a backend: tf32 on a GPU, fp32 on a CPU, which has no other fp32.
+// Resolves `auto`: tf32 on a GPU, fp32 on a CPU, which has no other fp32.
 api::Precision precision_on(const kernels::Backend& backend, api::Precision wanted);
 api::Precision precision_on(bool gpu, api::Precision wanted);
 

@@ -22,7 +22,7 @@ Result<TrainingTask> task_of_trial(const api::TrialFile& file) {
   }
   TrainingTask task;
   task.config = *file.trainer;
-  // The schedule is as long as the whole trial; this run may end before (until_epoch).
+  // The schedule spans the whole trial; this run may end earlier (until_epoch).
   if (!task.config.training.epochs) task.config.training.epochs = file.resource.max;
   task.seed = static_cast<std::uint64_t>(file.seed);
   task.until_epoch = file.until_step;

@@ -1,5 +1,5 @@
-// Reads what fettle-trainer is to do: the trial file that FETTLE_TRIAL names, or a trainer's
-// configuration by itself, for use by hand.
+// Reads the task of fettle-trainer: the trial file that FETTLE_TRIAL names, or a bare trainer
+// configuration, for use by hand.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fettle::trainer {
 
-// For a configuration by itself; a trial file says all of it, but `gpus` wins.
+// Settings for a bare configuration; a trial file has its own, but `gpus` overrides them.
 struct ByHand {
   std::uint64_t seed = 0;
   std::optional<std::int64_t> until_epoch;  // default: training.epochs
@@ -22,8 +22,8 @@ struct ByHand {
 
 struct ProcessTask {
   TrainingTask task;
-  std::optional<api::TrialFile> trial;  // absent: a configuration by itself
-  // That this worker is to use; of several each has a process of its own, which is a rank.
+  std::optional<api::TrialFile> trial;  // absent: a bare configuration
+  // GPUs of this worker. Each GPU gets its own process and rank.
   std::int64_t gpus = 1;
 };
 

@@ -7,12 +7,12 @@
 namespace fettle::trainer {
 namespace {
 
-// Far below any limit on a collective, which are whole seconds.
+// Far below any limit on a collective, which is in whole seconds.
 constexpr auto kBetweenWords = std::chrono::milliseconds(300);
 
 enum class Word : unsigned char { kBusy, kDone };
 
-// Rank 0's.
+// Returns rank 0's word.
 Result<Word> broadcast_word(Collective& collective, Word word) {
   std::byte byte = static_cast<std::byte>(word);
   FETTLE_TRY(collective.broadcast(std::span(&byte, 1)));
@@ -46,7 +46,7 @@ Status do_at_rank0(Collective& collective, const Rank0Work& work) {
     work.work();
     return success();
   }
-  // Its end waits for the work, also after an error.
+  // The future's destructor waits for the work, also after an error.
   const std::future<void> done = std::async(std::launch::async, work.work);
   return tell_others(collective, done);
 }

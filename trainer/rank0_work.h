@@ -1,10 +1,9 @@
-// Work that rank 0 does alone while the others wait: reading and writing checkpoints. A large one
-// on a slow volume takes longer than a collective may (FETTLE_COLLECTIVE_SECONDS), so rank 0 says
-// every moment that it is still at it. The limit is then for a rank 0 that says nothing, not for
-// its disk.
+// Work that rank 0 does alone while the others wait: reading and writing checkpoints. A large
+// checkpoint on a slow volume takes longer than a collective may (FETTLE_COLLECTIVE_SECONDS), so
+// rank 0 sends regular signs of life. The limit then applies to a silent rank 0, not to its disk.
 //
-// All workers call it, with nothing of the collective under way. The work runs on a thread of its
-// own and must not use the collective; the caller's thread waits for it.
+// All workers call it, with no collective under way. The work runs on a separate thread and must
+// not use the collective; the caller's thread waits for it.
 #pragma once
 
 #include <chrono>
@@ -17,14 +16,13 @@
 namespace fettle::trainer {
 
 struct Rank0Work {
-  std::string what;                             // "reads a checkpoint", for those that wait
-  std::function<void()> work = {};              // of rank 0; empty elsewhere
-  std::function<void(const std::string&)> log;  // of a wait that takes longer than `quiet`; once
+  std::string what;                             // "reads a checkpoint", for the waiting workers
+  std::function<void()> work = {};              // of rank 0; empty on the others
+  std::function<void(const std::string&)> log;  // called once, if a wait exceeds `quiet`
   std::chrono::milliseconds quiet = std::chrono::minutes(1);
 };
 
-// Returns when the work is done. Errors: a worker was lost meanwhile; the work is done
-// nevertheless.
+// Returns when the work is done. Errors: a worker was lost meanwhile; the work is done anyway.
 Status do_at_rank0(Collective& collective, const Rank0Work& work);
 
 }  // namespace fettle::trainer

@@ -1,7 +1,7 @@
-// RepeatedWork: work for a backend that is the same each time: captured once, then launched.
+// RepeatedWork: backend work that is the same each time: captured once, then launched.
 //
-// Not before the second time. Libraries plan, and CUDA loads kernels, when they are first asked;
-// neither may happen within a capture. One thread, the backend's.
+// The first run is not captured: libraries plan and CUDA loads kernels on first use, and neither
+// may happen within a capture. One thread, the backend's.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,7 @@ namespace fettle::trainer {
 
 class RepeatedWork {
  public:
-  // `work`: the same every time, as far as the backend can tell. What it refers to must outlive
-  // this.
+  // `work`: the same work every time. The objects it refers to must outlive this.
   void run(kernels::Backend& backend, const std::function<void()>& work) {
     if (!std::exchange(enqueued_before_, true)) return work();
     if (graph_ == nullptr) graph_ = backend.capture(work);

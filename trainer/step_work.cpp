@@ -10,7 +10,7 @@ namespace {
 constexpr double kFloat = sizeof(float);
 
 // An output is written, read by the next layer and read again on the way back; its gradient is
-// written and read. Where layers run together, some of that stays in registers.
+// written and read. If layers are fused, some of that stays in registers.
 double passes_over(const NetworkPlan& plan, const LayerPlan& layer) {
   if (layer.ends_block) return 0;
   if (layer.gelu_after) return 4;  // its GELU is written along with it
@@ -23,7 +23,7 @@ double passes_over(const NetworkPlan& plan, const LayerPlan& layer) {
 constexpr double kPassesOverWeights = 2;
 constexpr double kPassesOverGradients = 2;
 
-// Numbers of a sample that the layers write and read.
+// Numbers per sample that the layers write and read.
 double moved_outputs(const NetworkPlan& plan) {
   double sum = 0;
   for (const LayerPlan& layer : plan.layers) {

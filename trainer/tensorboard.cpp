@@ -12,7 +12,7 @@
 namespace fettle::trainer {
 namespace {
 
-// Polynomial of Castagnoli, bits reversed.
+// The Castagnoli polynomial, bits reversed.
 constexpr std::uint32_t kCrcPolynomial = 0x82F63B78;
 
 constexpr std::array<std::uint32_t, 256> kCrcTable = [] {
@@ -25,7 +25,7 @@ constexpr std::array<std::uint32_t, 256> kCrcTable = [] {
   return out;
 }();
 
-// TensorFlow masks checksums, since those of data that hold checksums are poor ones.
+// TensorFlow masks checksums: the CRC of data that contain CRCs is a poor one.
 std::uint32_t masked_crc(std::string_view bytes) {
   std::uint32_t crc = ~std::uint32_t{0};
   for (const char byte : bytes) {
@@ -46,7 +46,7 @@ void put_varint(std::string& to, std::uint64_t value) {
   to += static_cast<char>(value);
 }
 
-// The wire types of protobuf that occur here.
+// The wire types of protobuf in use here.
 enum class Wire : std::uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 void put_tag(std::string& to, std::uint32_t field, Wire wire) {
@@ -104,7 +104,7 @@ std::string record_of(std::string_view message) {
 
 Result<TensorBoardFile> TensorBoardFile::create(const std::string& directory, double seconds) {
   FETTLE_TRY(make_directories(directory));
-  // TensorBoard knows its files by this name, and reads those of one directory in their order.
+  // TensorBoard recognises its files by this name, and reads those of one directory in name order.
   const std::string path = directory + "/events.out.tfevents." +
                            std::to_string(static_cast<std::int64_t>(seconds)) + ".fettle." +
                            std::to_string(::getpid());

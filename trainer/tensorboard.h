@@ -1,9 +1,9 @@
 // TensorBoardFile: a run's scalars as an event file, which TensorBoard shows and follows.
 //
-// The format is that of TensorFlow's records: a length, the masked CRC-32C of the length, an Event
+// The format is TensorFlow's record format: a length, the masked CRC-32C of the length, an Event
 // message in protobuf's wire format, and its masked CRC-32C. Only scalars are written, so the few
-// fields are put down by hand instead of with a protobuf library.
-// Each event is on its way to the disk when add() returns. Not synchronised.
+// fields are encoded by hand instead of with a protobuf library.
+// Each event has been passed to the operating system when add() returns. Not synchronised.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ namespace fettle::trainer {
 
 class TensorBoardFile {
  public:
-  // Makes the directory, and in it a new file: TensorBoard reads all files of a directory as one
-  // run, so a run that resumes after a restart continues there. `seconds` since 1970, as in
-  // add(). Errors: the directory or the file cannot be made.
+  // Creates the directory, and a new file in it: TensorBoard reads all files of a directory as one
+  // run, so a run that resumes after a restart continues there. `seconds` since 1970, as in add().
+  // Errors: the directory or the file cannot be created.
   static Result<TensorBoardFile> create(const std::string& directory, double seconds);
 
-  // One event with all metrics, each under its name. Errors: the file cannot be written.
+  // Writes one event with all metrics, each under its name. Errors: the file cannot be written.
   Status add(std::int64_t step, const Metrics& metrics, double seconds);
 
  private:
@@ -40,7 +40,7 @@ class TensorBoardFile {
   File file_;
 };
 
-// An Event message, and a record around any message; for tests, too.
+// An Event message, and a record around any message; also for tests.
 std::string scalar_event(std::int64_t step, const Metrics& metrics, double seconds);
 std::string record_of(std::string_view message);
 

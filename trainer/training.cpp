@@ -36,7 +36,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// The learning rate for the global batch that is used, before the schedule.
+// The learning rate for the global batch in use, before the schedule.
 double base_rate_of(const api::TrainingConfig& config, std::int64_t global_batch) {
   return config.learning_rate * learning_rate_scale(config.learning_rate_scaling, config.optimizer,
                                                     static_cast<double>(global_batch),
@@ -126,7 +126,7 @@ Status Training::make_learner(TrainingDevice& device) {
       world_of(data_, collective_.world_size(), collective_.rank() == 0 && store_.keeps_any());
   FETTLE_TRY(check_norm_samples(config, plan, world));
   MemoryThere there = memory_there(device.backend(), task_.processes_here);
-  // What the training before has left there is used again, or makes room.
+  // Memory that the previous training left there is reused or released.
   if (there.device) *there.device += device.kept_bytes();
   FETTLE_ASSIGN(
       const Workspaces workspaces,
@@ -168,7 +168,7 @@ Status Training::agree_with_others() {
 Result<Ending> Training::run() {
   if (collective_.rank() == 0) hooks_.log(describe());
   if (is_final()) {
-    // An earlier run ended between its last checkpoint and its last report: this one reports.
+    // An earlier run ended between its last checkpoint and its last report: report now.
     FETTLE_TRY(save_and_report(scores_, true));
     return Ending::kReached;
   }
@@ -188,7 +188,7 @@ Result<Ending> Training::run() {
     if (ended) return *ended;
     FETTLE_ASSIGN(const Score score,
                   learner_->evaluate(data_.images, data_.split.validation, evaluation_writer_));
-    FETTLE_TRY(check_data());  // before anything of this epoch is kept
+    FETTLE_TRY(check_data());  // before anything of this epoch is saved
     if (!std::isfinite(score.loss)) return end_diverged("the validation loss is not finite");
     scores_ = {{metric::kLoss, sums_.loss / static_cast<double>(sums_.samples)},
                {metric::kValidationLoss, score.mean_loss()},
@@ -236,18 +236,19 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
     const LoadedBatch& loaded = next_batch(loader);
     global = loaded.global;
     last = loaded.last_of_step;
-    // After the last step of an epoch it is asked once the epoch is validated and reported.
+    // After the last step of an epoch the requests are asked once the epoch is validated and
+    // reported.
     asks = last && global.end < std::ssize(data_.split.train);
     if (asks) requests = own_requests();  // before the workers' connections are in use
     learner_->add(loaded.batch, position_.epoch, last);
   }
   if (Status finished = learner_->finish_step(learning_rates(), requests); !finished.ok()) {
-    (void)settle_steps(0);  // of those before, where the others resume
+    (void)settle_steps(0);  // takes the results of earlier steps; the others resume there
     return finished.error();
   }
   begun_at_.push_back(position_.offset);
   position_.offset = global.end;
-  // The last step of an epoch leaves none behind: the epoch's report needs the results of all.
+  // The last step of an epoch leaves no step unsettled: the report needs all results.
   FETTLE_ASSIGN(const StepEnding ending, settle_steps(asks ? learner_->results_behind() : 0));
   times_.add(watch.seconds());
   return ending;
@@ -256,17 +257,17 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
 Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
   WorkerRequests requests;
   while (const std::optional<Learner::Step> step = learner_->settle(behind)) {
-    if (step->lost) {  // undone, so this is where the next training begins
+    if (step->lost) {  // the step is undone, so the next training begins with it
       position_.offset = begun_at_.front();
-      while (learner_->settle()) {  // those after it are, too
+      while (learner_->settle()) {  // later steps are undone, too
       }
       return learner_->health().error();
     }
     begun_at_.pop_front();
     ++steps_;
-    // The end: what the steps behind it gave does not matter.
+    // The training ends here: results of later steps do not matter.
     if (!step->finite) return StepEnding::kDiverged;
-    if (std::isfinite(step->score.loss)) {  // a step that was skipped may not have one
+    if (std::isfinite(step->score.loss)) {  // a skipped step may have no finite loss
       sums_.loss += step->score.loss;
       sums_.samples += step->score.samples;
     }
@@ -279,13 +280,13 @@ Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
   return requests.regroup ? StepEnding::kRegroups : StepEnding::kContinues;
 }
 
-// Steps that were skipped do not count: the schedule goes by updates.
+// Skipped steps do not count: the schedule follows updates.
 Learner::LearningRates Training::learning_rates() const {
   std::int64_t number = position_.epoch * length_.steps_per_epoch +
                         position_.offset / global_batch_ -
                         learner_->optimizer().control().loss_scale.skipped_steps;
   Learner::LearningRates rates;
-  // The first if no more steps were skipped than is known by now, the next if one more was, ...
+  // First the rate if no further steps were skipped, then the rate if one more was, ...
   for (double& rate : rates) rate = learning_rate(std::max<std::int64_t>(0, number--));
   return rates;
 }
@@ -339,7 +340,7 @@ Ending Training::end_diverged(const std::string& what) {
              ": this configuration diverges; its result is NaN");
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   EpochReport report;
-  report.step = task_.until_epoch;  // more training would not change it
+  report.step = task_.until_epoch;  // further training would not change the result
   report.metrics = {{metric::kValidationAccuracy, kNaN},
                     {metric::kValidationLoss, kNaN},
                     {metric::kLoss, kNaN},
@@ -384,15 +385,15 @@ std::string Training::describe() {
 }
 
 Metrics Training::measure_epoch(const Loader& loader, double seconds) {
-  const double busy = std::max(times_.total(), 1e-9);  // seconds in steps; not 0, to divide by it
+  const double busy = std::max(times_.total(), 1e-9);  // seconds in steps; never 0: a divisor
   const NetworkPlan& plan = learner_->network().plan();
-  // Of text a sample has many predictions.
+  // A sample of text has many predictions.
   const double flops = model_flops(plan) * static_cast<double>(predictions_) /
                        static_cast<double>(plan.predictions());
   const std::int64_t world_size = collective_.world_size();
   const Dealing dealing{world_size, /*rank=*/0, max_samples_, norm_group_};
   const kernels::LossScale& scaler = learner_->optimizer().control().loss_scale;
-  // As the schedule counts: optimiser steps of the training, without those that were skipped.
+  // As the schedule counts: optimiser steps of the training, without skipped ones.
   const std::int64_t last_step =
       (position_.epoch + 1) * length_.steps_per_epoch - 1 - scaler.skipped_steps;
   Metrics metrics = {
@@ -436,13 +437,14 @@ Json Training::implementations_once() {
   return to_json(all);
 }
 
-// Nothing is downloaded or gathered where no checkpoints are kept.
+// Nothing is downloaded or gathered if no checkpoints are kept.
 Result<std::string> Training::save_checkpoint() {
   if (!keeps_checkpoints_) return std::string();
   const Span span(&trace_, "checkpoint", "", /*always=*/true);
   FETTLE_ASSIGN(const Checkpoint reached, snapshot());
   Result<std::string> saved = std::string();
-  // A worker that is lost meanwhile is missed by the next collective: what is saved is reported.
+  // If a worker is lost meanwhile, the next collective fails: the saved checkpoint is reported
+  // first.
   (void)do_at_rank0(collective_, {.what = "writes a checkpoint",
                                   .work = [&] { saved = store_.save(reached); },
                                   .log = hooks_.log});

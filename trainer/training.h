@@ -1,12 +1,12 @@
 // Training: one trial's training from its newest checkpoint to its last step.
 //
 // Everything that decides the result is a function of the configuration, the seed and the position;
-// stopping and starting again changes nothing (bit for bit on the reference backend). After every
-// epoch: validation, a durable checkpoint, a report. One thread, besides the loader's and, with
-// several workers, the one that all-reduces gradients (gradient_sum.h).
+// stopping and starting again changes nothing (bit for bit on the reference backend). Each epoch
+// ends with validation, a durable checkpoint and a report. One thread, besides the loader's and,
+// with several workers, the thread that all-reduces gradients (gradient_sum.h).
 //
 // With several workers each runs the same training. Rank 0 alone reads and writes checkpoints and
-// reports; what it starts from it sends to the others. All of them end after the same step.
+// reports, and sends its starting point to the others. All workers end after the same step.
 #pragma once
 
 #include <chrono>
@@ -41,61 +41,61 @@ struct TrainingTask {
   std::int64_t until_epoch = 1;  // stops there; the schedule is always training.epochs long
   std::string checkpoints;       // directory; "" = none are written
   CheckpointsKept keep;
-  std::optional<CheckpointFence> fence;    // rank 0's claim to that directory; none: not shared
-  std::optional<api::ParentPlace> parent;  // where a new trial takes its weights from
+  std::optional<CheckpointFence> fence;    // rank 0's claim to that directory; absent: not shared
+  std::optional<api::ParentPlace> parent;  // a new trial takes its weights from it
   std::int64_t processes_here = 1;         // of this worker, which share the host's memory
-  // How long a parent's checkpoint may take to show: network file systems cache directories.
+  // Limit on the wait for a parent's checkpoint to appear: network file systems cache directories.
   std::chrono::milliseconds parent_patience = std::chrono::minutes(1);
-  bool new_process = true;  // says again what it resumes from: it may never have
+  bool new_process = true;  // reports its start again: an earlier process may not have
 };
 
-// What the outside gives a training. All are called from the training's thread.
+// Callbacks of a training, called from its thread.
 struct TrainingHooks {
   std::function<void(const EpochReport&)> report;
   std::function<void(const std::string&)> log;  // a line for people
-  // At rank 0, as it begins, with the number of whole epochs that are done; may be empty.
+  // Called at rank 0 at the start, with the number of whole epochs done; may be empty.
   std::function<void(std::int64_t)> begin;
-  // Asked in every optimiser step, near its end.
+  // Called in every optimiser step, near its end.
   std::function<bool()> should_stop;
   std::function<bool()> should_regroup;  // may be empty
-  Trace* trace = nullptr;                // where times go; may be none
+  Trace* trace = nullptr;                // receives step times; may be null
 };
 
 enum class Ending {
   kReached,   // until_epoch is done
   kDiverged,  // the loss is not finite: reported as a final NaN, a result like any other
   kStopped,   // should_stop said so; a checkpoint was written
-  kRegroups,  // should_regroup said so, and no worker is to stop; snapshot() is where to resume
+  kRegroups,  // should_regroup said so, and no worker stops; snapshot() is where to resume
 };
 
 class Training {
  public:
-  // `data` and `collective` must outlive the training. Takes up the newest checkpoint, else the
-  // parent's. Errors: a model that does not fit the data; a backend that is not there; a
-  // checkpoint of another model or another configuration; only damaged checkpoints; a worker whose
-  // configuration is not that of rank 0. `from`: where rank 0 starts instead, in its memory.
+  // `data` and `collective` must outlive the training. Starts from the newest checkpoint, else from
+  // the parent's. `from`: where rank 0 starts instead, in its memory. Errors: a model that does not
+  // fit the data; a backend that is not available; a checkpoint of another model or another
+  // configuration; only damaged checkpoints; a worker whose configuration differs from rank 0's.
   static Result<std::unique_ptr<Training>> create(const TrainingTask& task,
                                                   const TrainingData& data, Collective& collective,
                                                   TrainingHooks hooks,
                                                   const std::optional<Checkpoint>& from = {});
-  // On this device instead, which must outlive the training and be used by no other meanwhile.
+  // Uses this device instead, which must outlive the training and serve no other meanwhile.
   static Result<std::unique_ptr<Training>> create_on(TrainingDevice& device,
                                                      const TrainingTask& task,
                                                      const TrainingData& data,
                                                      Collective& collective, TrainingHooks hooks,
                                                      const std::optional<Checkpoint>& from = {});
-  // On a device of its own with this backend.
+  // On a new device with this backend, owned by the training.
   static Result<std::unique_ptr<Training>> create_on(std::unique_ptr<kernels::Backend> backend,
                                                      const TrainingTask& task,
                                                      const TrainingData& data,
                                                      Collective& collective, TrainingHooks hooks,
                                                      const std::optional<Checkpoint>& from = {});
 
-  // Once. Errors: a checkpoint cannot be written; kUnavailable: a worker was lost.
+  // Call once. Errors: a checkpoint cannot be written; kUnavailable: a worker was lost.
   Result<Ending> run();
 
-  // All that is needed to resume, at rank 0 (elsewhere nothing): the end of the last step that all
-  // workers made. Where the optimiser is sharded all call it, and its errors are a worker's loss.
+  // The state to resume from, at rank 0 (elsewhere empty): the end of the last step that all
+  // workers made. With a sharded optimiser all workers call it, and it fails if one is lost.
   Result<Checkpoint> snapshot() const;
 
   Learner& learner() { return *learner_; }
@@ -111,55 +111,55 @@ class Training {
   Status agree_on_data();
   // Errors: there is too little memory.
   Status make_learner(TrainingDevice& device);
-  // What the workers do together depends on it: whether the optimiser is sharded, which must be the
-  // same for all, and whether rank 0 keeps checkpoints.
+  // Exchanges the facts that joint work depends on: whether the optimiser is sharded, which must be
+  // the same on all workers, and whether rank 0 keeps checkpoints.
   Status agree_with_others();
 
-  // Where a training starts; none: from the initial values of its seed.
+  // Start of a training; nullopt: the initial values of its seed.
   using Start = Result<std::optional<Checkpoint>>;
   Status restore(const std::optional<Checkpoint>& from);
   Start start_from_disk();
   Start start_from_parent();
   Result<Checkpoint> await_parent() const;
   Checkpoint fresh_start() const;
-  // Rank 0 sends where it starts, or its error, to the others.
+  // Sends rank 0's start, or its error, to the others.
   Status share(Start start);
   Status refuse_another_training(const Checkpoint& checkpoint, const std::string& from) const;
-  // `parents`: of a population, whose members may normalise differently.
+  // `parents`: the checkpoint is from a population, whose members may normalise differently.
   Status refuse_other_data(const Checkpoint& checkpoint, const std::string& from,
                            bool parents = false) const;
   Status refuse_another_model(const Checkpoint& checkpoint, const std::string& from) const;
-  // Weights, the optimiser's state, position and scores.
+  // Restores weights, the optimiser's state, position and scores.
   Status adopt(const Checkpoint& checkpoint);
 
   enum class StepEnding { kContinues, kStops, kRegroups, kDiverged };
   const LoadedBatch& next_batch(Loader& loader);
   Result<StepEnding> run_step(Loader& loader);
   // Takes the results of all but the newest `behind` steps. Errors: a worker was lost; the position
-  // is that of the first step that was undone.
+  // is then that of the first undone step.
   Result<StepEnding> settle_steps(std::int64_t behind);
   Learner::LearningRates learning_rates() const;
-  // Ends with a value where the run ends before the epoch does.
+  // Returns a value if the run ends before the epoch does.
   Result<std::optional<Ending>> run_steps_of_epoch(Loader& loader);
   WorkerRequests own_requests() const;
-  // Of all workers, where no step carries them.
+  // Requests of all workers, gathered when no step carries them.
   Result<WorkerRequests> all_requests();
-  // Errors: files of the data were written to, here or on another worker.
+  // Errors: data files were modified, here or on another worker.
   Status check_data();
   Status finish_epoch(Loader& loader, double seconds);
 
   void add_text_scores(const Score& score);
-  api::Precision precision() const;  // that `auto` stands for here
+  api::Precision precision() const;  // resolves `auto` for this backend
   std::string describe();
   Metrics measure_epoch(const Loader& loader, double seconds);
-  // What rank 0 says once a run, with its first report.
+  // The passes' implementations; null after rank 0's first report of a run.
   Json implementations_once();
-  // Its path, at rank 0.
+  // Returns the checkpoint's path, at rank 0.
   Result<std::string> save_checkpoint();
   Status save_and_report(const Metrics& metrics, bool final_result);
   void report_start();
   Result<Ending> stop_within_epoch();
-  // `what`: what is not finite.
+  // `what`: names the quantity that is not finite.
   Ending end_diverged(const std::string& what);
   std::string what_diverged() const;
 
@@ -167,34 +167,34 @@ class Training {
   double waited_for_data(const Loader& loader) const;
   bool is_final() const { return position_.epoch >= task_.until_epoch; }
 
-  std::unique_ptr<TrainingDevice> own_device_;  // first: the learner is on it; may be none
+  std::unique_ptr<TrainingDevice> own_device_;  // first: the learner is on it; may be null
   const TrainingTask task_;
   const TrainingData& data_;
   Collective& collective_;
   const TrainingHooks hooks_;
-  Trace nowhere_;  // keeps no steps, but a tool that watches is told of them
-  Trace& trace_;   // the hooks', or that one
+  Trace nowhere_;  // keeps no steps, but notifies an attached profiler
+  Trace& trace_;   // the hooks' trace, or nowhere_
   const std::int64_t epochs_;
   const std::int64_t global_batch_;
-  const std::int64_t norm_group_;  // 0: the statistics of batch normalisation are the batch's
+  const std::int64_t norm_group_;  // 0: batch normalisation takes its statistics over the batch
   const std::int64_t max_samples_;
   const double base_rate_;
   const ScheduleLength length_;
   BatchWriter train_writer_;
   BatchWriter evaluation_writer_;
   CheckpointStore store_;
-  std::vector<MappedFile> files_;   // of the data, as they were last seen
-  std::string resumed_from_;        // this trial's newest checkpoint, at rank 0; "": from elsewhere
+  std::vector<MappedFile> files_;   // the data's, as last seen
+  std::string resumed_from_;        // this trial's newest checkpoint, at rank 0; "": another start
   bool keeps_checkpoints_ = false;  // rank 0 does; known to all workers
   std::unique_ptr<Learner> learner_;
   DataPlace place_ = DataPlace::kShared;
-  std::optional<std::int64_t> planned_gpu_bytes_;  // where the backend has memory of its own
+  std::optional<std::int64_t> planned_gpu_bytes_;  // absent if the backend uses host memory
   std::unique_ptr<machine::GpuMeter> gpu_meter_;   // rank 0's GPU, if it has one
   bool said_implementations_ = false;
 
   Position position_;
   std::deque<std::int64_t> begun_at_;  // offsets of the steps that are not settled
-  std::int64_t steps_ = 0;             // settled, and not undone
+  std::int64_t steps_ = 0;             // settled and not undone
   EpochSums sums_;
   Metrics scores_;                // loss and accuracies after the newest whole epoch
   StepTimes times_;               // of this epoch in this run

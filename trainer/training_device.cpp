@@ -29,16 +29,16 @@ Result<Network*> TrainingDevice::network(const NetworkPlan& plan,
     FETTLE_TRY(network_->restart(seed, shard));
     return network_.get();
   }
-  network_.reset();  // its memory may be needed for the next
-  // How much less memory is free afterwards is what the network and the workspace take: the next
-  // training may plan with it (kept_bytes).
+  network_.reset();  // frees its memory for the next network
+  // The memory of network and workspace is measured as the drop in free memory: the next training
+  // may plan with it (kept_bytes).
   network_bytes_ = 0;
   FETTLE_ASSIGN(const std::optional<kernels::Workspace> needed, workspace(plan, options));
   if (needed) {
     const std::int64_t without = free_memory();
     FETTLE_TRY(backend_->reserve_workspace(*needed));
-    // Smaller blocks from before stay (reserve_workspace), but are of no use to another network:
-    // only what is new counts as kept.
+    // Smaller, earlier blocks stay (reserve_workspace), but another network cannot use them: only
+    // new memory counts as kept.
     if (const std::int64_t grown = without - free_memory(); grown > 0) workspace_bytes_ = grown;
   }
   const std::int64_t before = free_memory();
@@ -70,7 +70,7 @@ Result<kernels::Samples> TrainingDevice::hold(const ImageSet& images) {
     FETTLE_ASSIGN(pixels_, Pixels::create(*backend_, images.pixel_bytes()));
     const auto* const pixels = static_cast<const std::uint8_t*>(samples.pixels);
     pixels_.upload({pixels, static_cast<std::size_t>(images.pixel_bytes())});
-    if (samples.labels != nullptr) {  // not of a text, whose labels are its next tokens
+    if (samples.labels != nullptr) {  // null for a text, whose labels are its next tokens
       FETTLE_ASSIGN(labels_, Labels::create(*backend_, images.size()));
       labels_.upload({samples.labels, static_cast<std::size_t>(images.size())});
     }

@@ -1,9 +1,9 @@
-// TrainingDevice: a backend, and what one training leaves on it for the next.
+// TrainingDevice: a backend, and the state that one training leaves on it for the next.
 //
-// Whenever workers are lost, leave or come, the others train on in a new epoch of their membership,
-// each with a new Training. What is expensive to make again stays here: the backend itself, the
-// network with its memory and with what its operations have planned (a library of a GPU compiles
-// some plans for seconds), and the samples that the backend holds.
+// Whenever workers are lost, leave or join, the others continue in a new epoch of their membership,
+// each with a new Training. Objects that are expensive to make again stay here: the backend, the
+// network with its memory and the plans of its operations (a GPU library compiles some plans for
+// seconds), and the samples that the backend holds.
 // One thread. Outlives the trainings and networks on it.
 #pragma once
 
@@ -26,35 +26,35 @@ class TrainingDevice {
  public:
   explicit TrainingDevice(std::unique_ptr<kernels::Backend> backend)
       : backend_(std::move(backend)) {}
-  // With the backend that the configuration names. Errors: it is not there.
+  // Opens the backend that the configuration names. Errors: it is not available.
   static Result<std::unique_ptr<TrainingDevice>> open(const api::TrainingConfig& config);
   TrainingDevice(const TrainingDevice&) = delete;
   TrainingDevice& operator=(const TrainingDevice&) = delete;
 
   kernels::Backend& backend() { return *backend_; }
 
-  // What Network::create gives: the network from before, restarted, if it has the same plan and
-  // options, else a new one in its place. Valid until the next call. Errors: as there; then there
-  // is none.
+  // As Network::create: the previous network, restarted, if it has the same plan and options, else
+  // a new network in its place. Valid until the next call. Errors: as there; no network remains
+  // then.
   Result<Network*> network(const NetworkPlan& plan, const kernels::PlanOptions& options,
                            std::uint64_t seed, bool recompute, const std::optional<Range>& shard);
 
-  // What the operations of such a network need beside its parameters and activations; absent where
-  // the memory is the host's. Found out once for the same plan and options; nothing is allocated.
+  // Workspace of such a network's operations, beside its parameters and activations; absent if the
+  // backend uses host memory. Determined once for the same plan and options; nothing is allocated.
   // Errors: a layer that the backend cannot run.
   Result<std::optional<kernels::Workspace>> workspace(const NetworkPlan& plan,
                                                       const kernels::PlanOptions& options);
 
-  // Whether the last network() gave the one from before.
+  // Whether the last network() call returned the previous network.
   bool reused_network() const { return reused_; }
 
-  // The samples of `images` in the backend's memory; a second call for the same set copies nothing.
-  // Valid until another set is held. Errors: too little memory.
+  // Copies the samples of `images` to the backend's memory; a second call for the same set copies
+  // nothing. Valid until another set is held. Errors: too little memory.
   Result<kernels::Samples> hold(const ImageSet& images);
   void release_samples();
 
   // Bytes of the backend's own memory that the network, the workspace of its operations and the
-  // samples take; 0 where it is the host's. The next training may use them again.
+  // samples take; 0 if the backend uses host memory. The next training may use them again.
   std::int64_t kept_bytes() const { return network_bytes_ + workspace_bytes_ + sample_bytes_; }
 
  private:
@@ -62,12 +62,12 @@ class TrainingDevice {
 
   const std::unique_ptr<kernels::Backend> backend_;  // first: all else is in its memory
   std::unique_ptr<Network> network_;
-  std::string layout_;  // of the network: what its weights are
+  std::string layout_;  // of the network (identity.h)
   bool recompute_ = false;
   bool reused_ = false;
   std::int64_t network_bytes_ = 0;
-  std::int64_t workspace_bytes_ = 0;  // of the blocks that operations use in turn; only grow
-  // What workspace() was asked for last, and found.
+  std::int64_t workspace_bytes_ = 0;  // of the blocks that operations use in turn; never shrink
+  // Arguments and result of the last workspace() call.
   std::string asked_layout_;
   kernels::PlanOptions asked_options_;
   std::optional<kernels::Workspace> workspace_;

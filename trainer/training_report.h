@@ -1,6 +1,6 @@
-// EpochReport: the JSON lines by which a training tells the world how it stands (docs: the worker
-// contract), and the measurements of an epoch that go into them.
-// Pure values and functions, the clock readings come from outside.
+// EpochReport: the JSON lines in which a training reports its progress (docs: the worker contract),
+// and the measurements of an epoch in them.
+// Pure values and functions; clock readings come from outside.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@ struct EpochReport {
   std::string checkpoint;  // newest durable one, "" = none
   std::int64_t checkpoint_step = 0;
   bool final_result = false;  // untilStep is reached
-  Json implementations;       // implementations.h; null: not said on this line
+  Json implementations;       // implementations.h; null: not on this line
 };
 
-// One object on one line, without the newline. Numbers have six significant digits; what is not
-// finite is written NaN, Infinity or -Infinity, as Python's json does and the contract says.
+// One object on one line, without the newline. Numbers have six significant digits; non-finite ones
+// are written NaN, Infinity or -Infinity, as Python's json does and the contract says.
 std::string to_line(const EpochReport& report);
 
-// The value that a line says, so that everybody who hears of a result hears the same.
+// The value as a line prints it, so that every recipient of a result sees the same value.
 double as_printed(double value);
 
-// How long the optimiser steps of an epoch took.
+// Durations of the optimiser steps of an epoch.
 class StepTimes {
  public:
   void add(double seconds) { seconds_.push_back(seconds); }
   bool empty() const { return seconds_.empty(); }
   double total() const;
-  // The smallest time that `share` of the steps did not exceed (nearest rank); 0 without steps.
+  // The smallest duration that `share` of the steps did not exceed (nearest rank); 0 without steps.
   double quantile(double share) const;
 
  private:

@@ -1,5 +1,5 @@
-// Where a training starts: the newest checkpoint, a parent's, rank 0's memory or initial values;
-// and the snapshot that the next one starts from.
+// The start of a training: the newest checkpoint, a parent's, rank 0's memory or initial values;
+// and the snapshot that the next training starts from.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -16,12 +16,12 @@ namespace {
 
 std::string count_text(double count) { return std::to_string(static_cast<std::int64_t>(count)); }
 
-// For people, who look there for the difference.
+// The data's file names, for the message that reports a difference.
 std::string files_of(const api::DataConfig& data) {
   return is_text(data) ? data.train_text : data.train_images + ", " + data.train_labels;
 }
 
-// Of this worker's data from those of rank 0, whose fingerprint is `rank0`; "": the same.
+// Describes how this worker's data differ from rank 0's fingerprint `rank0`; "": they are equal.
 std::string difference_from(const std::string& rank0, const DataFingerprint& mine) {
   if (rank0 == to_json(mine).dump()) return "";
   const Result<Json> parsed = parse_json(rank0);
@@ -38,7 +38,7 @@ std::string difference_from(const std::string& rank0, const DataFingerprint& min
 
 }  // namespace
 
-// All know afterwards which rank differs, so that all end alike; rank 0's words reach the trial.
+// All workers learn which rank differs, so all end alike; the trial reports rank 0's message.
 Status Training::agree_on_data() {
   const auto world = static_cast<std::size_t>(collective_.world_size());
   if (world == 1) return success();
@@ -75,10 +75,10 @@ Status Training::restore(const std::optional<Checkpoint>& from) {
   return *start ? adopt(**start) : success();
 }
 
-// All workers start from rank 0's bits, also without a checkpoint: their machines' mathematical
-// libraries may differ. `start` is of rank 0: elsewhere it holds no checkpoint and is not read.
+// All workers start from rank 0's bits, also without a checkpoint: math libraries may differ
+// between machines. `start` is rank 0's; elsewhere it holds no checkpoint and is not read.
 Status Training::share(Start start) {
-  // First rank 0's error ("": none), with which the others end, too, instead of waiting.
+  // Rank 0's error goes first ("": success), so the others end with it instead of waiting.
   std::string error = start.ok() ? "" : start.error().message;
   FETTLE_TRY(broadcast_bytes(collective_, error));
   if (!start.ok()) return start.error();
@@ -97,7 +97,7 @@ Status Training::share(Start start) {
   return adopt(checkpoint);
 }
 
-// Position, updates and loss scale are a Checkpoint's defaults, which are those of a new optimiser.
+// Position, updates and loss scale keep a Checkpoint's defaults, which suit a new optimiser.
 Checkpoint Training::fresh_start() const {
   const NetworkPlan& plan = learner_->network().plan();
   Checkpoint fresh;
@@ -121,8 +121,8 @@ Status Training::refuse_another_training(const Checkpoint& checkpoint,
   return invalid(from + " belongs to another training: " + different);
 }
 
-// With other samples some that were trained on would be held out from now on. Test samples may be
-// others: nothing is learnt from them.
+// Other training samples would be split differently: samples already trained on would be held out.
+// The test set may differ: nothing is learnt from it.
 Status Training::refuse_other_data(const Checkpoint& checkpoint, const std::string& from,
                                    bool parents) const {
   const DataFingerprint there = read_fingerprint(checkpoint.data);
@@ -169,7 +169,7 @@ Training::Start Training::start_from_disk() {
   return std::move(found.checkpoint);
 }
 
-// The parent has reported it, so it is there, but perhaps not yet to be seen from this machine.
+// The parent has reported the checkpoint, but it may not be visible from this machine yet.
 Result<Checkpoint> Training::await_parent() const {
   constexpr auto kBetweenLooks = std::chrono::milliseconds(500);
   const CheckpointStore parents(task_.parent->directory);
@@ -194,7 +194,7 @@ Training::Start Training::start_from_parent() {
     const Json* optimizer = training == nullptr ? nullptr : training->find("optimizer");
     return optimizer == nullptr ? Json() : *optimizer;
   };
-  // A parent that used another optimiser has other state: then this one's starts from zeros.
+  // A parent with another optimiser has other state: this trial's state then starts from zeros.
   const bool same_optimizer = optimizer_of(checkpoint.settings) == optimizer_of(settings);
   if (!same_optimizer ||
       !learner_->optimizer().fits(checkpoint.state1.size(), checkpoint.state2.size())) {
@@ -204,7 +204,7 @@ Training::Start Training::start_from_parent() {
     checkpoint.updates = 0;
     hooks_.log("the parent's optimiser kept other state; this one's starts from zeros");
   }
-  checkpoint.settings = settings;  // this trial's own, which its checkpoints are compared with
+  checkpoint.settings = settings;  // this trial's own; its checkpoints are compared with them
   checkpoint.data = to_json(data_.fingerprint);
   hooks_.log("starts from step " + std::to_string(task_.parent->step) + " of its parent");
   return std::optional(std::move(checkpoint));
