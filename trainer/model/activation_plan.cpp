@@ -12,34 +12,34 @@ namespace fettle::trainer {
 
 namespace {
 
-// 32 elements of two bytes, or 16 of four, are one line of 64 bytes.
+// One 64-byte line holds 32 elements of two bytes, or 16 of four.
 constexpr std::int64_t kElementsPerLine = 32;
 
-// Elements of the network's type that what a layer gives takes in memory: whole lines. An fp32
-// number in a 16-bit network takes two.
+// Size of a layer's output in memory, in elements of the network's type: whole lines. An fp32
+// number in a 16-bit network counts as two.
 std::int64_t elements_of(const LayerPlan& layer) {
   const std::int64_t elements = layer.output.size() * (layer.wide ? 2 : 1);
   return (elements + kElementsPerLine - 1) / kElementsPerLine * kElementsPerLine;
 }
 
-// A pass that is written down step by step. In its plan places are still numbers of buffers.
-// Every function that adds a step takes its number, `now`: what that step touches is live then.
+// A pass under construction, step by step. Places in its plan are still numbers of buffers. Every
+// function that adds a step takes its number, `now`: the buffers that the step uses are live then.
 struct Draft {
   const NetworkPlan& network;
   std::vector<std::int64_t> ends;  // the last layer of each segment, ascending
   BackwardPlan backward = plan_backward(network, ends);
   std::vector<bool> has_backward = {};  // by layer
   Liveness live = {};
-  std::vector<std::int64_t> output_of = {};    // by layer: the buffer with what it gave last
+  std::vector<std::int64_t> output_of = {};    // by layer: the buffer of its latest output
   std::vector<std::int64_t> gradient_in = {};  // by slot of the backward plan: its buffer
   ActivationPlan plan = {};
 
-  // The loss is a step of its own between the two passes.
+  // The loss is a separate step between the two passes.
   std::int64_t forward_steps() const { return std::ssize(plan.forward); }
   std::int64_t backward_steps() const { return forward_steps() + 1 + std::ssize(plan.backward); }
 };
 
-// ---- What a step reads and writes --------------------------------------------------------------
+// ---- Buffers of a step -------------------------------------------------------------------------
 
 std::int64_t write_output(Draft& draft, std::int64_t layer, std::int64_t now) {
   return draft.output_of[static_cast<std::size_t>(layer)] =
@@ -57,7 +57,7 @@ std::int64_t write_gradient(Draft& draft, std::int64_t slot, const LayerPlan& by
              draft.live.add(elements_of(by_output_of), now);
 }
 
-// kNoSlot gives kNowhere: the step has no such gradient.
+// Returns kNowhere for kNoSlot: the step has no such gradient.
 std::int64_t use_gradient(Draft& draft, std::int64_t slot, std::int64_t now) {
   if (slot == kNoSlot) return kNowhere;
   return draft.live.extend(draft.gradient_in[static_cast<std::size_t>(slot)], now);
@@ -65,8 +65,8 @@ std::int64_t use_gradient(Draft& draft, std::int64_t slot, std::int64_t now) {
 
 // ---- Forward -----------------------------------------------------------------------------------
 
-// Layers i and i + 1 run as one, unless a cut lies between them: layer i + 1 runs again by itself
-// then, and has to give the same bits as the first time.
+// Whether layers i and i + 1 run as one. A cut between them forbids it: layer i + 1 then runs again
+// alone, and must give the same bits as the first time.
 bool runs_with_next(const Draft& draft, std::int64_t i) {
   const LayerPlan& next = draft.network.layer(i + 1);
   const bool takes_it =
@@ -83,11 +83,11 @@ ActivationStep forward_one(Draft& draft, std::int64_t i, std::int64_t now) {
   return step;
 }
 
-// The step belongs to the layer of the two that has parameters.
+// The step belongs to the one of the two layers that has parameters.
 ActivationStep forward_both(Draft& draft, std::int64_t i, std::int64_t now) {
   const LayerPlan& next = draft.network.layer(i + 1);
   if (next.type == api::LayerType::kAdd) {
-    // A batch norm that ends a block: its own output is never written, only the sum's.
+    // A batch norm that ends a block: its own output is never written, only the sum.
     const std::int64_t other = next.source == i ? next.shortcut : next.source;
     const std::int64_t x = read_output(draft, draft.network.layer(i).source, now);
     const std::int64_t y = write_output(draft, /*layer=*/i + 1, now);
@@ -99,7 +99,7 @@ ActivationStep forward_both(Draft& draft, std::int64_t i, std::int64_t now) {
     step.gelu = second;
     return step;
   }
-  // A norm that works out the sum in front of it.
+  // A norm that computes the sum in front of it.
   step.layer = i + 1;
   step.sum = std::exchange(step.y, second);  // y was the sum's buffer
   return step;
@@ -125,7 +125,7 @@ void add_forward(Draft& draft, ForwardPass pass, std::int64_t first,
 
 // ---- Loss and backward -------------------------------------------------------------------------
 
-// The loss may write its gradient over the logits, unless the last layer reads these again.
+// The loss may write its gradient over the logits, unless the last layer reads them again.
 void add_loss(Draft& draft) {
   const std::int64_t now = draft.forward_steps();
   const LayerPlan& last = draft.network.layers.back();
@@ -136,9 +136,9 @@ void add_loss(Draft& draft) {
   draft.plan.logits_gradient = draft.gradient_in[0];
 }
 
-// A new buffer, unless the gradient is added to one. A batch norm that steps back with an add has
-// read the other part of its gradient and the add's output, both for the last time, when it writes
-// dx (BatchNormOp::backward_end): that goes over one of them.
+// Returns a new buffer, unless the gradient is added to an existing one. A batch norm that steps
+// back with an add has read the other part of its gradient and the add's output, both for the last
+// time, when it writes dx (BatchNormOp::backward_end): dx then overwrites one of them.
 std::int64_t place_of_dx(Draft& draft, const BackwardStep& back, std::int64_t y, std::int64_t now) {
   if (back.dx == kNoSlot) return kNowhere;
   const bool over_other = back.ends_block && back.dx == back.other;
@@ -170,14 +170,15 @@ void add_backward_step(Draft& draft, const BackwardStep& back) {
   draft.plan.backward.push_back(step);
 }
 
-// Which layers of a segment run again: those between `before` and `end`, whose own outputs are
-// kept, whose output the gradients of that segment need, or a layer that runs again.
+// Selects the layers of a segment that run again, between `before` and `end`, whose outputs are
+// kept. A layer runs again if the segment's gradients need its output, or a layer that runs again
+// does.
 std::vector<bool> layers_to_repeat(const Draft& draft, std::int64_t before, std::int64_t end) {
   std::vector<bool> wanted(static_cast<std::size_t>(end - before), false);
   const auto want = [&](std::int64_t i) {
     if (i > before && i < end) wanted[static_cast<std::size_t>(i - before - 1)] = true;
   };
-  // From the last to the first: whether a layer runs is known before it asks for its own inputs.
+  // From the last to the first: whether a layer runs is known before its inputs are marked.
   for (std::int64_t i = end; i > before; --i) {
     const LayerPlan& layer = draft.network.layer(i);
     const BackwardReads reads = reads_of(layer);
@@ -191,9 +192,9 @@ std::vector<bool> layers_to_repeat(const Draft& draft, std::int64_t before, std:
   return wanted;
 }
 
-// Before the first gradient of a segment the segment runs again; the last one has only just run.
+// A segment runs again before its first gradient, except for the last one, which has only just run.
 void add_backward(Draft& draft) {
-  std::size_t segment = draft.ends.size() - 1;  // the one whose outputs lie in memory
+  std::size_t segment = draft.ends.size() - 1;  // the segment whose outputs are in memory
   for (const BackwardStep& back : draft.backward.steps) {
     while (segment > 0 && back.layer <= draft.ends[segment - 1]) {
       --segment;
@@ -206,10 +207,10 @@ void add_backward(Draft& draft) {
   }
 }
 
-// `ends`: the last layer of each segment, ascending; the last of them is the network's.
+// `ends`: the last layer of each segment, ascending, up to the network's last.
 Draft draft_of(const NetworkPlan& network, std::vector<std::int64_t> ends) {
   const std::size_t layers = network.layers.size();
-  Draft draft{.network = network, .ends = std::move(ends)};  // which plans draft.backward, too
+  Draft draft{.network = network, .ends = std::move(ends)};  // also plans draft.backward
   draft.has_backward.resize(layers, false);
   for (const BackwardStep& step : draft.backward.steps) {
     draft.has_backward[static_cast<std::size_t>(step.layer)] = true;
@@ -257,13 +258,13 @@ std::vector<std::int64_t> written_elements(const NetworkPlan& network) {
 
 }  // namespace
 
-// Every limit on the inside of a segment has its cheapest cuts; the least memory wins, then the
-// fewest layers that run again. Without cuts nothing runs again.
+// Each limit on the inside of a segment has its cheapest cuts. The least memory wins, then the
+// fewest repeated layers. Without cuts no layer is repeated.
 ActivationPlan plan_activations(const NetworkPlan& network, bool recompute) {
   std::vector<std::int64_t> best = {std::ssize(network.layers) - 1};
   const Draft whole = draft_of(network, best);
   if (!recompute) return arranged(whole);
-  // The peak stands for the memory: no arrangement takes less, and arranging all drafts takes long.
+  // The peak approximates the memory: no arrangement takes less, and arranging all drafts is slow.
   const auto cost = [](const Draft& draft) {
     return std::pair(draft.live.peak(), draft.plan.repeated);
   };

@@ -1,8 +1,8 @@
-// Add ends a residual block (He et al. 2016): the sum of what its layers and its shortcut give,
-// and ReLU where one follows. The gradient by both is that by the sum: the first takes it over
-// where it lies, the second shares it, gets a copy, or has it added (backward_plan.h). A norm that
-// follows may work out the sum itself; then only the way back comes here. A batch norm before it
-// does so, too, and mostly goes back with it as well.
+// Add ends a residual block (He et al. 2016): the sum of its layers' output and its shortcut's, and
+// a fused ReLU. The gradient of both is that of the sum: the first summand takes it over in place,
+// the second shares it, gets a copy, or has it added (backward_plan.h). A norm that follows may
+// compute the sum itself; then only the backward pass runs here. A batch norm before the add may do
+// so, too, and usually also runs its backward pass.
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {
@@ -11,7 +11,7 @@ namespace {
 
 class AddLayer final : public Layer {
  public:
-  // `relu`: nullptr where none is fused.
+  // `relu`: nullptr if no ReLU is fused.
   AddLayer(const LayerContext& context, std::int64_t elements,
            std::unique_ptr<kernels::ReluOp> relu)
       : backend_(context.backend),
@@ -34,7 +34,7 @@ class AddLayer final : public Layer {
  private:
   kernels::Backend& backend_;
   const kernels::DataType type_;
-  const std::int64_t elements_;  // a sample
+  const std::int64_t elements_;  // of a sample
   std::unique_ptr<kernels::ReluOp> relu_;
 };
 

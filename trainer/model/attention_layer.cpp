@@ -1,5 +1,5 @@
-// Attention: causal, of several heads. Its input has queries, keys and values side by side, as a
-// linear layer with three times the units gives them; it has no parameters of its own.
+// Attention: causal, with several heads. Its input has queries, keys and values side by side, as a
+// linear layer with three times the units computes them; it has no parameters of its own.
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {

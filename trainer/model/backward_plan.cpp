@@ -9,7 +9,8 @@ namespace fettle::trainer {
 
 namespace {
 
-// Which layers' outputs something trained lies before, so that their gradients are needed.
+// By layer: whether the gradient by its output is needed, because it or a layer before it is
+// trained.
 std::vector<bool> needed_gradients(const NetworkPlan& network) {
   std::vector<bool> needed;
   const auto of = [&needed](std::int64_t layer) {
@@ -33,8 +34,8 @@ class BackwardPlanner {
   BackwardPlan run() {
     slot_of_.back() = take_slot();
     for (std::int64_t i = std::ssize(network_.layers); i-- > 0;) {
-      // No slot: the layer stepped back with the one behind it (a batch norm with its add, a fused
-      // GELU with the linear layer).
+      // No slot: the layer already stepped back with its successor (a batch norm with its add, a
+      // fused GELU with the linear layer).
       if (!needs(i) || slot(i) == kNoSlot) continue;
       if (steps_back_with_norm(i)) {
         step_back_end(i);
@@ -62,7 +63,7 @@ class BackwardPlanner {
     plan_.steps.push_back(step);
   }
 
-  // Where the gradient by the input of the step's layer goes.
+  // Chooses the place of the gradient by the input of the step's layer.
   void pass_on(BackwardStep& step) {
     const LayerPlan& layer = network_.layer(step.layer);
     const std::int64_t target = network_.gradient_target(layer);
@@ -70,7 +71,7 @@ class BackwardPlanner {
     if (slot(target) == kNoSlot) {  // the first part of this gradient
       slot(target) = step.dx = take_slot();
     } else if (kind_of(layer.type).adds_gradients && slot(target) != step.dy) {
-      // Not into dy, which the layer still reads while it adds.
+      // Not into dy, because the layer still reads it while it adds.
       step.dx = slot(target);
       step.adds = true;
     } else if (completes_an_end(step.layer, target)) {
@@ -82,16 +83,17 @@ class BackwardPlanner {
     }
   }
 
-  // Whether the last part of the gradient of `target` comes from `layer`, and the batch norm that
-  // steps back with `target` can add it. Of all layers that take an output, the one that directly
-  // follows steps back last, and then it is the turn of `target`.
+  // Whether `layer` contributes the last part of the gradient of `target`, and the batch norm that
+  // steps back with `target` can add it. Among the layers that read an output, the directly
+  // following one steps back last, and then `target` is next.
   bool completes_an_end(std::int64_t layer, std::int64_t target) const {
     return layer == target + 1 && steps_back_with_norm(target) &&
            !std::ranges::binary_search(cuts_, target);
   }
 
-  // Whether layer i is an add that steps back with the batch norm before it. Not where the gradient
-  // by its other summand is added to one that is there: a shortcut within another block.
+  // Whether layer i is an add that steps back with the batch norm before it. It does not if the
+  // gradient by its other summand must be added to an existing one: a shortcut within another
+  // block.
   bool steps_back_with_norm(std::int64_t i) const {
     const bool ends =
         network_.layer(i).type == api::LayerType::kAdd && i > 0 && network_.layer(i - 1).ends_block;
@@ -100,30 +102,30 @@ class BackwardPlanner {
     return !needs(other) || slot(other) == kNoSlot;
   }
 
-  // Of an add behind the batch norm that is one of its summands.
+  // The other summand of an add that has the batch norm before it as one summand.
   std::int64_t other_summand(std::int64_t add) const {
     const LayerPlan& layer = network_.layer(add);
     return layer.source == add - 1 ? layer.shortcut : layer.source;
   }
 
-  // The other summand takes over the slot: all that the batch norm writes there is its gradient.
+  // The other summand takes over the slot, in which the batch norm leaves only its gradient.
   void step_back_end(std::int64_t add) {
     BackwardStep step{.layer = add - 1,
                       .dy = slot(add),
                       .ends_block = true,
                       .other = std::exchange(other_, kNoSlot)};
     const std::int64_t other = other_summand(add);
-    // It has none yet, or this add would not step back with its norm (steps_back_with_norm).
+    // The summand has no slot yet; otherwise steps_back_with_norm() would be false.
     if (needs(other)) slot(other) = step.dy;
-    // So that dx takes its place: BatchNormOp::backward_end() may write it over `other`.
+    // Released so that dx takes its place: BatchNormOp::backward_end() may write it over `other`.
     if (step.other != kNoSlot) release(step.other);
     pass_on(step);
     if (!needs(other)) release(step.dy);
     plan_.steps.push_back(step);
   }
 
-  // What the block's layers give goes to add alone, so it takes over the slot. The shortcut may be
-  // the input of a block around this one, which has a sum already.
+  // The output of the block's layers goes to the add alone, so it takes over the slot. The shortcut
+  // may be the input of an enclosing block, which has a sum already.
   void step_back_add(std::int64_t i) {
     const LayerPlan& layer = network_.layer(i);
     BackwardStep step{i, slot(i)};
@@ -131,7 +133,7 @@ class BackwardPlanner {
       if (slot(layer.shortcut) != kNoSlot) {
         step.dx = slot(layer.shortcut);
         step.adds = true;
-      } else if (summands_share(layer)) {  // dx stays kNoSlot: there is nothing to copy
+      } else if (summands_share(layer)) {  // dx stays kNoSlot: no copy is needed
         slot(layer.shortcut) = step.dy;
         ++users_[static_cast<std::size_t>(step.dy)];
       } else {
@@ -141,14 +143,14 @@ class BackwardPlanner {
     if (needs(layer.source)) {
       slot(layer.source) = step.dy;
     } else {
-      release(step.dy);  // which the shortcut may still use
+      release(step.dy);  // the shortcut may still use it
     }
     plan_.steps.push_back(step);
   }
 
-  // The later of the two layers steps back first, and must leave the slot as it is. The earlier one
-  // may do as it likes: a shortcut that is the block's input steps back, and gets its sum, only
-  // when all layers of the block have.
+  // The later of the two layers steps back first, and must leave the slot unchanged. The earlier
+  // layer may change it: a shortcut that is the block's input steps back, with its whole sum, only
+  // after all layers of the block.
   bool summands_share(const LayerPlan& add) const {
     const std::int64_t later = std::max(add.source, add.shortcut);
     if (!needs(later)) return true;
@@ -174,9 +176,9 @@ class BackwardPlanner {
   const std::span<const std::int64_t> cuts_;
   const std::vector<bool> needed_;
   std::vector<std::int64_t> slot_of_;  // by layer
-  std::vector<std::int64_t> users_;    // by slot: layers whose gradient it still is
+  std::vector<std::int64_t> users_;    // by slot: number of layers whose gradient it still holds
   std::vector<std::int64_t> free_;
-  std::int64_t other_ = kNoSlot;  // of the next step, which is that of a block's end
+  std::int64_t other_ = kNoSlot;  // of the next step, which ends a block
   BackwardPlan plan_;
 };
 

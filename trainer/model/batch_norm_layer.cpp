@@ -1,7 +1,7 @@
 // BatchNorm: per channel, over the samples of the micro-batch and their pixels (Ioffe, Szegedy
 // 2015), with PyTorch's running statistics. A micro-batch is the whole batch, or with
-// training.normGroup one group of it: with this layer maxPerWorker, which would cut the batch
-// elsewhere, is refused (data/batching.h).
+// training.normGroup one group of it: with this layer maxPerWorker is refused, because it would cut
+// the batch elsewhere (data/batching.h).
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {
@@ -17,12 +17,12 @@ class BatchNormLayer final : public Layer {
   void forward(const Pass& pass, const ForwardBuffers& at) override {
     const float* scale = parameters_.values(plan_.weights);
     const float* shift = parameters_.values(plan_.biases);
-    // A repeated forward pass brings an array of its own, to leave the running statistics alone.
+    // A repeated forward pass has a separate array, to leave the running statistics unchanged.
     float* statistics = pass.statistics ? pass.statistics : parameters_.statistics.data();
     float* mean = statistics + plan_.running_mean.offset;
     float* variance = statistics + plan_.running_variance.offset;
     const kernels::BlockEnd end{at.shortcut, plan_.end_relu};
-    // at.shortcut is nullptr unless this norm ends a block: without it nothing is added.
+    // at.shortcut is nullptr, and nothing is added, unless this norm ends a block.
     if (pass.training) {
       op_->forward_training(pass.samples, at.x, scale, shift, mean, variance, at.y, end);
     } else {
@@ -34,9 +34,9 @@ class BatchNormLayer final : public Layer {
     const float* scale = parameters_.values(plan_.weights);
     float* scale_gradient = parameters_.gradient(plan_.weights);
     float* shift_gradient = parameters_.gradient(plan_.biases);
-    // A batch norm that ends a block steps back with its add. Without a ReLU (y is nullptr) and a
-    // second part of the gradient (other) the add has nothing to do: dy is the gradient by both
-    // summands.
+    // A batch norm that ends a block steps back with its add. Without a ReLU (y is nullptr) and
+    // without a second part of the gradient (other) the add has nothing to do: dy is the gradient
+    // by both summands.
     if (plan_.ends_block && (at.y != nullptr || at.other != nullptr)) {
       op_->backward_end(pass.samples, at.x, at.y, at.dy, at.other, scale, at.dx, scale_gradient,
                         shift_gradient);

@@ -1,5 +1,5 @@
-// Cast: numbers from fp32 to the network's 16-bit type or back, where a residual stream is fp32
-// (wide_residuals.h). The gradient is cast the other way. In a network that is fp32 it copies.
+// Cast: converts from fp32 to the network's 16-bit type or back, next to an fp32 residual stream
+// (wide_residuals.h). The gradient is cast the other way. In an fp32 network it copies.
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {
@@ -37,7 +37,7 @@ class CastLayer final : public Layer {
 
   kernels::Backend& backend_;
   const kernels::DataType type_;  // of the network
-  const std::int64_t elements_;   // a sample
+  const std::int64_t elements_;   // of a sample
   const bool to_fp32_;
 };
 

@@ -27,7 +27,7 @@ Status plan_conv(const api::ModelConfig& model, const api::LayerConfig& config, 
     return invalid(layer.name + ": kernel " + std::to_string(kernel) + " does not fit " +
                    std::to_string(height) + "×" + std::to_string(width) + " (with its padding)");
   }
-  layer.output.channels = *config.channels;  // which shape_of() reads
+  layer.output.channels = *config.channels;  // read by shape_of()
   layer.output = shape_of(layer).output();
   plan_weights(*config.channels, kernel * kernel * layer.input.channels,
                config.bias.value_or(!before_norm), layer);

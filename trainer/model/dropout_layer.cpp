@@ -1,5 +1,5 @@
 // Dropout: keeps an element with probability 1 - rate and scales it by 1 / (1 - rate) in training;
-// passes everything on in evaluation.
+// passes all elements through in evaluation.
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {
@@ -8,7 +8,7 @@ namespace {
 
 class DropoutLayer final : public Layer {
  public:
-  // `op`: nullptr where nothing is ever dropped.
+  // `op`: nullptr if nothing is ever dropped.
   DropoutLayer(kernels::Backend& backend, std::int64_t layer, std::int64_t bytes_per_sample,
                std::unique_ptr<kernels::DropoutOp> op)
       : backend_(backend), layer_(layer), bytes_per_sample_(bytes_per_sample), op_(std::move(op)) {}

@@ -1,6 +1,6 @@
-// Embedding: tokens become vectors, to which a vector for their place in the sample is added; both
-// are learnt. And head, which turns vectors back into a number a token of the vocabulary with the
-// embedding's own matrix (Press, Wolf 2017): its gradient is added to the embedding's.
+// Embedding: turns tokens into vectors, and adds a vector for their position in the sample; both
+// are learnt. Head: turns vectors into logits over the vocabulary with the embedding's own matrix
+// (Press, Wolf 2017): its gradient is added to the embedding's.
 #include "trainer/model/layer_kinds.h"
 #include "trainer/model/weighted_layer.h"
 

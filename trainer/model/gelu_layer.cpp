@@ -19,7 +19,7 @@ class GeluLayer final : public Layer {
   }
 
  private:
-  const std::int64_t elements_;  // a sample
+  const std::int64_t elements_;  // of a sample
   std::unique_ptr<kernels::GeluOp> op_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 using api::LayerType;
 
 constexpr double kDeviation = 0.02;
-constexpr std::int64_t kWider = 4;  // the hidden layer of a block, in widths
+constexpr std::int64_t kWider = 4;  // hidden width of a block, in widths
 
 api::LayerConfig starting_linear(std::int64_t units, double deviation) {
   api::LayerConfig layer = linear(units);

@@ -18,8 +18,8 @@ namespace {
 constexpr std::int64_t kPerThread = std::int64_t{1} << 16;
 constexpr std::int64_t kMostThreads = 16;
 
-// The numbers are those that Random(key, stream) gives one after the other: it takes two words of
-// Philox for a uniform number, and all four of a block for a normal one.
+// Gives the numbers that Random(key, stream) gives one after the other: two words of Philox make a
+// uniform number, all four of a block a normal one.
 class Draws {
  public:
   Draws(std::uint64_t key, std::uint64_t stream)
@@ -29,7 +29,7 @@ class Draws {
     const PhiloxCounter words = block(static_cast<std::uint64_t>(i / 2));
     return i % 2 == 0 ? unit(words[0], words[1]) : unit(words[2], words[3]);
   }
-  // By Box-Muller.
+  // The Box-Muller transform.
   double normal(std::int64_t i) const {
     const PhiloxCounter words = block(static_cast<std::uint64_t>(i));
     const double radius = std::sqrt(-2.0 * std::log1p(-unit(words[0], words[1])));
@@ -78,7 +78,7 @@ void draw_initial(const Block& block, std::uint64_t key, std::uint64_t stream, s
   draw_range(block, draws, share_of({0, block.count}, used, 0), to);
 }
 
-// A pod may have one core of a hundred.
+// Counts usable cores: a pod may have one core of a hundred.
 std::int64_t threads_for_drawing() {
   return std::clamp<std::int64_t>(std::llround(machine::usable_cores()), 1, kMostThreads);
 }

@@ -1,4 +1,4 @@
-// The numbers that a network starts with. Each is a function of (key, stream, its place in the
+// Initial values of a network's parameters. Each is a function of (key, stream, its index in the
 // block) alone, so any number of threads draws the same bits. Pure; usable from any thread.
 #pragma once
 
@@ -8,11 +8,11 @@
 
 namespace fettle::trainer {
 
-// Fills `block` of the array `all` as the block says (bound, deviation, fill).
+// Fills `block` of the array `all` as the block specifies (bound, deviation, fill).
 void draw_initial(const Block& block, std::uint64_t key, std::uint64_t stream, std::int64_t threads,
                   float* all);
 
-// As many as this process may use, within reason.
+// As many threads as this process may use, up to a limit.
 std::int64_t threads_for_drawing();
 
 }  // namespace fettle::trainer

@@ -1,4 +1,4 @@
-// Short ways to write model.layers in C++, for benchmarks and tests.
+// Shorthands for model.layers in C++, for benchmarks and tests.
 #pragma once
 
 #include <cstdint>

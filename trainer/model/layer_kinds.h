@@ -1,4 +1,4 @@
-// The kinds of layers there are. A new kind is a file of its own and a line in layer_kinds.cpp.
+// The kinds of layers. A new kind is a new file and a line in layer_kinds.cpp.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace fettle::trainer {
 
-// What a backward pass reads of its layer's forward pass. A layer with a fused ReLU reads its
-// output besides.
+// The parts of its layer's forward pass that a backward pass reads. A layer with a fused ReLU also
+// reads its output.
 struct BackwardReads {
   bool input = false;
   bool output = false;
@@ -23,21 +23,22 @@ struct LayerKind {
   // follows, so a bias would be subtracted again and is left out unless it is asked for.
   Status (*plan)(const api::ModelConfig& model, const api::LayerConfig& config, bool before_norm,
                  LayerPlan& layer);
-  // Errors: what the backend cannot run.
+  // Errors: the backend cannot run the layer.
   Result<std::unique_ptr<Layer>> (*make)(const LayerPlan& plan, const LayerContext& context);
   BackwardReads reads;
-  bool fuses_relu = false;  // its operation can do a ReLU that follows
+  bool fuses_relu = false;  // its operation can run a ReLU that follows
   bool decays = false;      // weight decay applies to its weights (never to biases)
-  // Its backward pass can add to what dx holds, which saves a temporary and two passes over it.
+  // Its backward pass can add to the contents of dx, which saves a temporary and two passes over
+  // it.
   bool adds_gradients = false;
 };
 
-// Flatten, residual, shortcut and what drops nothing have none: they change no number.
+// Flatten, residual, shortcut and dropout of rate 0 have no kind: they change no number.
 const LayerKind& kind_of(api::LayerType type);
 BackwardReads reads_of(const LayerPlan& layer);
-// Whether one kernel runs both, where `second` takes what `first` gives and both are wanted: a
-// linear layer with the GELU behind it, a sum with the layer or RMS norm of it, a batch norm with
-// the sum behind it.
+// Whether one kernel runs both, if `second` reads the output of `first` and both outputs are
+// wanted: a linear layer with the GELU behind it, a sum with the layer norm or RMS norm of it, a
+// batch norm with the sum behind it.
 bool run_together(const LayerPlan& first, const LayerPlan& second);
 
 extern const LayerKind kLinearKind;     // linear_layer.cpp

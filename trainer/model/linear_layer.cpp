@@ -1,7 +1,7 @@
-// Linear: y = x W' + b. Takes all numbers of a sample, whatever their shape; of a sequence those of
-// one token after the other, as torch.nn.Linear. A GELU between two of them is theirs, where
-// nothing else takes what the first or the GELU gives: the first writes it, the second's way back
-// goes through it.
+// Linear: y = x W' + b. Takes all numbers of a sample, whatever their shape; of a sequence the
+// numbers of one token after the other, as torch.nn.Linear. A GELU between two linear layers is
+// fused into them if no other layer reads the first output or the GELU's: the first layer writes
+// it, the second layer's backward pass runs through it.
 #include "trainer/model/layer_kinds.h"
 #include "trainer/model/weighted_layer.h"
 
@@ -29,7 +29,7 @@ Status plan_linear(const api::ModelConfig&, const api::LayerConfig& config, bool
                    LayerPlan& layer) {
   if (!config.units) return invalid(layer.name + ": units is missing; say how many outputs it has");
   const std::int64_t rows = rows_of(layer);
-  layer.output = {rows, 1, *config.units};  // a token stays a pixel of its own
+  layer.output = {rows, 1, *config.units};  // each token stays a pixel
   plan_weights(*config.units, layer.input.size() / rows, config.bias.value_or(!before_norm), layer);
   if (config.deviation) {  // weights are drawn from a normal distribution, biases start at 0
     layer.weights.bound = layer.biases.bound = 0;

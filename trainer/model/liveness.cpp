@@ -18,7 +18,7 @@ std::int64_t Liveness::extend(std::int64_t buffer, std::int64_t step) {
 }
 
 std::int64_t Liveness::peak() const {
-  std::map<std::int64_t, std::int64_t> change;  // of the elements in use, before a step
+  std::map<std::int64_t, std::int64_t> change;  // change of the elements in use, by step
   for (const Interval& buffer : intervals_) {
     change[buffer.begin] += buffer.size;
     change[buffer.end + 1] -= buffer.size;
@@ -30,7 +30,7 @@ std::int64_t Liveness::peak() const {
 }
 
 // Greedy by size (Pisarchyk and Lee 2020, "Efficient Memory Management for Deep Neural Net
-// Inference"): the largest buffer first, each at the lowest offset where it is free.
+// Inference"): places the largest buffer first, each at the lowest free offset.
 Liveness::Arrangement Liveness::arrange() const {
   std::vector<std::size_t> largest_first(intervals_.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
@@ -41,7 +41,7 @@ Liveness::Arrangement Liveness::arrange() const {
   std::vector<std::size_t> placed;  // ascending by offset
   for (const std::size_t i : largest_first) {
     const Interval& buffer = intervals_[i];
-    // Walk upwards over those that are in the way, until the gap before the next is large enough.
+    // Walk upwards over the buffers in the way, until the gap before the next is large enough.
     std::int64_t offset = 0;
     for (const std::size_t other : placed) {
       if (!buffer.overlaps(intervals_[other])) continue;

@@ -1,5 +1,5 @@
-// Liveness: which buffers a sequence of steps needs at the same time, and where they can lie in one
-// block of memory. Two buffers may share memory if no step needs both.
+// Liveness: the buffers that a sequence of steps needs at the same time, and their arrangement in
+// one block of memory. Two buffers may share memory if no step needs both.
 //
 // Steps are numbered from 0. A plain value; usable from any thread.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace fettle::trainer {
 
-// A buffer of `size` elements that is needed from step `begin` to step `end`, both included.
+// A buffer of `size` elements that is live from step `begin` to step `end`, both included.
 struct Interval {
   std::int64_t size = 0;
   std::int64_t begin = 0;
@@ -19,17 +19,17 @@ struct Interval {
 
 class Liveness {
  public:
-  // A new buffer, which `step` writes; returns its number.
+  // Adds a buffer, written by `step`; returns its number.
   std::int64_t add(std::int64_t size, std::int64_t step);
-  // `step`, no earlier than those before, needs `buffer`, too; returns its number.
+  // Keeps `buffer` live until `step`, which is no earlier than previous ones; returns its number.
   std::int64_t extend(std::int64_t buffer, std::int64_t step);
 
-  // The most elements that one step needs: no arrangement takes less.
+  // The most elements that one step needs: a lower bound for every arrangement.
   std::int64_t peak() const;
 
   struct Arrangement {
     std::vector<std::int64_t> offsets;  // by buffer, in elements
-    std::int64_t elements = 0;          // of the block
+    std::int64_t elements = 0;          // size of the block
   };
   Arrangement arrange() const;
 

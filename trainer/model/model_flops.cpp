@@ -6,7 +6,7 @@ namespace {
 
 double multiply_adds(const LayerPlan& layer) {
   if (layer.type != api::LayerType::kAttention) return layer.multiply_adds;
-  // Queries by keys, and what comes of it by values: for each head length x length x width.
+  // Queries by keys, and weights by values: for each head length x length x width.
   const auto length = static_cast<double>(layer.input.height);
   return 2 * length * length * static_cast<double>(layer.output.channels);
 }

@@ -20,17 +20,17 @@ struct MadeLayers {
   std::vector<LayerImplementation> implementations;
 };
 
-// `parameters` need not have values yet.
+// The values of `parameters` need not be set yet.
 Result<MadeLayers> make_layers(const NetworkPlan& plan, kernels::Backend& backend,
                                const kernels::PlanOptions& options, Parameters& parameters) {
   MadeLayers all;
-  (void)backend.take_recent_implementations();  // of operations that were made before
+  (void)backend.take_recent_implementations();  // drops entries of earlier operations
   const std::vector<bool> input_gradients = needed_input_gradients(plan);
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const LayerPlan& layer = plan.layers[i];
     LayerContext context{backend, options, parameters};
     context.options.input_gradient = input_gradients[i];
-    // A cast is the layer that knows both types.
+    // A cast handles both types itself.
     if (layer.type != api::LayerType::kCast) context.options.type = type_in(options, layer);
     auto made = kind_of(layer.type).make(layer, context);
     if (!made.ok()) return Error(made.error()).in(layer.name);
@@ -47,7 +47,7 @@ Result<MadeLayers> make_layers(const NetworkPlan& plan, kernels::Backend& backen
 Result<kernels::Workspace> Network::workspace(const NetworkPlan& plan, kernels::Backend& backend,
                                               const kernels::PlanOptions& options) {
   return backend.workspace([&]() -> Status {
-    Parameters none;  // operations are planned by shapes
+    Parameters none;  // planning operations needs only shapes
     FETTLE_ASSIGN(const MadeLayers dropped, make_layers(plan, backend, options, none));
     return success();
   });
@@ -122,7 +122,7 @@ void Network::run(const Pass& pass, const ActivationStep& step, kernels::ConstBu
 }
 
 void Network::backward(const Pass& pass, kernels::ConstBuffer images, const LayerDone& layer_done) {
-  Pass again = pass;  // of the layers that run forward a second time
+  Pass again = pass;  // for layers that run forward a second time
   again.statistics = spare_statistics_.data();
   for (const ActivationStep& step : activations_.backward) {
     const Span span(trace_, step.forward ? "recompute" : "backward", name_of(step));

@@ -1,8 +1,8 @@
 // Network: the layers of a plan with their parameters and activations, ready to run on a backend.
 //
 // All memory is the backend's, allocated at creation for at most `max_samples` samples at once: the
-// parameters, and one block for all that passes write, in which an ActivationPlan says what lies
-// where. Passes only enqueue work on the backend, so that they can be captured. One thread.
+// parameters, and one block for all outputs and gradients, laid out by an ActivationPlan. Passes
+// only enqueue work on the backend, so that they can be captured. One thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace fettle::trainer {
 
-// Which implementation does a pass of a layer.
+// The implementation that does a pass of a layer.
 struct LayerImplementation {
   std::string layer;
   kernels::Implementation pass;
@@ -30,22 +30,21 @@ struct LayerImplementation {
 
 class Network {
  public:
-  // `backend` must outlive the network. `recompute`: layers run forward twice where that saves
-  // memory; it changes no bit of any result. `shard`: the parameters that this worker updates,
-  // where several share the optimiser. Errors: a layer that the backend cannot run, by name; too
-  // little memory.
+  // `backend` must outlive the network. `recompute`: layers run forward twice if that saves memory;
+  // it changes no bit of any result. `shard`: the parameters that this worker updates, if several
+  // share the optimiser. Errors: a layer that the backend cannot run, by name; too little memory.
   static Result<std::unique_ptr<Network>> create(const NetworkPlan& plan, kernels::Backend& backend,
                                                  const kernels::PlanOptions& options,
                                                  std::uint64_t seed, bool recompute = false,
                                                  const std::optional<Range>& shard = {});
-  // What the operations of such a network need beside parameters and activations. Allocates nothing
-  // where the backend has memory of its own.
+  // Workspace of such a network's operations, beside its parameters and activations. Allocates
+  // nothing if the backend has memory of its own.
   static Result<kernels::Workspace> workspace(const NetworkPlan& plan, kernels::Backend& backend,
                                               const kernels::PlanOptions& options);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // As create() left it, with the same operations and what they have planned: initial values, no
+  // Restores the state after create(), keeping the operations and their plans: initial values, zero
   // gradients. Errors: too little memory.
   Status restart(std::uint64_t seed, const std::optional<Range>& shard);
 
@@ -54,25 +53,26 @@ class Network {
   const ActivationPlan& activations() const { return activations_; }
   std::int64_t max_samples() const { return options_.max_samples; }
   const kernels::PlanOptions& options() const { return options_; }
-  // Of the layers that a backend has more than one implementation for, in their order.
+  // Implementations of layers for which the backend has more than one, in the order of the layers.
   const std::vector<LayerImplementation>& implementations() const { return implementations_; }
-  // Where each layer's times go; nullptr: nowhere. Must outlive the passes.
+  // Receives each layer's times; nullptr: they are not taken. Must outlive the passes.
   void set_trace(Trace* trace) { trace_ = trace; }
 
   // Call after parameters().weights (and its 16-bit copies) changed, before the next forward.
   void weights_changed();
 
-  // `images`: [samples, height, width, channels] in the plan's type; of text the tokens,
-  // std::int32_t, [samples, length]. Returns the logits, [samples, classes] (of text [samples,
+  // `images`: [samples, height, width, channels] in the plan's type; for text the tokens,
+  // std::int32_t, [samples, length]. Returns the logits, [samples, classes] (for text [samples,
   // length, classes]), valid until the next forward or backward.
   kernels::ConstBuffer forward(const Pass& pass, kernels::ConstBuffer images);
 
-  // Where the gradient of the loss by the logits goes, before backward.
+  // Must hold the gradient of the loss by the logits before backward.
   kernels::Buffer logits_gradient() { return at(activations_.logits_gradient); }
 
-  // Of the last forward, with the same images: adds to parameters().gradients. Overwrites
-  // logits_gradient() and the logits. `layer_done` is told, from the last layer to the first, whose
-  // gradients will not change any more in this pass; of an add only where it steps back by itself.
+  // Runs the backward pass of the last forward, with the same images: adds to
+  // parameters().gradients. Overwrites logits_gradient() and the logits. Calls `layer_done` for
+  // each layer, from the last to the first, once this pass no longer changes its gradients; for an
+  // add only if it steps back by itself.
   using LayerDone = std::function<void(std::int64_t layer)>;
   void backward(const Pass& pass, kernels::ConstBuffer images, const LayerDone& layer_done = {});
 
@@ -80,7 +80,7 @@ class Network {
   Network(const NetworkPlan& plan, kernels::Backend& backend, const kernels::PlanOptions& options,
           Parameters parameters, bool recompute);
   Status allocate();
-  kernels::DataType type_of(const LayerPlan& layer) const;  // of what it gives
+  kernels::DataType type_of(const LayerPlan& layer) const;  // of its output
   const std::string& name_of(const ActivationStep& step) const {
     return plan_.layers[static_cast<std::size_t>(step.layer)].name;
   }
@@ -97,8 +97,8 @@ class Network {
   Trace* trace_ = nullptr;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<LayerImplementation> implementations_;
-  kernels::DeviceArray<std::uint8_t> memory_;  // of activations_
-  // What layers that run again make of the running statistics; never read.
+  kernels::DeviceArray<std::uint8_t> memory_;  // laid out by activations_
+  // Running statistics as changed by repeated layers; never read.
   kernels::DeviceArray<float> spare_statistics_;
 };
 

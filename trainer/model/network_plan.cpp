@@ -21,7 +21,7 @@ std::string layer_name(const api::ModelConfig& model, std::size_t i) {
 
 bool can_fuse_relu(const LayerPlan& layer) { return kind_of(layer.type).fuses_relu && !layer.relu; }
 
-// Hands out the floats of one array, in blocks that start on cache lines.
+// Allocates floats of one array, in blocks that start on cache lines.
 class Allocator {
  public:
   explicit Allocator(std::int64_t first = 0) : used_(first) {}
@@ -36,14 +36,15 @@ class Allocator {
   std::int64_t used_;
 };
 
-// First the blocks that weight decay applies to, in the order of the layers, then the others.
+// Places the blocks that weight decay applies to first, in the order of the layers, then the
+// others.
 void place_blocks(NetworkPlan& plan) {
   const auto decays = [](const LayerPlan& layer) { return kind_of(layer.type).decays; };
   Allocator decayed;
   for (LayerPlan& layer : plan.layers) {
     if (!decays(layer)) continue;
     decayed.place(layer.weights);
-    decayed.place(layer.positions);  // of an embedding; other layers have none
+    decayed.place(layer.positions);  // of an embedding; empty for other layers
   }
   plan.decayed = decayed.used();
   Allocator others(decayed.used());
@@ -55,7 +56,7 @@ void place_blocks(NetworkPlan& plan) {
     statistics.place(layer.running_variance);
   }
   for (LayerPlan& layer : plan.layers) {
-    // Again after check_embedding(): only now the embedding's weights have their offset.
+    // Repeats check_embedding()'s assignment: only now the embedding's weights have their offset.
     if (layer.type == api::LayerType::kHead) layer.shared = plan.layers.front().weights;
   }
   plan.parameters = others.used();
@@ -89,7 +90,7 @@ class Planner {
   Status take(std::size_t i) {
     switch (model_.layers[i].type) {
       case api::LayerType::kFlatten:
-        // The memory stays as it is.
+        // The memory layout does not change.
         at_ = {at_.layer, {1, 1, at_.shape.size()}, /*tokens=*/false};
         return success();
       case api::LayerType::kResidual:
@@ -115,7 +116,7 @@ class Planner {
   bool ends_with_tokens() const { return at_.tokens; }
 
  private:
-  // What a layer gives, or the input.
+  // A layer's output, or the network's input.
   struct Source {
     std::int64_t layer = kNetworkInput;
     kernels::ImageShape shape;
@@ -148,7 +149,7 @@ class Planner {
 
   Status take_layer(std::size_t i) {
     const api::LayerConfig& config = model_.layers[i];
-    // fusible_: this layer takes what the last one of the plan gives, and no other layer does.
+    // fusible_: only this layer reads the output of the plan's last layer.
     if (config.type == api::LayerType::kRelu && fusible_ && can_fuse_relu(plan_.layers.back())) {
       fuse_relu();
       return success();
@@ -166,7 +167,7 @@ class Planner {
     return success();
   }
 
-  // It changes no number, and is left out, but where it is all that a block has so far.
+  // Dropout of rate 0 changes no number and is left out, unless it is a block's only layer so far.
   bool drops_nothing(const LayerPlan& layer) const {
     const bool first_of_block = !open_.empty() && open_.back().entry.layer == at_.layer;
     return layer.type == api::LayerType::kDropout && layer.rate == 0 && !first_of_block;
@@ -175,13 +176,12 @@ class Planner {
   void fuse_relu() {
     plan_.layers.back().relu = true;
     if (plan_.layers.size() < 2) return;
-    // Where the ReLU is an add's, the batch norm that works out its sum does it.
+    // A batch norm that computes an add's sum also runs the add's ReLU.
     LayerPlan& before = plan_.layers[plan_.layers.size() - 2];
     before.end_relu = before.ends_block;
   }
 
-  // Of three layers, each of which is the only one to take what the one before it gives: linear,
-  // GELU, linear.
+  // Fuses the GELU of linear, GELU, linear, if each is the only reader of the output before it.
   void fuse_gelu(LayerPlan& layer) {
     const bool linear_before = fusible_ && plan_.layers.back().type == api::LayerType::kLinear &&
                                !plan_.layers.back().relu;
@@ -193,7 +193,7 @@ class Planner {
     gelu_after_linear_ = layer.type == api::LayerType::kGelu && linear_before;
   }
 
-  // Tokens are embedded first of all; `head` gives back what the embedding took.
+  // Tokens must be embedded first; `head` maps back to the embedding's input.
   Status check_embedding(LayerPlan& layer) const {
     const bool embeds = layer.type == api::LayerType::kEmbedding;
     const bool takes_ids = plan_.tokens && at_.layer == kNetworkInput;
@@ -231,7 +231,8 @@ class Planner {
     FETTLE_TRY(check_inside(i));
     const Block block = open_.back();
     open_.pop_back();
-    // With {type: shortcut} the layers before this add are the shortcut's; else it is the identity.
+    // With {type: shortcut} the layers before this add are the shortcut's; else the shortcut is the
+    // identity.
     const Source shortcut = block.main ? at_ : block.entry;
     at_ = block.main.value_or(at_);
     LayerPlan layer = next_layer(i);
@@ -243,7 +244,8 @@ class Planner {
           "; put {type: shortcut} and a conv with kernel 1 and that stride and number of "
           "channels before it");
     }
-    // Of the block's main layers, or of its shortcut's: check_inside() has seen that it has some.
+    // The last of the block's main layers, or of its shortcut's: check_inside() has verified that
+    // one exists.
     LayerPlan& last = plan_.layers.back();
     last.ends_block = fusible_ && last.type == api::LayerType::kBatchNorm && !last.relu;
     push(std::move(layer));
@@ -263,8 +265,8 @@ class Planner {
   const api::ModelConfig& model_;
   NetworkPlan& plan_;
   Source at_;
-  bool fusible_ = false;  // what comes next takes what the last layer gives, and it alone does
-  bool gelu_after_linear_ = false;  // the last layer is a GELU that alone takes a linear layer's
+  bool fusible_ = false;            // only the next layer reads the last layer's output
+  bool gelu_after_linear_ = false;  // the last layer is a GELU, the only reader of a linear layer
   std::vector<Block> open_;
 };
 
@@ -344,7 +346,7 @@ Result<NetworkPlan> plan_network(const api::TrainerConfig& config, const SampleF
         "training.residualInFp32 is for models that begin with an embedding; torch.autocast keeps "
         "the sums of others in 16 bits, too");
   }
-  // Not `auto`, which stands for fp32, or for TF32 on a GPU.
+  // Excludes `auto`, which is fp32 on a CPU and TF32 on a GPU.
   const api::Precision precision = config.training.precision;
   const bool is_16_bit = precision == api::Precision::kBf16 || precision == api::Precision::kFp16;
   return is_16_bit ? with_fp32_residuals(plan) : plan;

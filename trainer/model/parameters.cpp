@@ -28,7 +28,7 @@ InitialValues initial_values(const NetworkPlan& plan, std::uint64_t seed) {
   float* const weights = values.weights.data();
   float* const statistics = values.statistics.data();
   const std::int64_t threads = threads_for_drawing();
-  // The third argument is the stream of draws. Other numbers would give every seed other values.
+  // The third argument is the stream of draws: changing it would change the values of every seed.
   for (const LayerPlan& layer : plan.layers) {
     const std::uint64_t key =
         mix_keys(mix_keys(seed, kInitialPurpose), static_cast<std::uint64_t>(layer.index));
@@ -54,7 +54,7 @@ std::optional<Range> masters_kept(const NetworkPlan& plan, const std::optional<R
 
 Result<Parameters> Parameters::create(const NetworkPlan& plan, kernels::DataType type,
                                       kernels::Backend& backend) {
-  Parameters made;  // `weights` stays empty until keep_masters_of()
+  Parameters made;  // `weights` is empty until keep_masters_of()
   made.count = plan.parameters;
   made.decayed = plan.decayed;
   FETTLE_ASSIGN(made.gradients,
@@ -73,7 +73,7 @@ Status Parameters::keep_masters_of(const std::optional<Range>& decayed_range,
   const std::int64_t whole = decayed_range ? count - decayed : count;
   const bool fits = whole == weights.size() && kept == decayed_range;  // as before
   if (fits) return success();
-  weights = {};  // before there is more of it
+  weights = {};  // freed before a new array is allocated
   shard = {};
   kept = decayed_range;
   FETTLE_ASSIGN(weights, Floats::create(backend, whole));
@@ -92,15 +92,15 @@ Status Parameters::set_weights(std::span<const float> all, kernels::Backend& bac
   }
   shard.upload(part_of(all, *kept));
   weights.upload(part_of(all, {decayed, count}));
-  // The copies are of all masters, most of which are not here. The backend works in order: each
-  // upload waits until the piece before is rounded.
+  // The copies cover all masters, most of which are not kept here. The backend works in order: each
+  // upload waits until the previous piece is rounded.
   FETTLE_ASSIGN(Floats piece, Floats::create(backend, std::min(count, kRoundedAtOnce)));
   for (std::int64_t begin = 0; begin < count; begin += kRoundedAtOnce) {
     const Range range{begin, std::min(begin + kRoundedAtOnce, count)};
     piece.upload(part_of(all, range));
     backend.round(rounded_type, range.size(), piece.data(), rounded.data() + range.begin);
   }
-  backend.wait();  // the piece is still read
+  backend.wait();  // the piece is still being read
   return success();
 }
 

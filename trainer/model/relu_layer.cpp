@@ -1,4 +1,4 @@
-// ReLU where it cannot be fused into the layer before it.
+// ReLU, if it cannot be fused into the layer before it.
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {
@@ -19,7 +19,7 @@ class ReluLayer final : public Layer {
   }
 
  private:
-  const std::int64_t elements_;  // a sample
+  const std::int64_t elements_;  // of a sample
   std::unique_ptr<kernels::ReluOp> op_;
 };
 

@@ -24,8 +24,8 @@ class Builder {
   Builder& conv_norm_relu(std::int64_t channels, std::int64_t kernel, std::int64_t stride = 1) {
     return conv_norm(channels, kernel, stride).add(LayerType::kRelu);
   }
-  // Ends a block that began with `residual`; `changes`: its output has another shape than its
-  // input.
+  // Ends a block that began with `residual`; `changes`: its output's shape differs from its
+  // input's.
   Builder& end_block(bool changes, std::int64_t channels, std::int64_t stride) {
     if (changes) add(LayerType::kShortcut).conv_norm(channels, 1, stride);
     return add(LayerType::kAdd).add(LayerType::kRelu);
@@ -77,7 +77,7 @@ std::vector<api::LayerConfig> resnet18(std::int64_t classes, ResNetStem stem) {
 
 std::vector<api::LayerConfig> resnet50(std::int64_t classes, ResNetStem stem) {
   struct Stage {
-    std::int64_t channels;  // of a block's first two convolutions; its third has four times as many
+    std::int64_t channels;  // of a block's first two convolutions; the third has four times as many
     int blocks;
   };
   Builder network;

@@ -1,5 +1,5 @@
-// Residual networks (He et al. 2016) as layer lists, for benchmarks and tests; a Study writes the
-// same entries out (examples/resnet9.yaml). Pure functions; usable from any thread.
+// Residual networks (He et al. 2016) as layer lists, for benchmarks and tests; a Study spells out
+// the same entries (examples/resnet9.yaml). Pure functions; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 namespace fettle::trainer {
 
 // The small network of the DAWNBench entries (Page 2018): 64-128-256-512 channels, two blocks.
-// Takes images from 8 x 8 on; ends with global average pooling where the original has a maximum of
-// 4 x 4.
+// Takes images from 8 x 8 on; ends with global average pooling, where the original has max pooling
+// of 4 x 4.
 std::vector<api::LayerConfig> resnet9(std::int64_t classes);
 
-// How a ResNet begins: images of about 224 x 224 are first made four times smaller (convolution of
-// 7 and max pooling; of 2 x 2 without padding, where torchvision has 3 x 3 with), those of about 32
-// x 32 stay as they are (convolution of 3).
+// The first layers of a ResNet. Large: images of about 224 x 224 are first made four times smaller
+// (convolution of 7 and max pooling; of 2 x 2 without padding, where torchvision has 3 x 3 with
+// padding). Small: images of about 32 x 32 keep their size (convolution of 3).
 enum class ResNetStem { kLarge, kSmall };
 
 // Basic blocks; 11.7 million parameters with 1000 classes.

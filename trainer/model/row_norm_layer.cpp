@@ -1,6 +1,6 @@
-// LayerNorm and RmsNorm: every pixel by itself, over its channels (of a plain list: over all of
-// it), so neither the batch nor other pixels matter. As torch.nn.LayerNorm and RMSNorm of that
-// width, with epsilon 1e-5 for both.
+// LayerNorm and RmsNorm: normalise each pixel by itself, over its channels (a plain list over all
+// its numbers), so neither the batch nor other pixels matter. As torch.nn.LayerNorm and RMSNorm of
+// that width, with epsilon 1e-5 for both.
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {

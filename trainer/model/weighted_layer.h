@@ -1,5 +1,5 @@
-// WeightedLayer: what linear, conv and head layers have in common: a WeightedOp with its weights
-// (a head: the embedding's) and, perhaps, biases. One thread.
+// WeightedLayer: the common part of linear, conv and head layers: a WeightedOp with its weights (a
+// head: the embedding's) and, optionally, biases. One thread.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace fettle::trainer {
 
-// `Op`: kernels::WeightedOp or one that can do more.
+// `Op`: kernels::WeightedOp or a class derived from it.
 template <class Op>
 class WeightedLayer : public Layer {
  public:
@@ -47,17 +47,17 @@ class WeightedLayer : public Layer {
   const LayerPlan plan_;
   Parameters& parameters_;
   std::unique_ptr<Op> op_;
-  const std::int64_t rows_;  // of a sample: one, or one a token
+  const std::int64_t rows_;  // of a sample: one, or one for each token
 };
 
-// How many rows of a sample a linear layer takes, and options for that many samples.
+// Rows of a sample in a linear layer, and options for that many rows.
 inline std::int64_t rows_of(const LayerPlan& plan) { return plan.tokens ? plan.input.height : 1; }
 inline kernels::PlanOptions by_rows(kernels::PlanOptions options, const LayerPlan& plan) {
   options.max_samples *= rows_of(plan);
   return options;
 }
 
-// Blocks for `outputs` sums of `fan_in` products each, as torch.nn starts them.
+// Blocks for `outputs` sums of `fan_in` products each, with torch.nn's initial values.
 inline void plan_weights(std::int64_t outputs, std::int64_t fan_in, bool bias, LayerPlan& layer) {
   const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
   layer.weights = {.count = outputs * fan_in, .bound = bound};

@@ -9,7 +9,7 @@ using api::LayerType;
 
 constexpr std::int64_t kNoLayer = -2;
 
-// Builds the new plan layer by layer; indices of the old plan become those of the new one.
+// Builds the new plan layer by layer; translates indices of the old plan into indices of the new.
 class Widener {
  public:
   explicit Widener(const NetworkPlan& old)
@@ -50,8 +50,8 @@ class Widener {
     }
   }
 
-  // Which layer of the new plan gives what layer `source` of the old one gave, in fp32 (`wide`) or
-  // in 16 bits: the layer itself, or a cast of it, which all that need it share.
+  // The layer of the new plan that gives the output of layer `source` of the old plan, in fp32
+  // (`wide`) or in 16 bits: the layer itself, or a cast of it, shared by all layers that need it.
   std::int64_t operand(std::int64_t source, bool wide) {
     if (source == kNetworkInput) return source;
     const auto i = static_cast<std::size_t>(source);
@@ -75,9 +75,9 @@ class Widener {
   }
 
   const NetworkPlan& old_;
-  std::vector<bool> wide_;           // by old layer: it gives fp32
+  std::vector<bool> wide_;           // by old layer: its output is fp32
   std::vector<std::int64_t> given_;  // by old layer: its new index
-  std::vector<std::int64_t> cast_;  // by old layer: of the cast of what it gives, to the other kind
+  std::vector<std::int64_t> cast_;   // by old layer: index of the cast of its output
   std::vector<LayerPlan> layers_;
 };
 
