@@ -9,7 +9,7 @@ namespace fettle::trainer {
 namespace {
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(1);
-// A member that is done may leave before its neighbours' GPUs have all that it sent.
+// A finished member may leave before its neighbours' GPUs have received all it sent.
 constexpr auto kShortWhile = std::chrono::milliseconds(200);
 
 }  // namespace
@@ -62,7 +62,7 @@ void CollectiveGuard::run() {
   }
   if (!verdict_) return;
   lock.unlock();
-  communicator_.abort();  // after verdict_ is set: a call that the abort makes fail asks for it
+  communicator_.abort();  // after verdict_ is set: a call that fails by the abort reads it
 }
 
 // Work is done in the order in which it began.
@@ -76,8 +76,8 @@ void CollectiveGuard::count_done() {
   trouble_since_.reset();
 }
 
-// The verdict on the oldest work that is not done. A lost member alone is none: its part may have
-// arrived, so the work has a short while to end all the same.
+// Judges the oldest unfinished work. A lost member alone is no verdict: its part may have arrived,
+// so the work gets a short while to finish.
 std::optional<CollectiveGuard::Verdict> CollectiveGuard::judge() {
   if (under_way_.empty()) return {};
   const std::string& oldest = under_way_.front();

@@ -17,7 +17,7 @@
 namespace fettle::trainer {
 namespace {
 
-constexpr int kBacklog = 1024;  // the most workers a trial may have
+constexpr int kBacklog = 1024;  // the most workers of a trial
 constexpr std::size_t kReadBytes = 64 << 10;
 constexpr auto kRetryInterval = std::chrono::milliseconds(50);
 
@@ -44,9 +44,10 @@ Socket make_socket(const addrinfo& address) {
   return Socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// A machine that loses its power, or a network that is cut, says nothing; this notices within half
-// a minute. Keep-alive probes watch an idle connection only: while sent bytes are unacknowledged
-// the kernel retransmits instead (tcp(7)), for 15 minutes unless TCP_USER_TIMEOUT limits it.
+// A machine without power, or a network that is cut, sends nothing; these options notice it within
+// half a minute. Keep-alive probes watch an idle connection only: while sent bytes are
+// unacknowledged the kernel retransmits instead (tcp(7)), for 15 minutes unless TCP_USER_TIMEOUT
+// limits it.
 void set_options(int fd) {
   const int yes = 1;
   const int idle_seconds = 10;
@@ -61,7 +62,7 @@ void set_options(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged, sizeof unacknowledged);
 }
 
-// False if the deadline passes first.
+// Returns false if the deadline passes first.
 bool wait_for(int fd, short events, Deadline deadline) {
   pollfd polled{fd, events, 0};
   int ready = -1;
@@ -82,7 +83,7 @@ Result<Connection> try_connect(const Endpoint& to, Deadline deadline) {
     }
     int code = ::connect(socket.fd(), at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
     if (code == EINPROGRESS) {
-      // The deadline is of all addresses, so there is no time left for another.
+      // The deadline covers all addresses, so no time is left for another.
       if (!wait_for(socket.fd(), POLLOUT, deadline)) return gone("no answer");
       socklen_t size = sizeof code;
       ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &code, &size);
@@ -100,7 +101,7 @@ std::string host_of(const sockaddr_storage& address, socklen_t size, std::string
   ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host, sizeof host, service,
                 sizeof service, NI_NUMERICHOST | NI_NUMERICSERV);
   if (port != nullptr) *port = service;
-  // An IPv4 address that came in through a socket of IPv6.
+  // Strips the prefix of an IPv4 address that came in through an IPv6 socket.
   constexpr std::string_view kMapped = "::ffff:";
   const std::string_view name = host;
   return std::string(name.substr(0, kMapped.size()) == kMapped ? name.substr(kMapped.size())
@@ -167,7 +168,7 @@ void Connection::allow_slow_reader() {
   ::setsockopt(fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof never);
 }
 
-// While a reader's window is closed nothing is unacknowledged, and each probe of it is answered.
+// While the reader's window is closed nothing is unacknowledged, and each probe is answered.
 Acknowledgements acknowledgements_of(int connection) {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -181,7 +182,7 @@ bool CutWatch::is_cut(const Acknowledgements& seen, Deadline now) {
     silent_since_.reset();
     return false;
   }
-  // What was acknowledged before anything was awaited does not count as silence.
+  // Acknowledgements from before bytes were awaited do not count as silence.
   silent_since_ = std::max(silent_since_.value_or(now), now - seen.since_last);
   return now - *silent_since_ >= limit_;
 }
@@ -255,7 +256,7 @@ Result<Listener> Listener::open(const Endpoint& at) {
   const Endpoint place{is_loopback(at.host) ? at.host : "", at.port};
   FETTLE_ASSIGN(const Addresses addresses, resolve(place, AI_PASSIVE));
   std::string reason;
-  // A socket that listens on all addresses of IPv6 also takes those of IPv4 (IPV6_V6ONLY off), so
+  // A socket that listens on all IPv6 addresses also takes IPv4 connections (IPV6_V6ONLY off), so
   // IPv6 is tried first; IPv4 is for machines without it.
   for (const int family : {AF_INET6, AF_INET}) {
     for (const addrinfo* address = addresses.get(); address; address = address->ai_next) {
@@ -283,7 +284,7 @@ std::uint16_t Listener::port() const {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   ::getsockname(fd(), reinterpret_cast<sockaddr*>(&address), &size);
-  // The port lies at the same place in both families.
+  // The port is at the same offset in both families.
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 

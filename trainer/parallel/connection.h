@@ -1,9 +1,9 @@
 // Connection: a TCP connection between two workers, which carries frames: four bytes of length,
-// little-endian, then that many bytes. And Listener: where they come in.
+// little-endian, then that many bytes. Listener: accepts such connections.
 //
-// Nothing waits longer than its deadline. Who is at the other end is not known before a frame has
-// said so, so every reader says how long a frame may be. Errors are kUnavailable: the other end has
-// gone, or is late. Each object is used from one thread at a time.
+// No call waits longer than its deadline. The other end is unknown until a frame has identified it,
+// so every reader limits the length of a frame. Errors are kUnavailable: the other end has gone, or
+// is late. Each object is used from one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -18,11 +18,11 @@
 
 namespace fettle::trainer {
 
-// Before each frame.
+// Length prefix of each frame.
 inline constexpr std::size_t kLengthBytes = 4;
-inline constexpr std::size_t kLongestFrame = 0xffff'ffff;  // which they can say
+inline constexpr std::size_t kLongestFrame = 0xffff'ffff;  // the largest length of the prefix
 
-// A connection is cut when what was sent is not acknowledged for this long.
+// A connection is cut if sent bytes stay unacknowledged for this long.
 inline constexpr std::chrono::milliseconds kUnacknowledgedTime = std::chrono::seconds(30);
 
 using Deadline = std::chrono::steady_clock::time_point;
@@ -30,10 +30,10 @@ using Deadline = std::chrono::steady_clock::time_point;
 inline Deadline in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
-// For poll(): whole milliseconds, not less than 0.
+// For poll(): whole milliseconds, at least 0.
 int milliseconds_until(Deadline deadline);
 
-// Where a worker listens: "10.0.0.7" or a name, and a port.
+// The address of a listening worker: "10.0.0.7" or a name, and a port.
 struct Endpoint {
   std::string host;
   std::uint16_t port = 0;
@@ -58,44 +58,44 @@ class Connection {
  public:
   explicit Connection(Socket socket);
 
-  // Tries again until the deadline: the other end may start later, and its name be known later.
+  // Retries until the deadline: the other end may start later, and its name may resolve later.
   static Result<Connection> open(const Endpoint& to, Deadline deadline);
 
-  // After an error a part of the frame may have been sent, so the connection is of no more use.
-  // Errors also: kInvalid, before a byte is sent, for more than kLongestFrame bytes.
+  // After an error a part of the frame may have been sent, so the connection is unusable. Errors
+  // also: kInvalid, before a byte is sent, for more than kLongestFrame bytes.
   Status send(std::string_view frame, Deadline deadline);
-  // A frame of at most `most` bytes. Errors also: kInvalid where it is announced to be longer.
+  // Receives a frame of at most `most` bytes. Errors also: kInvalid if it is announced as longer.
   Result<std::string> receive(std::size_t most, Deadline deadline);
-  // Takes what has come; absent while the frame is not whole. For loops around poll().
+  // Reads the bytes that have arrived; absent until the frame is whole. For loops around poll().
   Result<std::optional<std::string>> receive_now(std::size_t most);
 
-  // Keeps the connection however long the other end reads nothing: whoever sends asks a CutWatch.
+  // Keeps the connection however long the other end reads nothing: the sender uses a CutWatch.
   void allow_slow_reader();
 
   int fd() const { return socket_.fd(); }
-  std::string local_host() const;  // this end, as a number: where others reach this machine
+  std::string local_host() const;  // this end's address, at which others reach this machine
   std::string peer_host() const;   // the other end's address: "10.0.0.8"
   std::string peer() const;        // for people: "10.0.0.8:40112"
 
  private:
   Socket socket_;
-  std::string received_;  // not yet a whole frame, or more than one
+  std::string received_;  // a partial frame, or more than one
 };
 
-// What the kernel knows of the bytes that were sent on a connection.
+// The kernel's state of the bytes sent on a connection.
 struct Acknowledgements {
-  bool awaited = false;  // bytes or a probe of the closed window are under way
+  bool awaited = false;  // bytes or a probe of the closed window are unacknowledged
   std::chrono::milliseconds since_last{};
 };
 Acknowledgements acknowledgements_of(int connection);
 
-// CutWatch: tells a cut network from a reader that is slow. TCP_USER_TIMEOUT cannot: it also counts
+// CutWatch: distinguishes a cut network from a slow reader. TCP_USER_TIMEOUT cannot: it also counts
 // the time in which the other end acknowledges everything and has no room for more.
-// Pure but for what it is told.
+// Performs no IO: observations and time are arguments.
 class CutWatch {
  public:
   explicit CutWatch(std::chrono::milliseconds limit) : limit_(limit) {}
-  // Whether all that was seen for as long as the limit went unacknowledged.
+  // Whether acknowledgements have been awaited, and none has come, for as long as the limit.
   bool is_cut(const Acknowledgements& seen, Deadline now);
 
  private:
@@ -105,7 +105,7 @@ class CutWatch {
 
 class Listener {
  public:
-  // Port 0 takes a free one. A loopback host is listened on alone, any other on all addresses.
+  // Port 0 takes a free port. A loopback host listens only there, any other host on all addresses.
   static Result<Listener> open(const Endpoint& at);
   std::uint16_t port() const;
   int fd() const { return socket_.fd(); }

@@ -19,18 +19,18 @@ namespace {
 
 constexpr std::size_t kLongestGreeting = 4 << 10;
 constexpr std::size_t kLongestContribution = 1 << 20;
-const std::string kContribution = "=";  // begins a contribution that is handed on; JSON does not
-// Connections that have not said yet who they are; more have to wait.
+const std::string kContribution = "=";  // begins a forwarded contribution, never a JSON frame
+// Connections that have not identified themselves yet; further ones have to wait.
 constexpr std::size_t kMostStrangers = 64;
-// A worker greets as soon as it is connected. Where there is no room for another stranger, one that
-// has been silent for longer than this is sent away.
+// A worker greets as soon as it is connected. If no further stranger fits, strangers that have been
+// silent for longer than this are disconnected.
 constexpr auto kSilence = std::chrono::seconds(1);
-// How soon a worker that waits for the others notices that it is to stop.
+// Interval at which a worker that waits for the others checks whether it should stop.
 constexpr auto kGlance = std::chrono::milliseconds(200);
-// One try to reach rank 0, whose name may not be known yet, and the pause after it.
+// One attempt to reach rank 0, whose name may not resolve yet, and the pause after it.
 constexpr auto kTryTime = std::chrono::seconds(2);
 constexpr auto kTryPause = std::chrono::seconds(1);
-constexpr auto kSayAgain = std::chrono::minutes(5);  // that rank 0 is not to be found
+constexpr auto kSayAgain = std::chrono::minutes(5);  // that rank 0 cannot be found
 
 Error stopped() { return missing("it was to stop before all workers were there"); }
 
@@ -38,7 +38,7 @@ std::string seconds(std::chrono::milliseconds time) {
   return Json(static_cast<double>(time.count()) / 1000).dump() + " s";
 }
 
-// Takes as long for a wrong token as for one that is nearly right.
+// Compares in constant time: a nearly right token takes as long as a wrong one.
 bool same_token(const std::string& a, const std::string& b) {
   unsigned different = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -47,7 +47,7 @@ bool same_token(const std::string& a, const std::string& b) {
   return different == 0;
 }
 
-// "": they are the same.
+// Returns "" if they are equal.
 std::string difference_of_tokens(const std::string& theirs, const std::string& ours) {
   if (same_token(theirs, ours)) return "";
   if (theirs.empty()) return "it has no token; set FETTLE_RENDEZVOUS_TOKEN as rank 0 has it";
@@ -64,7 +64,7 @@ std::string greeting_of(const RendezvousRequest& request) {
       .dump();
 }
 
-// Differs from that of every other epoch of every trial.
+// Generates an id that differs from that of every other epoch of every trial.
 std::string make_shared_id() {
   std::random_device entropy;
   std::string id(kSharedIdBytes, '\0');
@@ -72,7 +72,7 @@ std::string make_shared_id() {
   return id;
 }
 
-// Until one of them has something to say.
+// Waits until one of them is readable, or the deadline.
 void wait_for_any(std::vector<pollfd>& polled, Deadline deadline) {
   ::poll(polled.data(), polled.size(), milliseconds_until(deadline));
 }
@@ -80,13 +80,13 @@ void wait_for_any(std::vector<pollfd>& polled, Deadline deadline) {
 }  // namespace
 
 Sign sign_of(int connection) {
-  // The length, and as much of the frame as tells the words apart: `{"failed` and `{"break`.
+  // The length, and enough of the frame to tell the words apart: `{"failed` and `{"break`.
   char buffer[kLengthBytes + 8];
   const ssize_t got = ::recv(connection, buffer, sizeof buffer, MSG_PEEK | MSG_DONTWAIT);
   if (got < 0) return errno == EAGAIN || errno == EINTR ? Sign::kNothing : Sign::kTrouble;
   if (got == 0) return Sign::kTrouble;
   const std::string_view bytes(buffer, static_cast<std::size_t>(got));
-  if (bytes.size() < sizeof buffer) return Sign::kNothing;  // all that is said is longer
+  if (bytes.size() < sizeof buffer) return Sign::kNothing;  // every message is longer
   const std::string_view said = bytes.substr(kLengthBytes);
   for (const char* word : {kFailedWord, kBreakWord}) {
     if (said.starts_with(std::string("{\"") + word)) return Sign::kTrouble;
@@ -94,7 +94,7 @@ Sign sign_of(int connection) {
   return Sign::kGoneOn;
 }
 
-// ---- Coming together ---------------------------------------------------------------------------
+// ---- Meeting -----------------------------------------------------------------------------------
 
 Membership::Membership(const RendezvousRequest& request)
     : request_(request),
@@ -121,7 +121,7 @@ Result<std::unique_ptr<Membership>> Membership::host(const RendezvousRequest& re
   return made;
 }
 
-// Without limit where the meeting has none. `grace`: what is waited beyond the meeting's time.
+// Unlimited if the meeting is. `grace`: time added to the meeting's.
 Deadline Membership::end_of_gathering(std::chrono::milliseconds grace) const {
   return request_.patient ? Deadline::max() : in(meeting_time() + grace);
 }
@@ -137,7 +137,7 @@ Result<Connection> Membership::reach_master() const {
       request_.log("waits for rank 0: " + connected.error().message);
       speaks = in(kSayAgain);
     }
-    if (in(kGlance) >= deadline) {  // too little time for another try, however short the pause
+    if (in(kGlance) >= deadline) {  // no time for another attempt, however short the pause
       return missing("rank 0 was not to be found within " + seconds(meeting_time()) + ": " +
                      connected.error().message);
     }
@@ -155,7 +155,7 @@ Status Membership::knock() {
   return success();
 }
 
-// A frame that may be long in coming.
+// Waits for a frame that may take long.
 Result<std::string> Membership::await_frame(Connection& from, Deadline deadline) const {
   for (;;) {
     FETTLE_ASSIGN(std::optional<std::string> frame, from.receive_now(kLongestAnswer));
@@ -167,7 +167,7 @@ Result<std::string> Membership::await_frame(Connection& from, Deadline deadline)
   }
 }
 
-// As Connection::receive(), but no longer than this process may wait once it was told to end.
+// As Connection::receive(), but only within this process's patience once it was asked to end.
 Result<std::string> Membership::hear(Connection& from, std::size_t most, Deadline deadline) {
   for (;;) {
     FETTLE_ASSIGN(std::optional<std::string> frame, from.receive_now(most));
@@ -188,7 +188,7 @@ Status Membership::hear_welcome(Deadline deadline) {
     return invalid("rank 0 refuses this worker: " + refusal);
   }
   if (const std::string end = text_of(answer, "ended"); !end.empty()) return missing(end);
-  // In the order in which welcome_all() sends: rank and world size, then the id by itself.
+  // In welcome_all()'s order: rank and world size, then the id in a separate frame.
   rank_ = number_of(answer, "rank");
   world_size_ = number_of(answer, "world");
   if (rank_ < 1 || rank_ >= world_size_) return invalid("no rank 0 answers there: " + *frame);
@@ -216,7 +216,7 @@ Status Membership::gather_members() {
   std::ranges::sort(members_, {}, &Member::rank);
   gathering_ = false;
   if (!waited_for_.empty() && request_.waits_for) request_.waits_for("");
-  if (request_.open) return success();  // the listener stays, for workers that come later
+  if (request_.open) return success();  // the listener stays open for later workers
   listener_.reset();
   strangers_.clear();
   return success();
@@ -254,7 +254,7 @@ bool Membership::somebody_waits() {
                              [this](const Member& member) { return !is_seated(member.name); });
 }
 
-// True when it is a member, or was refused, or is not going to say anything sensible.
+// Returns true once the stranger is a member, was refused, or has failed to greet.
 bool Membership::is_settled(Stranger& stranger) {
   const auto greeting = stranger.connection.receive_now(kLongestGreeting);
   if (!greeting.ok()) return true;
@@ -271,7 +271,7 @@ bool Membership::is_settled(Stranger& stranger) {
   return true;
 }
 
-// One that comes in the place of another waits until that one is known to have gone.
+// A worker that replaces another waits until the other one is known to have gone.
 void Membership::seat(Member member) {
   const bool now = gathering_ && member.rank < world_size_ && !is_seated(member.name);
   (now ? members_ : waiting_).push_back(std::move(member));
@@ -286,7 +286,7 @@ bool Membership::is_seated(std::int64_t name) const {
   return std::ranges::any_of(members_, [name](const Member& other) { return other.name == name; });
 }
 
-// "" for one that belongs. What the token does not cover is said only to who has it.
+// Returns "" for a worker that belongs. Details of the trial go only to workers with its token.
 std::string Membership::reason_to_refuse(const Json& said, const std::string& host) const {
   const std::string trial = text_of(said, "trial");
   const std::int64_t rank = number_of(said, "rank");
@@ -295,7 +295,7 @@ std::string Membership::reason_to_refuse(const Json& said, const std::string& ho
       !other.empty()) {
     return other;
   }
-  // Without a token whoever can connect hears this, so it names nothing of this trial.
+  // Without a token any client can read this answer, so it names nothing of this trial.
   if (trial != request_.trial) {
     return "it comes from trial " + trial +
            (request_.token.empty() ? ", this is another one" : ", this is trial " + request_.trial);
@@ -308,18 +308,18 @@ std::string Membership::reason_to_refuse(const Json& said, const std::string& ho
     return "it expects " + std::to_string(world_size) + " workers, here are to be " +
            std::to_string(request_.world_size);
   }
-  // Of those that meet first all compare more, and end together (Training::agree_on_data).
+  // In the first meeting all workers compare more, and end together (Training::agree_on_data).
   if (const std::string data = text_of(said, "data"); !gathering_ && data != request_.data) {
     return "it reads other data (content " + data + ") than those that train (" + request_.data +
            ")";
   }
-  // In an open world those that come later have ranks behind the ones it began with.
+  // In an open world later workers have ranks behind the initial ones.
   if (rank < 1 || (rank >= world_size && !request_.open)) {
     return "it is rank " + std::to_string(rank) + ", expected 1 to " +
            std::to_string(world_size - 1);
   }
-  // From another host the same rank may be within reach of the others. A name is the rank as which
-  // a worker came; it keeps it when ranks change.
+  // From another host the same rank may be reachable. A worker's name is the rank with which it
+  // joined; it stays when ranks change.
   for (const LeftOut& one : left_out_) {
     if (one.name == rank && one.host == host) return one.reason;
   }
@@ -331,7 +331,7 @@ std::string Membership::reason_to_refuse(const Json& said, const std::string& ho
   return "";
 }
 
-// A worker that was started again comes again.
+// Drops members that have left; a worker that is restarted joins again.
 void Membership::forget_those_that_left(std::vector<Member>& members) {
   std::erase_if(members, [this](Member& member) {
     const auto heard = member.connection.receive_now(kLongestGreeting);
@@ -341,7 +341,7 @@ void Membership::forget_those_that_left(std::vector<Member>& members) {
   });
 }
 
-// "2, 3": at rank 0, while they meet.
+// "2, 3": at rank 0, during the meeting.
 std::string Membership::missing_ranks() const {
   std::string ranks;
   for (std::int64_t rank = 1; rank < world_size_; ++rank) {
@@ -380,13 +380,13 @@ void Membership::welcome_all() {
   met_ = names_of_members();
   for (Member& member : members_) {
     const Json welcome = Json::object({{"rank", member.rank}, {"world", world_size_}});
-    // A worker that has gone is missed in what all do next.
+    // A worker that has gone fails the next joint operation.
     (void)member.connection.send(welcome.dump(), in(kGreetingTime));
     (void)member.connection.send(shared_id_, in(kGreetingTime));
   }
 }
 
-// ---- Together ----------------------------------------------------------------------------------
+// ---- Joint work --------------------------------------------------------------------------------
 
 std::string Membership::local_host() const {
   return members_.empty() ? request_.master.host : members_[0].connection.local_host();
@@ -402,7 +402,7 @@ Result<std::vector<std::string>> Membership::all_gather(const std::string& mine)
   return rank_ == 0 ? gather_and_send(mine) : send_and_hear(mine);
 }
 
-// Rank 0 answers with what all have brought, or, where a worker was lost meanwhile, with a verdict.
+// Rank 0 answers with all contributions or, if a worker was lost meanwhile, with a verdict.
 Result<std::vector<std::string>> Membership::gather_and_send(const std::string& mine) {
   const Deadline deadline = in(request_.timeout);
   std::vector<std::string> all(static_cast<std::size_t>(world_size_));
@@ -415,7 +415,7 @@ Result<std::vector<std::string>> Membership::gather_and_send(const std::string& 
       lost.push_back({member.rank, /*silent=*/std::chrono::steady_clock::now() >= deadline});
       continue;
     }
-    // It missed a worker in the collective before this one, and waits for the verdict.
+    // This worker missed another in the previous collective, and waits for the verdict.
     if (const Json word = object_in(*received); word.find(kFailedWord) != nullptr) {
       failed = true;
       take_report(member.rank, number_of(word, kUnreachableWord));
@@ -424,14 +424,14 @@ Result<std::vector<std::string>> Membership::gather_and_send(const std::string& 
   }
   if (failed || !lost.empty()) return missing("meeting: " + tell_lost(lost));
   for (Member& member : members_) {
-    // A worker that is lost now is missed by those that try to reach it.
+    // If a worker is lost now, the members that try to reach it will notice.
     for (const std::string& one : all) (void)member.connection.send(kContribution + one, deadline);
   }
   return all;
 }
 
 Result<std::vector<std::string>> Membership::send_and_hear(const std::string& mine) {
-  // Rank 0 may begin as late as one time-out after this worker, and waits one for the others.
+  // Rank 0 may begin up to one time-out later, and then waits one time-out for the others.
   const Deadline deadline = in(2 * request_.timeout);
   Connection& master = members_[0].connection;
   std::vector<std::string> all(static_cast<std::size_t>(world_size_));
@@ -439,8 +439,8 @@ Result<std::vector<std::string>> Membership::send_and_hear(const std::string& mi
   if (!sent.ok()) return missing("meeting: rank 0 is gone, its connection was cut");
   for (std::string& one : all) {
     auto received = hear(master, kLongestContribution + kContribution.size(), deadline);
-    // Rank 0 missed a worker in the collective before this one: it takes `mine` for a sign of life,
-    // and its verdict follows.
+    // Rank 0 missed a worker in the previous collective: it takes `mine` for a sign of life, and
+    // its verdict follows.
     if (received.ok() && object_in(*received).find(kBreakWord) != nullptr) {
       received = hear(master, kLongestAnswer, deadline);
     }

@@ -1,17 +1,17 @@
-// Membership: which workers take part in the training of a trial, and with which rank.
+// Membership: the workers that take part in the training of a trial, and their ranks.
 //
-// Rank 0 listens where MASTER_ADDR and MASTER_PORT say, the others come to it and say who they are:
-// of which trial, with which token, as which rank of how many. One that does not belong gets a
-// sentence that says why, and rank 0 keeps waiting; a rank that is missing when the time is up is
-// named to all. The connections stay open: over them the workers exchange what a collective
-// needs to find its peers, and learn which one was lost when a collective failed.
+// Rank 0 listens at MASTER_ADDR and MASTER_PORT; the others connect and identify themselves by
+// trial, token, rank and world size. A worker that does not belong is refused with the reason, and
+// rank 0 keeps waiting; if a rank is still missing at the deadline, all workers learn which. The
+// connections stay open: over them the workers exchange the addresses of a collective's peers, and
+// learn which worker was lost when a collective failed.
 //
-// The members of one epoch are fixed. A new epoch has those that are left and, where workers may
-// come later, those that have come; they are renumbered in the order of their ranks, so rank 0
-// stays what it is. Without it no worker continues. A worker that reaches rank 0 but not its
-// neighbours is left out after a few epochs (unreachable_pairs.h).
-// The token keeps strays and mistakes out; the connections are not encrypted.
-// One thread. Errors: kUnavailable where a worker is missing, kInvalid where one does not belong.
+// The members of one epoch are fixed. A new epoch has the remaining members and, if workers may
+// join later, the new ones; they are renumbered in the order of their ranks, so rank 0 stays rank
+// 0. Without rank 0 no worker continues. A worker that reaches rank 0 but not its neighbours is
+// excluded after a few epochs (unreachable_pairs.h).
+// The token keeps out strays and mistakes; the connections are not encrypted.
+// One thread. Errors: kUnavailable if a worker is missing, kInvalid if one does not belong.
 #pragma once
 
 #include <chrono>
@@ -30,62 +30,62 @@
 
 namespace fettle::trainer {
 
-// Whom a worker wants to meet, and who it is.
+// A worker's identity, and the group that it wants to join.
 struct RendezvousRequest {
   Endpoint master;
-  std::string trial;     // of which Study, too
+  std::string trial;     // with its Study
   std::int64_t run = 0;  // of this trial
-  std::string token;     // the same for all its workers
-  std::string data;      // digest of what it trains on
+  std::string token;     // the same for all workers of the trial
+  std::string data;      // digest of the training data
   std::int64_t rank = 0;
   std::int64_t world_size = 1;
-  bool open = false;                                 // workers may also come later
+  bool open = false;                                 // workers may also join later
   std::chrono::milliseconds timeout{};               // for each answer
-  std::optional<std::chrono::milliseconds> meeting;  // for all to come; default: as the timeout
-  // All have as long as they need to come: the runtime ends a meeting that does not come about.
+  std::optional<std::chrono::milliseconds> meeting;  // for all to join; default: `timeout`
+  // Sets no limit on the meeting: the runtime ends a meeting that does not complete.
   bool patient = false;
-  std::function<bool()> should_stop;  // asked while it waits for the others; may be empty
-  Termination termination;            // later on
+  std::function<bool()> should_stop;  // asked while waiting for the others; may be empty
+  Termination termination;            // applies after the meeting
   std::function<void(const std::string&)> log;
-  // A meeting that takes longer than this says whom it waits for, and again when that changes.
+  // A longer meeting logs the missing ranks, and again whenever they change.
   std::chrono::milliseconds quiet = std::chrono::minutes(1);
-  // At rank 0: whom it waits for, "" once all have come. May be empty.
+  // At rank 0: receives the missing ranks, "" once all have joined. May be empty.
   std::function<void(const std::string&)> waits_for;
 };
 
-// What a worker knows of a collective that failed.
+// A worker's observations of a failed collective.
 struct CollectiveFailure {
   std::string name;
-  bool late = false;  // no worker was seen to go, one did not come in time
-  // The rank that this worker could not reach, where that is why, and not that others had given up
-  // before.
+  bool late = false;  // no connection was seen to close; a worker did not come in time
+  // The rank that this worker could not reach, if that caused the failure; absent if others had
+  // given up before.
   std::optional<std::int64_t> unreachable = {};
-  std::string mismatch = {};  // "" or which workers were in different calls
+  std::string mismatch = {};  // "", or the workers that were in different calls
 };
 
-// How a worker goes into the next epoch of the membership.
+// A worker's terms for the next epoch of the membership.
 struct NextEpoch {
-  std::int64_t least = 1;  // fewer workers are too few
-  bool leaves = false;     // this worker does not take part in it
-  bool progress = true;    // the last one made a step, or ended as all had agreed; rank 0's counts
+  std::int64_t least = 1;  // with fewer workers training ends
+  bool leaves = false;     // this worker does not take part
+  bool progress = true;  // the last epoch made a step, or ended as all had agreed; rank 0's counts
 };
 
-// What rank 0 makes up and all know: what NCCL calls a unique id.
+// Size of the shared id that rank 0 generates (NCCL's unique id).
 inline constexpr std::size_t kSharedIdBytes = 128;
 
-// What a member's connection tells, while a collective is under way, without taking it.
+// State of a member's connection while a collective is under way, peeked without reading.
 enum class Sign {
   kNothing,
-  kGoneOn,   // it is done with the collective, and has something else to say
-  kTrouble,  // it is gone, or the collective has failed for it
+  kGoneOn,   // it has finished the collective, and sent something else
+  kTrouble,  // it has gone, or the collective failed for it
 };
 Sign sign_of(int connection);
 
 class Membership {
  public:
-  // Returns when all are there; with kUnavailable when it is to stop before.
+  // Returns when all workers have joined; kUnavailable if this worker should stop before.
   static Result<std::unique_ptr<Membership>> join(const RendezvousRequest& request);
-  // As rank 0, where `listener` has been opened already.
+  // As rank 0, with an open `listener`.
   static Result<std::unique_ptr<Membership>> host(const RendezvousRequest& request,
                                                   Listener listener);
 
@@ -93,43 +93,44 @@ class Membership {
   std::int64_t rank() const { return rank_; }
   std::int64_t epoch() const { return epoch_; }
   const std::string& shared_id() const { return shared_id_; }
-  // Where the others reach this worker.
+  // The address at which the others reach this worker.
   std::string local_host() const;
 
   const Termination& termination() const { return request_.termination; }
 
-  // To be watched while a collective is under way: sign_of().
+  // To be watched with sign_of() while a collective is under way.
   std::vector<int> connections() const;
 
-  // What each brings, in the order of ranks. All call it. After an error those that are left may
-  // form_next_epoch().
+  // Contributions of all workers, in the order of ranks. All call it. After an error the remaining
+  // workers may call form_next_epoch().
   Result<std::vector<std::string>> all_gather(const std::string& mine);
 
-  // A collective has failed here: agrees with those that are left on who is missing, and says it in
-  // words. kUnavailable, or kConflict everywhere where workers were in different calls.
+  // Called after a collective failed here: agrees with the remaining workers on the missing ones,
+  // and describes the loss. kUnavailable, or kConflict on all workers if they were in different
+  // calls.
   Error explain_loss(const CollectiveFailure& failure);
 
-  // At rank 0: whether a worker has come that the next epoch would have. Does not wait.
+  // At rank 0: whether a worker waits to join the next epoch. Does not block.
   bool somebody_waits();
 
-  // After a failed collective, or at a step that all agree on: all that are left call it and make
-  // the next epoch, but for those that leave. Errors: rank 0 was lost; too few are left; this
-  // worker was left out; the workers are connected with rank 0 but cannot work together.
+  // Called by all remaining workers after a failed collective, or at a step that all agree on:
+  // forms the next epoch, without workers that leave. Errors: rank 0 was lost; too few are left;
+  // this worker was excluded; the workers reach rank 0 but cannot work together.
   Status form_next_epoch(const NextEpoch& next);
 
  private:
   struct Member {
     std::int64_t rank = 0;
-    std::int64_t name = 0;  // the rank as which it came
+    std::int64_t name = 0;  // the rank with which it joined
     Connection connection;
   };
 
-  // A connection that has not said yet who it is.
+  // A connection that has not identified itself yet.
   struct Stranger {
     Connection connection;
     Deadline since;
   };
-  // A worker that others could not reach; it would be as unreachable again.
+  // An excluded worker that others could not reach; it would be unreachable again.
   struct LeftOut {
     std::int64_t name = 0;
     std::string host;
@@ -137,7 +138,7 @@ class Membership {
   };
   struct Lost {
     std::int64_t rank = 0;
-    bool silent = false;  // still there, as far as one can see
+    bool silent = false;  // its connection is still open
   };
 
   explicit Membership(const RendezvousRequest& request);
@@ -154,7 +155,7 @@ class Membership {
   Deadline end_of_gathering(std::chrono::milliseconds grace) const;
   bool is_to_stop() const { return gathering_ && request_.should_stop && request_.should_stop(); }
 
-  // Of rank 0.
+  // Rank 0 only.
   Status gather_members();
   void look_at_strangers();
   bool is_settled(Stranger& stranger);
@@ -172,7 +173,7 @@ class Membership {
   Status give_up_waiting();
   void end_all(const std::string& reason);
   void welcome_all();
-  // Hears one frame of each member, until `deadline`.
+  // Receives one frame from each member, until `deadline`.
   std::vector<Lost> find_lost(Deadline deadline);
   std::string tell_lost(const std::vector<Lost>& lost, const std::string& mismatch = "");
 
@@ -190,14 +191,14 @@ class Membership {
   bool gathering_ = true;
   LastWait last_wait_;
 
-  // Of rank 0.
-  std::optional<Listener> listener_;  // while workers may come
+  // Rank 0 only.
+  std::optional<Listener> listener_;  // open while workers may join
   std::vector<Stranger> strangers_;
   std::vector<Member> waiting_;    // for the next epoch
-  std::vector<std::int64_t> met_;  // names of those that the epoch under way began with
+  std::vector<std::int64_t> met_;  // names of the members at the start of this epoch
   UnreachablePairs unreachable_;
-  std::string mismatch_;    // as a member said it
-  std::string waited_for_;  // what was said last
+  std::string mismatch_;    // as a member reported it
+  std::string waited_for_;  // the missing ranks last reported
   std::vector<LeftOut> left_out_;
 };
 

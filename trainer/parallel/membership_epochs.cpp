@@ -1,4 +1,5 @@
-// From one epoch of a membership to the next: who is lost, who is left out, who takes part.
+// Transitions between epochs of a membership: finds lost workers, excludes unreachable ones and
+// seats new ones.
 #include <poll.h>
 
 #include <algorithm>
@@ -12,13 +13,13 @@
 namespace fettle::trainer {
 namespace {
 
-// Workers whose collective has run out of time say so at about the same time.
+// Workers whose collective times out report it at about the same time.
 constexpr auto kLateGrace = std::chrono::seconds(5);
-constexpr auto kGlance = std::chrono::milliseconds(200);  // at SIGTERM
+constexpr auto kGlance = std::chrono::milliseconds(200);  // interval of checks for SIGTERM
 
 }  // namespace
 
-// ---- Coming apart ------------------------------------------------------------------------------
+// ---- Losing workers ----------------------------------------------------------------------------
 
 Error Membership::explain_loss(const CollectiveFailure& failure) {
   if (rank_ != 0) {
@@ -30,8 +31,8 @@ Error Membership::explain_loss(const CollectiveFailure& failure) {
   }
   if (failure.unreachable) take_report(/*reporter=*/0, *failure.unreachable);
   mismatch_ = failure.mismatch;
-  // Where the time is up here, it soon is for the others, too. Else they may still be at work, and
-  // say that they are there only when they come to the collective.
+  // If the time is up here, it soon is for the others, too. Otherwise they may still be computing,
+  // and report only when they come to the collective.
   const auto wait = failure.late ? std::min<std::chrono::milliseconds>(kLateGrace, request_.timeout)
                                  : request_.timeout;
   const std::string word = Json::object({{kBreakWord, failure.name}}).dump();
@@ -43,8 +44,8 @@ Error Membership::explain_loss(const CollectiveFailure& failure) {
       .in(failure.name);
 }
 
-// Those that are left say so; the others have gone, or are silent until the deadline. Where one has
-// waited long enough already, the others are not waited for as long again.
+// The remaining members report; lost ones have disconnected, or stay silent until the deadline.
+// Once a member reports a time-out, the others get only kLateGrace more.
 std::vector<Membership::Lost> Membership::find_lost(Deadline deadline) {
   std::vector<Lost> lost;
   std::vector<Member*> unheard;
@@ -58,7 +59,7 @@ std::vector<Membership::Lost> Membership::find_lost(Deadline deadline) {
       if (std::chrono::steady_clock::now() >= deadline) break;
       continue;
     }
-    for (std::size_t i = polled.size(); i-- > 0;) {  // from the last: some are erased on the way
+    for (std::size_t i = polled.size(); i-- > 0;) {  // backwards: members are erased on the way
       if (polled[i].revents == 0) continue;
       const auto heard = hear(unheard[i]->connection, kLongestAnswer, deadline);
       if (!heard.ok()) {
@@ -78,8 +79,8 @@ std::vector<Membership::Lost> Membership::find_lost(Deadline deadline) {
   return lost;
 }
 
-// Removes the lost from the members, and sends the verdict to those that are left. Returns it.
-// `mismatch`: why none of them is to blame alone.
+// Removes lost members, sends the verdict to the remaining ones, and returns it. `mismatch`: the
+// reason, if no single member is to blame.
 std::string Membership::tell_lost(const std::vector<Lost>& lost, const std::string& mismatch) {
   std::string sentence;
   for (const Lost& one : lost) {
@@ -105,15 +106,15 @@ std::vector<std::int64_t> Membership::names_of_members() const {
   return names;
 }
 
-// Says `word` to rank 0, and returns its verdict.
+// Reports `word` to rank 0, and returns its verdict.
 Error Membership::hear_lost(const Json& word) {
   Connection& master = members_[0].connection;
-  // Rank 0 may still be at work, and then waits for the others.
+  // Rank 0 may still be computing, and then waits for the others.
   const Deadline deadline = in(2 * request_.timeout + kLateGrace);
   Status sent = master.send(word.dump(), deadline);
   if (!sent.ok()) return missing("rank 0 is gone, its connection was cut");
   auto verdict = hear(master, kLongestAnswer, deadline);
-  // First it says to all that the collective has failed.
+  // Before the verdict rank 0 tells all members that the collective has failed.
   if (verdict.ok() && object_in(*verdict).find(kBreakWord) != nullptr) {
     verdict = hear(master, kLongestAnswer, deadline);
   }
@@ -135,9 +136,9 @@ Status Membership::form_next_epoch(const NextEpoch& next) {
     if (!sent.ok()) return missing("rank 0 is gone, its connection was cut");
     return next.leaves ? success() : hear_welcome(in(2 * request_.timeout));
   }
-  const std::vector<std::int64_t> before = std::exchange(met_, {});  // welcome_all() fills it
+  const std::vector<std::int64_t> before = std::exchange(met_, {});  // refilled by welcome_all()
   count_those_that_stay();
-  // A step, or other members: those may well succeed where the members before failed together.
+  // After a step, or with other members, training may succeed where it failed before.
   unreachable_.end_epoch(/*progress=*/next.progress || before != names_of_members());
   if (unreachable_.is_stuck()) FETTLE_TRY(leave_out_unreachable());
   world_size_ = std::ssize(members_) + 1;
@@ -153,7 +154,7 @@ Status Membership::form_next_epoch(const NextEpoch& next) {
   return success();
 }
 
-// Keeps the members that say that they stay, and adds those that have come meanwhile.
+// Keeps members that announce to stay, and adds workers that have joined meanwhile.
 void Membership::count_those_that_stay() {
   const Deadline deadline = in(request_.timeout);
   std::erase_if(members_, [this, deadline](Member& member) {
@@ -162,15 +163,15 @@ void Membership::count_those_that_stay() {
            *object_in(*intent).find("leaves") == Json(true);
   });
   std::erase_if(waiting_, [this](Member& member) {
-    if (is_seated(member.name)) return false;  // the one it replaces is not known to have gone
+    if (is_seated(member.name)) return false;  // the member it replaces is not known to have gone
     members_.push_back(std::move(member));
     return true;
   });
 }
 
-// ---- Workers that do not reach one another -----------------------------------------------------
+// ---- Workers that do not reach each other ------------------------------------------------------
 
-// `unreachable`: a rank of the epoch under way; below 0: none.
+// `unreachable`: a rank of this epoch; negative: no report.
 void Membership::take_report(std::int64_t reporter, std::int64_t unreachable) {
   // Ranks change from epoch to epoch, names do not.
   const auto name_of = [this](std::int64_t rank) -> std::optional<std::int64_t> {
@@ -183,7 +184,7 @@ void Membership::take_report(std::int64_t reporter, std::int64_t unreachable) {
   if (from && to) unreachable_.report(*from, *to);
 }
 
-// Errors: no worker was reported, so none can be left out.
+// Errors: no worker was reported, so none can be excluded.
 Status Membership::leave_out_unreachable() {
   const auto pair = unreachable_.worst();
   if (!pair) {
@@ -193,7 +194,7 @@ Status Membership::leave_out_unreachable() {
     end_all(reason);
     return missing(reason);
   }
-  // The higher one: the lower may be rank 0, without which none continues.
+  // Excludes the higher one: the lower may be rank 0, without which no worker continues.
   leave_out(pair->higher, "rank " + std::to_string(pair->lower) + " and rank " +
                               std::to_string(pair->higher) + " did not reach each other " +
                               std::to_string(kMostFruitlessEpochs) + " times in a row");

@@ -1,5 +1,5 @@
-// What the members of a trial say to one another, and how long they wait for it. For membership.cpp
-// and membership_epochs.cpp only.
+// Messages between the members of a trial, and their time limits. For membership.cpp and
+// membership_epochs.cpp only.
 #pragma once
 
 #include <chrono>
@@ -18,18 +18,18 @@ inline constexpr std::size_t kLongestAnswer = 64 << 10;
 // For a frame that the other end sends at once.
 inline constexpr auto kGreetingTime = std::chrono::seconds(10);
 
-// Each begins what is said when a collective has failed.
+// Keys of the messages after a failed collective.
 inline constexpr const char* kFailedWord = "failed";  // to rank 0
 inline constexpr const char* kBreakWord = "break";    // by rank 0
-// With kFailedWord: the time was up, and whom the worker could not reach.
+// With kFailedWord: the time was up; the rank that the worker could not reach.
 inline constexpr const char* kLateWord = "late";
 inline constexpr const char* kUnreachableWord = "unreachable";
-// Also of the verdict: workers were in different calls.
+// Also in the verdict: workers were in different calls.
 inline constexpr const char* kMismatchWord = "mismatch";
 
 inline Error missing(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
 
-// What others say is not trusted: "", -1 and {} where it is not of the type that is expected.
+// Messages are not trusted: "", -1 and {} stand for members of an unexpected type.
 inline std::string text_of(const Json& object, std::string_view key) {
   const Json* const member = object.find(key);
   return member != nullptr && member->is_string() ? member->as_string() : "";

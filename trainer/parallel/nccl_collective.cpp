@@ -14,12 +14,12 @@
 namespace fettle::trainer {
 namespace {
 
-// ---- What the workers tell one another ---------------------------------------------------------
+// ---- Introductions -----------------------------------------------------------------------------
 
 struct Introduction {
-  std::string card;  // "": this worker has none
+  std::string card;  // "": this worker has no GPU
   std::string version;
-  std::string id;  // of rank 0
+  std::string id;  // rank 0's, for NCCL to meet by
 };
 
 std::string text_of(const Json& object, std::string_view key) {
@@ -47,7 +47,7 @@ std::string from_hex(const std::string& text) {
   return bytes;
 }
 
-// What each worker has, by rank. All call it; rank 0 brings the id that NCCL meets by.
+// Gathers all introductions, by rank. All workers call it.
 Result<std::vector<Introduction>> introduce(Membership& membership,
                                             kernels::CommunicatorMaker* maker) {
   Json mine = Json::object();
@@ -77,7 +77,7 @@ bool all_have_cards(const std::vector<Introduction>& all) {
   return true;
 }
 
-// All come to the same result, from the same words.
+// All workers reach the same result from the same introductions.
 Status check_introductions(const std::vector<Introduction>& all) {
   std::map<std::string, std::size_t> rank_of;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -162,7 +162,7 @@ class NcclCollective final : public Collective, public DeviceCollective {
     const Status enqueued = enqueue();
     if (enqueued.ok()) return success();
     communicator_->abort();
-    // If the guard has given up, it knows better than the call that failed.
+    // If the guard has aborted the work, its reason is better than that of the failed call.
     return explain(guard_.verdict().value_or(
         CollectiveGuard::Verdict{name, /*late=*/false, enqueued.error().message}));
   }
@@ -178,7 +178,7 @@ class NcclCollective final : public Collective, public DeviceCollective {
   Membership& membership_;
   const std::unique_ptr<Collective> ring_;
   const std::unique_ptr<kernels::Communicator> communicator_;
-  CollectiveGuard guard_;  // ends before what it watches
+  CollectiveGuard guard_;  // ends before the objects it watches
   std::int64_t calls_ = 0;
   std::optional<Error> broken_;  // why no call can succeed any more
 };

@@ -1,11 +1,11 @@
-// Adds gradients up between GPUs, by NCCL, for workers of which each has a GPU of its own.
+// All-reduces gradients over NCCL; each worker has a GPU.
 //
-// The workers tell one another which NCCL and which GPU they have before NCCL hears of it: it
-// notices two ranks on one card only within one pod, and hangs otherwise. Numbers in host memory,
-// of which there are a few, go by the ring. What GPUs do together does not come to an end where a
-// worker hangs or is gone; a guard (collective_guard.h) gives it up then: soon where a member's
-// connection closes or says so, else after a time-out. The next call learns of it, and the
-// membership finds out who is missing. Run on the emulator, not yet on several GPUs.
+// The workers exchange their NCCL versions and GPUs before NCCL starts: it notices two ranks on one
+// card only within one pod, and hangs otherwise. Host memory, which carries only a few numbers,
+// uses the ring. Joint work of GPUs does not end if a worker hangs or is gone; a guard
+// (collective_guard.h) then aborts it: soon if a member's connection closes or reports trouble,
+// else after a time-out. The next call returns the error, and the membership finds out who is
+// missing. Run on the emulator, not yet on several GPUs.
 #pragma once
 
 #include <chrono>
@@ -20,16 +20,16 @@
 namespace fettle::trainer {
 
 struct NcclSettings {
-  // For one collective, from when those before it are done.
+  // For one collective, counted from the end of earlier collectives.
   std::chrono::milliseconds timeout{};
-  // 16 MiB: a link between GPUs does a hundred times what a socket does, so a message that is worth
-  // its latency is larger.
+  // 16 MiB: a link between GPUs is about a hundred times as fast as a socket, so only a larger
+  // message is worth its latency.
   std::int64_t least_message = std::int64_t{4} << 20;
 };
 
-// All members call it, after make_ring_collective, whose ring they hand over; `maker` is nullptr
-// where a worker has no GPU. Returns the ring itself if any of them has none. Errors: kInvalid: two
-// on one card, or different versions; kUnavailable: as every Collective.
+// All members call it, after make_ring_collective, and hand over that ring; `maker` is nullptr on a
+// worker without a GPU. Returns the ring itself if any worker has no GPU. Errors: kInvalid: two
+// workers on one card, or different versions; kUnavailable: as for every Collective.
 Result<std::unique_ptr<Collective>> make_nccl_collective(Membership& membership,
                                                          std::unique_ptr<Collective> ring,
                                                          kernels::CommunicatorMaker* maker,

@@ -48,11 +48,11 @@ class RankProcesses {
       return success();
     }
     const int code = errno;
-    tell_all(SIGKILL);  // those that have started would wait for this one
+    tell_all(SIGKILL);  // the started ones would wait for this one
     return io_error("no process for a GPU of this worker: " + system_message(code));
   }
 
-  // Until all have ended.
+  // Waits until all have ended.
   int watch() {
     const sigset_t watched = watched_signals();
     while (!running_.empty()) {
@@ -66,7 +66,7 @@ class RankProcesses {
  private:
   [[noreturn]] void become_rank(const Variables& variables, char** argv, pid_t parent) const {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(kSignalled + SIGKILL);  // it died before prctl
+    if (getppid() != parent) _exit(kSignalled + SIGKILL);  // the parent died before prctl
     sigprocmask(SIG_SETMASK, &before_, nullptr);
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     execv("/proc/self/exe", argv);
@@ -78,7 +78,7 @@ class RankProcesses {
     for (const pid_t rank : running_) kill(rank, number);
   }
 
-  // One SIGCHLD may stand for several.
+  // One SIGCHLD may stand for several ended processes.
   void take_ended() {
     int status = 0;
     for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -91,14 +91,14 @@ class RankProcesses {
     const int code = killed ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
     const bool stopped = !killed && is_stopped(code);
     if (stopped) stopped_ = code;
-    // A rank that misses others (75) does not say why they are gone: a later failure for another
-    // reason replaces its code.
+    // A rank that misses others (75) does not explain why they are gone: a later failure with
+    // another code replaces its code.
     const bool explained = failed_ && *failed_ != api::kWorkerMissesOthers;
     if (code == 0 || stopped || explained) return;
     const bool first = !failed_;
     failed_ = code;
     if (killed) failed_signal_ = WTERMSIG(status);
-    if (running_.empty() || !first) return;  // none to stop, or they have been told already
+    if (running_.empty() || !first) return;  // none is left, or all were signalled already
     log_("a process of this worker has failed with exit code " + std::to_string(code) +
          "; the worker's others are stopped");
     tell_all(SIGTERM);
@@ -125,8 +125,8 @@ class RankProcesses {
 }  // namespace
 
 Result<Meeting> meet_on_loopback() {
-  // No process holds the port until rank 0 takes it: if another one is faster, the run fails and is
-  // tried again like any other.
+  // No process holds the port until rank 0 takes it: if another process is faster, the run fails
+  // and is retried like any other.
   FETTLE_ASSIGN(const Listener listener, Listener::open({"127.0.0.1", 0}));
   std::random_device entropy;
   Meeting meeting{{"127.0.0.1", listener.port()}, ""};

@@ -18,24 +18,24 @@
 namespace fettle::trainer {
 namespace {
 
-// All have just been heard of, so this is for one that is lost meanwhile.
+// All members have just sent their addresses, so this limits only a member lost meanwhile.
 constexpr auto kConnectTime = std::chrono::seconds(10);
-// A neighbour that is done may leave before this worker has read all that it sent.
+// A finished neighbour may leave before this worker has read all it sent.
 constexpr auto kShortWhile = std::chrono::milliseconds(200);
-// Connections that have not said yet who they are; the worker before says so at once.
+// Connections that have not identified themselves yet; the previous worker does so at once.
 constexpr std::size_t kMostStrangers = 64;
-// How soon a worker that waits for a neighbour notices a cut connection or SIGTERM.
+// Interval at which a worker that waits for a neighbour checks for a cut connection or SIGTERM.
 constexpr auto kGlance = std::chrono::milliseconds(200);
-constexpr std::size_t kBroadcastBytes = 1 << 20;  // handed on at once
+constexpr std::size_t kBroadcastBytes = 1 << 20;  // forwarded at once
 
 enum class CallKind : std::uint32_t { kSumOfFloats, kSumOfDoubles, kGathering, kBroadcast };
 
-// What a worker says to the next before the first bytes of a call. A neighbour that is in another
-// call would take these bytes for numbers of its own.
+// Sent to the next worker before the first bytes of a call. A neighbour in another call would take
+// these bytes for its own numbers.
 struct CallHeader {
   std::uint64_t number = 0;  // of the call
   std::uint64_t bytes = 0;   // of all values
-  std::uint64_t bounds = 0;  // a hash of a gathering's
+  std::uint64_t bounds = 0;  // a hash of an all-gather's bounds
   CallKind kind = CallKind::kSumOfFloats;
   std::uint32_t magic = 0x4C544546;
   bool operator==(const CallHeader&) const = default;
@@ -60,20 +60,20 @@ std::string to_string(const CallHeader& header) {
          std::to_string(header.number) + ")";
 }
 
-// What still has to go out to the next worker, and to come in from the one before.
+// Bytes still to be sent to the next worker, and to be received from the previous one.
 struct Transfer {
   int to = -1;
   std::span<const std::byte> out;
   int from = -1;
   std::span<std::byte> in;
-  // Before these.
+  // These come first.
   std::span<const std::byte> header_out = {};
   std::span<std::byte> header_in = {};
   bool sends() const { return !header_out.empty() || !out.empty(); }
   bool receives() const { return !header_in.empty() || !in.empty(); }
 };
 
-// False if the connection is of no more use.
+// Returns false if the connection is unusable.
 bool send_some(int to, std::span<const std::byte>& out, int flags = 0) {
   if (out.empty()) return true;
   const ssize_t sent = ::send(to, out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT | flags);
@@ -83,7 +83,7 @@ bool send_some(int to, std::span<const std::byte>& out, int flags = 0) {
 }
 
 bool send_some(Transfer& transfer) {
-  const int more = transfer.out.empty() ? 0 : MSG_MORE;  // in one packet with what follows
+  const int more = transfer.out.empty() ? 0 : MSG_MORE;  // in one packet with the values
   if (!send_some(transfer.to, transfer.header_out, more)) return false;
   return !transfer.header_out.empty() || send_some(transfer.to, transfer.out);
 }
@@ -97,14 +97,13 @@ bool receive_some(int from, std::span<std::byte>& in) {
   return true;
 }
 
-// A connection that has not said yet who it is.
+// A connection that has not identified itself yet.
 struct Stranger {
   Stranger(Connection from, std::size_t bytes)
       : connection(std::move(from)), greeting(bytes), missing(greeting) {}
   Connection connection;
   std::vector<std::byte> greeting;
-  std::span<std::byte>
-      missing;  // of `greeting`, whose bytes stay where they are when this is moved
+  std::span<std::byte> missing;  // unread part of `greeting`; a move keeps those bytes in place
 };
 
 class RingCollective final : public Collective {
@@ -148,7 +147,7 @@ class RingCollective final : public Collective {
     return attempt(name, header, [&] { return hand_out(/*first=*/rank(), piece); });
   }
 
-  // From rank 0 to the next, and so on; the last hands nothing on.
+  // Rank 0 sends to the next worker, and so on; the last one forwards nothing.
   Status broadcast(std::span<std::byte> bytes) override {
     const std::string name = "broadcast of " + std::to_string(bytes.size()) + " bytes";
     const CallHeader header{.bytes = bytes.size(), .kind = CallKind::kBroadcast};
@@ -166,7 +165,7 @@ class RingCollective final : public Collective {
  private:
   // ---- Meeting
 
-  // What a worker says to the next: only members know the id.
+  // Greeting to the next worker: only members know the id.
   std::string greeting_of(std::int64_t rank) const {
     std::string greeting = membership_.shared_id();
     for (int shift = 0; shift < 64; shift += 8) {
@@ -182,7 +181,7 @@ class RingCollective final : public Collective {
     const Json* const port = address.ok() ? address->find("port") : nullptr;
     if (host == nullptr || port == nullptr) return false;
     const Endpoint endpoint{host->as_string(), static_cast<std::uint16_t>(port->as_integer())};
-    // It has listened since before it gave its address, unless it is lost: one second is enough.
+    // A member listens before it sends its address, unless it is lost: one second is enough.
     auto connection = Connection::open(endpoint, in(std::chrono::seconds(1)));
     if (!connection.ok()) return false;
     next_.emplace(*std::move(connection));
@@ -192,8 +191,8 @@ class RingCollective final : public Collective {
                 in(kConnectTime));
   }
 
-  // Accepts connections until one begins with the greeting of the worker before. Those that begin
-  // otherwise are closed; those that say nothing delay no other.
+  // Accepts connections until one begins with the greeting of the previous worker. Connections with
+  // another greeting are closed; silent connections delay no other.
   bool await_previous(Listener& listener) {
     Deadline deadline = in(kConnectTime);
     const std::string expected = greeting_of(wrapped(rank() - 1));
@@ -204,8 +203,9 @@ class RingCollective final : public Collective {
       if (find_greeting(expected, strangers)) return true;
       if (came) continue;
       if (find_trouble(watched)) {
-        // The worker before may have connected, greeted and left since the listener was asked, or
-        // its greeting be under way: it has a short while. The members are watched no more.
+        // The previous worker may have connected, greeted and left since the listener was polled,
+        // or its greeting may be under way: it gets a short while. The members are no longer
+        // watched.
         deadline = std::min(deadline, in(kShortWhile));
         watched.clear();
       }
@@ -217,7 +217,7 @@ class RingCollective final : public Collective {
     return false;
   }
 
-  // False if no connection waits. The one that has been silent for longest makes room.
+  // Returns false if no connection waits. The connection that has been silent longest makes room.
   static bool accept_one(Listener& listener, std::size_t bytes, std::vector<Stranger>& strangers) {
     std::optional<Connection> came = listener.accept();
     if (!came) return false;
@@ -226,7 +226,7 @@ class RingCollective final : public Collective {
     return true;
   }
 
-  // Reads what has come. The connection with the greeting becomes previous_.
+  // Reads the bytes that have arrived. The connection with the greeting becomes previous_.
   bool find_greeting(const std::string& expected, std::vector<Stranger>& strangers) {
     std::erase_if(strangers, [&](Stranger& one) {
       if (!receive_some(one.connection.fd(), one.missing)) return true;
@@ -250,12 +250,12 @@ class RingCollective final : public Collective {
                    [&] { return reduce_scatter(values) && hand_out(/*first=*/rank() + 1, piece); });
   }
 
-  // The rank that a whole number means on the ring: -1 is the last one, world_size() is 0 again.
+  // Maps any whole number to a rank on the ring: -1 is the last rank, world_size() is rank 0.
   std::int64_t wrapped(std::int64_t number) const {
     return (number % world_size() + world_size()) % world_size();
   }
 
-  // The piece that worker `owner` begins with, for any whole number.
+  // The piece with which worker `owner` begins, for any whole number.
   template <class T>
   std::span<T> piece_of(std::span<T> values, std::int64_t owner) const {
     const Range range = share_of({0, std::ssize(values)}, world_size(), wrapped(owner));
@@ -264,7 +264,7 @@ class RingCollective final : public Collective {
   }
 
   // In each step a worker sends the piece to which it has just added its own numbers. Afterwards
-  // this worker has the whole sum of piece rank + 1, and parts of the others.
+  // this worker has the whole sum of piece rank + 1, and partial sums of the others.
   template <class T>
   bool reduce_scatter(std::span<T> values) {
     std::vector<T> received;
@@ -278,8 +278,8 @@ class RingCollective final : public Collective {
     return true;
   }
 
-  // Before, this worker has piece `first`, and the next one the piece after it; afterwards all have
-  // all. `piece(i)`: where piece i lies, for any whole number.
+  // Before the call this worker has piece `first`, and the next worker the piece after it;
+  // afterwards every worker has all pieces. `piece(i)`: the bytes of piece i, for any whole number.
   template <class Piece>
   bool hand_out(std::int64_t first, const Piece& piece) {
     for (std::int64_t step = 0; step < world_size() - 1; ++step) {
@@ -309,7 +309,7 @@ class RingCollective final : public Collective {
     return move(transfer, deadline_);
   }
 
-  // False also where the worker before is in another call.
+  // Returns false also if the previous worker is in another call.
   bool receive_checked(Transfer& transfer) {
     if (!transfer.header_in.empty()) {
       if (!receive_some(transfer.from, transfer.header_in)) return false;
@@ -325,20 +325,21 @@ class RingCollective final : public Collective {
     return receive_some(transfer.from, transfer.in);
   }
 
-  // False where a connection was cut, a member is lost, or the time is up.
+  // Returns false if a connection was cut, a member is lost, or the time is up.
   bool move(Transfer transfer, Deadline deadline) {
     std::vector<int> watched = membership_.connections();
     CutWatch cut(unacknowledged_);
     while (send_some(transfer) && receive_checked(transfer)) {
       if (!transfer.sends() && !transfer.receives()) return true;
       if (find_trouble(watched)) {
-        // What a neighbour sent before it left is still worth reading; nothing else can come.
+        // Bytes that a neighbour sent before it left are still worth reading; nothing else can
+        // come.
         deadline = std::min(deadline, in(kShortWhile));
         watched.clear();
       }
       deadline = last_wait_.limit(deadline);
       if (std::chrono::steady_clock::now() >= deadline) return false;
-      // Also once the kernel has taken all bytes: they may never arrive.
+      // Checked even after the kernel has taken all bytes: they may never arrive.
       if (!wait_for_neighbours(transfer, watched, deadline) &&
           cut.is_cut(acknowledgements_of(transfer.to), std::chrono::steady_clock::now())) {
         return false;
@@ -347,7 +348,7 @@ class RingCollective final : public Collective {
     return false;
   }
 
-  // False if nothing has happened for a while, or until the deadline.
+  // Returns false if nothing has happened for a while, or by the deadline.
   static bool wait_for_neighbours(const Transfer& transfer, const std::vector<int>& watched,
                                   Deadline deadline) {
     std::vector<pollfd> polled;
@@ -358,7 +359,7 @@ class RingCollective final : public Collective {
                   milliseconds_until(std::min(deadline, in(kGlance)))) > 0;
   }
 
-  // Those that have gone on to something else are watched no more.
+  // Members that have finished the collective are no longer watched.
   static bool find_trouble(std::vector<int>& watched) {
     bool trouble = false;
     std::erase_if(watched, [&trouble](int connection) {
@@ -379,9 +380,9 @@ class RingCollective final : public Collective {
     return action() ? success() : fail(name, std::chrono::steady_clock::now() >= deadline_);
   }
 
-  // That the connections close tells the neighbours. `unreachable`: the neighbour that this worker
-  // did not meet. It is to blame only where no other worker has given up before: one that gives up
-  // closes its listener, so its neighbour does not reach it either.
+  // Closed connections inform the neighbours. `unreachable`: the neighbour that this worker did not
+  // meet. It is to blame only if no other worker has given up before: such a worker closes its
+  // listener, so its neighbour does not reach it either.
   Status fail(const std::string& name, bool late, std::optional<std::int64_t> unreachable = {}) {
     next_.reset();
     previous_.reset();
@@ -401,10 +402,10 @@ class RingCollective final : public Collective {
   Deadline deadline_;  // of the call under way
   std::uint64_t calls_ = 0;
   CallHeader header_;  // of the call under way
-  CallHeader heard_;   // of the worker before, once header_in_ has come
+  CallHeader heard_;   // of the previous worker, once header_in_ is read
   std::span<const std::byte> header_out_;
   std::span<std::byte> header_in_;
-  std::string mismatch_;         // "" or how the worker before differs
+  std::string mismatch_;         // "" or how the previous worker's call differs
   std::optional<Error> broken_;  // why no call can succeed any more
 };
 

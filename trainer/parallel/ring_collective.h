@@ -1,11 +1,11 @@
-// Sums over TCP, for workers that train on CPUs: each is connected with the next and the last
-// with the first, and pieces go around twice, once to be summed and once to be handed
-// out. So each sends and receives twice its numbers, however many workers there are, and the order
-// in which numbers are added depends on the world size alone.
+// Sums over TCP, for workers that train on CPUs: each is connected with the next and the last with
+// the first, and pieces go around twice, once to be summed and once to be distributed. So each
+// worker sends and receives twice its numbers, whatever the world size, and the order of summation
+// depends on the world size alone.
 //
-// While it waits for a neighbour it watches the members' connections, too: whichever worker is
-// lost, and wherever a collective has failed, all break it off at once; the membership finds out
-// which one is missing.
+// While a worker waits for a neighbour it also watches the members' connections: when any worker is
+// lost, or a collective has failed anywhere, all abort at once; the membership finds out who is
+// missing.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,11 @@
 
 namespace fettle::trainer {
 
-// All members call it, and there are two at least. `membership` must outlive the collective, and is
-// not used by others meanwhile. No call takes longer than about `timeout`; a neighbour's connection
-// on which nothing is acknowledged for as long as `unacknowledged` is cut.
-// Errors of its calls also: kConflict: a neighbour is in another call, so that the bytes of one
-// would be added to those of the other.
+// All members (at least two) call it. `membership` must outlive the collective, and is not used by
+// other code meanwhile. No call takes longer than about `timeout`; a neighbour's connection on
+// which nothing is acknowledged for `unacknowledged` is cut.
+// Errors of its calls also: kConflict: a neighbour is in another call, whose bytes would be added
+// to this one's.
 Result<std::unique_ptr<Collective>> make_ring_collective(
     Membership& membership, std::chrono::milliseconds timeout,
     std::chrono::milliseconds unacknowledged = kUnacknowledgedTime);

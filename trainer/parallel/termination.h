@@ -1,5 +1,5 @@
-// Termination: this process was told to end, and SIGKILL follows when its grace period is over. It
-// then waits for other workers for a part of that period only, so that time is left to save.
+// Termination: this process was asked to end, and SIGKILL follows after its grace period. It then
+// waits for other workers only for a part of that period, so that time is left to save.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 namespace fettle::trainer {
 
 struct Termination {
-  std::function<bool()> told;  // asked from any thread; empty: never
-  std::chrono::milliseconds patience = std::chrono::seconds(10);  // with others, from then on
+  std::function<bool()> told;  // whether a signal asked for it; from any thread; empty: never
+  std::chrono::milliseconds patience = std::chrono::seconds(10);  // for other workers, from then on
 };
 
-// The limit of one thread's waits.
+// Limits the waits of one thread.
 class LastWait {
  public:
   explicit LastWait(Termination termination) : termination_(std::move(termination)) {}
@@ -26,7 +26,7 @@ class LastWait {
     if (!until_ && termination_.told && termination_.told()) until_ = in(termination_.patience);
     return until_.has_value();
   }
-  // `deadline`, or earlier once this process was told to end.
+  // Returns `deadline`, or an earlier one once this process was asked to end.
   Deadline limit(Deadline deadline) { return is_told() ? std::min(deadline, *until_) : deadline; }
 
  private:

@@ -12,37 +12,37 @@
 namespace fettle::trainer {
 namespace {
 
-// As many as can lose a worker each, and some in which a connection alone was cut.
+// Enough for every worker to be lost once, and for some epochs in which only a connection was cut.
 constexpr std::int64_t kMostBrokenEpochs = 2 * kMostRanks;
 constexpr std::int64_t kMostSeconds = 24 * 3600;
-// Workers are started together, but images are pulled and data are read at their own pace; a step
-// with its micro-batches is shorter.
+// Workers start together, but pull images and read data at their own pace; a step with its
+// micro-batches is shorter.
 constexpr std::int64_t kMeetingSeconds = 300;
 constexpr std::int64_t kCollectiveSeconds = 300;
 
 struct Attempt {
   Result<Ending> ending;
-  std::optional<Checkpoint> reached = {};  // at rank 0, where it is not the end
-  bool state_lost = false;                 // only the newest checkpoint is left to resume from
-  bool progress = false;                   // a step was made, or it ended as all had agreed
-  bool ran = false;                        // it said what it resumed from
+  std::optional<Checkpoint> reached = {};  // at rank 0, unless training is over
+  bool state_lost = false;                 // only the newest checkpoint is left
+  bool progress = false;                   // a step was made, or the epoch ended as all had agreed
+  bool ran = false;                        // it logged its starting point
 };
 
 bool is_loss(const Error& error) { return error.code == ErrorCode::kUnavailable; }
 
-// Of a sharded optimiser.
+// The error if a sharded optimiser's state is lost and no checkpoint exists.
 Error unsaved_state(const Error& loss) {
   return {loss.code, loss.message +
                          "; its part of the optimiser's state is lost with it, and without "
                          "checkpoints there is nothing to resume from"};
 }
 
-// What `training`, which has ended, leaves to resume from.
+// The state that an ended `training` leaves to resume from.
 Attempt attempt_of(const Training& training, Result<Ending> ending, bool shards, bool is_rank0) {
   Attempt attempt{std::move(ending)};
   attempt.ran = true;
   attempt.progress = attempt.ending.ok() || training.steps() > 0;
-  // The lost worker's shard of the optimiser's state is gone with it.
+  // With a sharded optimiser the lost worker's shard of the state is gone.
   attempt.state_lost = !attempt.ending.ok() && shards;
   const bool over = attempt.ending.ok() && *attempt.ending != Ending::kRegroups;
   if (attempt.state_lost || over) return attempt;
@@ -56,8 +56,9 @@ Attempt attempt_of(const Training& training, Result<Ending> ending, bool shards,
   return attempt;
 }
 
-// In one epoch of the membership. Opens the device in the first. Where it ends with an error or to
-// regroup, `reached` of the result is what rank 0 resumes from: `from` again if it did not begin.
+// Trains in one epoch of the membership; the first epoch opens the device. If it ends with an error
+// or to regroup, rank 0 resumes from `reached` of the result: `from` again if training did not
+// begin.
 Attempt train_in_epoch(const TrainingTask& task, const TrainingData& data,
                        std::unique_ptr<TrainingDevice>& device, Collective& collective,
                        const TrainingHooks& hooks, const std::optional<Checkpoint>& from) {
@@ -73,7 +74,7 @@ Attempt train_in_epoch(const TrainingTask& task, const TrainingData& data,
                     collective.rank() == 0);
 }
 
-// Between GPUs if all workers have one, else over TCP.
+// All-reduces between GPUs if all workers have one, else over TCP.
 Result<std::unique_ptr<Collective>> make_collective(const TrainingTask& task,
                                                     Membership& membership,
                                                     std::chrono::milliseconds timeout) {
@@ -85,8 +86,8 @@ Result<std::unique_ptr<Collective>> make_collective(const TrainingTask& task,
                               {.timeout = timeout});
 }
 
-// One epoch of the membership, with the workers that it has now. Every error hands `from` back, so
-// that rank 0 can start from it again with those that are left.
+// Runs one epoch of the membership, with its present workers. Every error hands `from` back, so
+// that rank 0 can start from it again with the remaining workers.
 Attempt meet_and_train(const TrainingTask& task, const TrainingData& data, const WorkerPlace& place,
                        std::unique_ptr<TrainingDevice>& device, Membership& membership,
                        const TrainingHooks& hooks, const std::optional<Checkpoint>& from) {
@@ -101,22 +102,22 @@ Attempt meet_and_train(const TrainingTask& task, const TrainingData& data, const
   return train_in_epoch(task, data, device, **collective, hooks, from);
 }
 
-// Rank 0 asks whether workers have come; another that is to stop wants to leave instead, where
-// enough are left without it.
+// Rank 0 checks whether workers want to join; another worker that should stop asks to leave
+// instead, if enough workers remain.
 TrainingHooks hooks_of_open_world(const TrainingHooks& hooks, Membership& membership,
                                   std::int64_t least, bool& leaves) {
   TrainingHooks asked = hooks;
   if (membership.rank() == 0) {
     asked.should_regroup = [&membership] { return membership.somebody_waits(); };
   } else if (membership.world_size() > least) {
-    asked.should_stop = [] { return false; };  // which would stop all workers
+    asked.should_stop = [] { return false; };  // it would stop all workers
     asked.should_regroup = [&hooks, &leaves] { return leaves = leaves || hooks.should_stop(); };
   }
   return asked;
 }
 
-// This process was told to end while the others did not answer, and SIGKILL is near: rank 0 saves
-// the last step that all made, and none waits any longer.
+// This process was asked to end while the others did not answer, and SIGKILL is near: rank 0 saves
+// the last step that all workers made, and no worker waits any longer.
 Result<Together> stop_alone(const TrainingTask& task, const Attempt& attempt, std::int64_t rank,
                             const TrainingHooks& hooks) {
   if (!attempt.ending.ok()) hooks.log(attempt.ending.error().message);
@@ -159,7 +160,7 @@ Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, boo
                                                             1, kMostSeconds, kCollectiveSeconds));
   rendezvous.patient = meeting == 0;
   if (meeting > 0) rendezvous.meeting = std::chrono::seconds(meeting);
-  // Answers afterwards need no image pulled.
+  // Later answers need no image pulls.
   rendezvous.timeout =
       std::chrono::seconds(meeting == 0 ? kMeetingSeconds : std::min(meeting, kMeetingSeconds));
   place.collective_time = std::chrono::seconds(collective);
@@ -182,7 +183,7 @@ Result<Together> train_together(const TrainingTask& task, const TrainingData& da
   std::unique_ptr<TrainingDevice> device;  // for all epochs of the membership
   TrainingTask of_epoch = task;
   std::optional<Checkpoint> reached;
-  bool leaves = false;  // set by the hooks: this worker is to stop, and the others continue
+  bool leaves = false;  // set by the hooks: this worker stops, and the others continue
   for (std::int64_t losses_left = kMostBrokenEpochs;;) {
     const TrainingHooks asked =
         place.rendezvous.open ? hooks_of_open_world(hooks, *membership, least, leaves) : hooks;

@@ -18,7 +18,7 @@ void UnreachablePairs::end_epoch(bool progress) {
 }
 
 std::optional<UnreachablePairs::Pair> UnreachablePairs::worst() const {
-  // max_element returns the first of several, and the map is sorted by names.
+  // max_element returns the first maximum, and the map is sorted by names.
   const auto most =
       std::ranges::max_element(reports_, {}, [](const auto& entry) { return entry.second; });
   if (most == reports_.end()) return std::nullopt;

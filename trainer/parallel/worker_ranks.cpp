@@ -29,7 +29,7 @@ Result<std::vector<Variables>> rank_variables(const Variable& variable, std::int
                 whole_number(variable, "WORLD_SIZE", 1, kMostRanks / gpus, 1));
   std::int64_t worker = 0;
   if (has_others) {
-    // Not below WORLD_SIZE: workers that come later have numbers behind those.
+    // Not limited by WORLD_SIZE: workers that join later have higher numbers.
     FETTLE_ASSIGN(worker, whole_number(variable, "RANK", 0, kMostRanks / gpus - 1));
   }
   FETTLE_ASSIGN(const std::vector<std::string> visible, visible_gpus(variable(kVisible), gpus));

@@ -1,6 +1,6 @@
-// The ranks of a worker: with several GPUs a worker takes part as several ranks, each a process of
-// its own with one GPU, as torchrun's processes are (docs/decisions/0026). Here, what of the
-// environment tells them apart. Pure.
+// The ranks of a worker: a worker with several GPUs takes part as several ranks, each a separate
+// process with one GPU, as with torchrun (docs/decisions/0026). Derives their environment
+// variables. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace fettle::trainer {
 
-// Where the ranks of a worker that has no others (no WORLD_SIZE) meet, and what only they know.
+// Meeting point of the ranks of a single worker (no WORLD_SIZE), and their shared secret.
 struct Meeting {
   Endpoint at;
   std::string token;
 };
 
-// Of each of the `gpus` ranks of the worker that `variable` tells of. Worker 1 of three with two
-// GPUs has the ranks 2 and 3 of six. The GPUs are those of CUDA_VISIBLE_DEVICES, else 0, 1, 2 ...
-// Errors: fewer GPUs are visible; a variable is no number. Requires gpus >= 1.
+// The variables of each of the `gpus` ranks of the worker that `variable` describes. Worker 1 of
+// three with two GPUs has the ranks 2 and 3 of six. The GPUs are those of CUDA_VISIBLE_DEVICES,
+// else 0, 1, 2 ... Errors: fewer GPUs are visible; a variable is no number. Requires gpus >= 1.
 Result<std::vector<Variables>> rank_variables(const Variable& variable, std::int64_t gpus,
                                               const Meeting& alone);
 
-// Whether this process is one of such ranks already, started as one or by torchrun.
+// Whether this process already is such a rank, started by this program or by torchrun.
 bool is_rank_of_worker(const Variable& variable);
 
 }  // namespace fettle::trainer
