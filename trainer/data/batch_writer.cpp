@@ -8,7 +8,7 @@ namespace fettle::trainer {
 
 namespace {
 
-// Images of one colour have nothing to scale.
+// Images of a single colour have no deviation to divide by.
 api::NormalizeConfig normalize_by(double mean, double deviation) {
   return {mean, deviation > 0 ? deviation : 1};
 }
@@ -24,7 +24,7 @@ api::NormalizeConfig measure_floats(const ImageSet& images, const Indices& sampl
     }
     return sum;
   };
-  // Twice over the samples: the squares of the differences lose no digits to a large mean.
+  // Two passes over the samples: squared differences lose no digits to a large mean.
   const double mean = sum_of([](double x) { return x; }) / total;
   const double squares = sum_of([mean](double x) { return (x - mean) * (x - mean); });
   return normalize_by(mean, std::sqrt(squares / total));
@@ -34,8 +34,9 @@ api::NormalizeConfig measure_floats(const ImageSet& images, const Indices& sampl
 
 api::NormalizeConfig measure_pixels(const ImageSet& images, const Indices& samples) {
   if (images.pixel_type() == PixelType::kFloat) return measure_floats(images, samples);
-  // Counting the 256 values first keeps the sums exact, so they do not depend on the order. Four
-  // counts of each, because neighbouring pixels are often equal and would wait for each other.
+  // Counting the 256 values first keeps the sums exact, so they do not depend on the order. Each
+  // value has four counters, because neighbouring pixels are often equal and would wait for each
+  // other.
   std::array<std::array<std::int64_t, 256>, 4> counts{};
   const std::int64_t size = images.shape().size();
   for (const std::int64_t sample : samples) {

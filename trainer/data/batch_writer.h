@@ -1,8 +1,8 @@
-// BatchWriter: turns the pixels of chosen samples into what the network eats: bytes scaled to [0,
-// 1] (floats as they are), normalised, in the network's type, flipped and shifted where the Study
-// asks for it.
+// BatchWriter: turns the pixels of chosen samples into the network's input: bytes scaled to [0, 1]
+// (floats unchanged), normalised, in the network's type, flipped and shifted if the Study asks for
+// it.
 //
-// Of text, it copies token ids and the labels that follow them.
+// From a text, it copies token ids and the labels that follow them.
 //
 // The augmentation of a sample is Philox(seed, epoch, index of the sample in its set): it depends
 // on no worker, batch or restart. Immutable; safe to share between threads.
@@ -24,11 +24,11 @@ namespace fettle::trainer {
 // One micro-batch, ready for the network.
 struct Batch {
   Indices indices;                             // of its samples in the ImageSet
-  std::vector<std::int32_t> labels;            // one a sample; of text one a token
+  std::vector<std::int32_t> labels;            // one for each sample; of text one for each token
   kernels::AlignedArray<std::uint8_t> pixels;  // [samples, height, width, channels]; of text
                                                // std::int32_t ids, [samples, length]
   std::int64_t size() const { return std::ssize(indices); }
-  // Its samples are named, not written: they are where the backend has them.
+  // Whether its samples are only named, not written: the backend holds them.
   bool is_dealt() const { return !indices.empty() && labels.empty(); }
 };
 
@@ -45,7 +45,7 @@ class BatchWriter {
   // Makes room for `max_samples` of such images.
   Batch make_batch(const ImageSet& images, std::int64_t max_samples) const;
 
-  // Fills `batch` with these samples as they look in this epoch.
+  // Fills `batch` with these samples as this epoch shows them.
   void write(const ImageSet& images, std::span<const std::int64_t> samples, std::int64_t epoch,
              Batch& batch) const;
 

@@ -63,8 +63,8 @@ std::int64_t max_samples_of(const api::TrainingConfig& config, std::int64_t norm
   if (norm_group > 0) return norm_group;
   const std::int64_t share = share_of({0, batch}, world_size, 0).size();
   const std::int64_t limit = std::min(share, config.max_per_worker.value_or(share));
-  // 86, 85, 85 for 256 samples and a limit of 100. As the limit of deal() it gives as many
-  // micro-batches, and no smaller batch makes one of more.
+  // 86, 85, 85 for 256 samples and a limit of 100. Used as the limit of deal(), this size gives the
+  // same number of micro-batches, and no smaller batch has a larger micro-batch.
   return divide_up(share, divide_up(share, limit));
 }
 

@@ -1,11 +1,11 @@
-// Batching: which samples of a global batch a worker takes, and in which pieces.
+// Batching: assigns the samples of a global batch to workers, and cuts them into micro-batches.
 //
 // Samples are dealt by global index, never by rank: the batch is a run of consecutive positions in
 // the epoch's order and every worker takes one consecutive share of it. So the samples of an
-// optimiser step are the same for every world size and every limit on what a worker holds at once,
-// and a worker may be left without any (it still joins the collective).
+// optimiser step are the same for every world size and every limit on the samples that a worker
+// holds at once, and a worker may get no samples (it still joins the collective).
 // Batch normalisation takes its statistics over groups of consecutive positions; a group is a whole
-// micro-batch, so groups, and not single samples, are then what is dealt.
+// micro-batch, so groups are then dealt instead of single samples.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -24,15 +24,15 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// What part `part` of `parts` gets of `whole`: floor(n / parts) + (part < n mod parts) positions,
-// in order. Requires parts >= 1 and 0 <= part < parts.
+// Part `part` of `parts` of `whole`: floor(n / parts) + (part < n mod parts) positions, in order.
+// Requires parts >= 1 and 0 <= part < parts.
 Range share_of(Range whole, std::int64_t parts, std::int64_t part);
 
 // Cuts a worker's share into the fewest micro-batches of at most `limit` samples, whose sizes
-// differ by at most one. An empty share has none. Requires limit >= 1.
+// differ by at most one. An empty share gives no micro-batch. Requires limit >= 1.
 std::vector<Range> micro_batches(Range share, std::int64_t limit);
 
-// To whom a batch is dealt, and in which pieces.
+// The receiver of a share of the batch, and the cut into micro-batches.
 struct Dealing {
   std::int64_t world_size = 1;
   std::int64_t rank = 0;
@@ -40,25 +40,25 @@ struct Dealing {
   std::int64_t norm_group = 0;  // 0: no groups; else at most `limit`
 };
 
-// The micro-batches of one worker. With groups, the batch is cut into the fewest of at most
+// The micro-batches of one worker. With groups, the batch is cut into the fewest groups of at most
 // norm_group samples, whose sizes differ by at most one, and the groups are dealt as samples are.
 std::vector<Range> deal(Range batch, const Dealing& dealing);
 
 // Micro-batches that the busiest worker (rank 0) needs for a full batch.
 std::int64_t accumulation_steps(std::int64_t batch, const Dealing& dealing);
 
-// Optimiser steps in one epoch: the last one takes what is left.
+// Optimiser steps in one epoch: the last step takes the remainder.
 std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch);
 
-// Samples of one optimiser step. The configuration says one of the two; defaults are filled in.
+// Samples of one optimiser step. The configuration gives it for all workers or for each; defaults
+// are filled in.
 std::int64_t global_batch_of(const api::TrainingConfig& config, std::int64_t world_size);
 
-// Samples in a group of batch normalisation, where a step has `batch`; 0: no groups.
+// Samples in a group of batch normalisation, if a step has `batch`; 0: no groups.
 std::int64_t norm_group_of(const api::TrainerConfig& config, std::int64_t batch);
 
 // Most samples that a worker holds at once: the largest micro-batch of its share of a full batch.
-// Operations are planned for it, so it is a size that is run, and not the limit that the
-// configuration names.
+// Operations are planned for this size, so it is one that runs, not the configured limit.
 std::int64_t max_samples_of(const api::TrainingConfig& config, std::int64_t norm_group,
                             std::int64_t batch, std::int64_t world_size);
 

@@ -23,7 +23,7 @@ std::string system_error() { return std::strerror(errno); }
 
 constexpr std::size_t kGzipTrailer = 8;
 
-// Closed with the last owner.
+// Closes the descriptor with the last owner.
 std::shared_ptr<const int> own(int fd) {
   return {new int(fd), [](const int* owned) {
             if (*owned >= 0) close(*owned);
@@ -46,7 +46,7 @@ Result<MappedFile::State> MappedFile::state_of(int file) {
   return State{info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
 }
 
-// O_NONBLOCK: else to open a FIFO waits for a writer.
+// O_NONBLOCK: otherwise opening a FIFO waits for a writer.
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const auto file = own(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (*file < 0) {
@@ -112,14 +112,14 @@ GzipTrailer gzip_trailer(std::span<const std::uint8_t> compressed) {
 
 namespace {
 
-// Deflate shrinks by less than this, so a trailer that announces more lies; nothing that large is
-// allocated because a small file says so.
+// Deflate compresses by less than this, so a trailer that announces more is false; a small file
+// cannot cause a large allocation.
 constexpr std::int64_t kMaxDeflateRatio = 1032;
 
-constexpr int kGzipWindow = 15 + 16;  // the largest window; + 16: with gzip's header and trailer
+constexpr int kGzipWindow = 15 + 16;  // largest window; + 16: gzip header and trailer
 constexpr std::size_t kPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
 
-// A gzip stream that is decompressed member by member; zlib checks each one's CRC and size.
+// Decompresses a gzip stream member by member; zlib checks the CRC and size of each.
 class Inflater {
  public:
   explicit Inflater(std::span<const std::uint8_t> compressed) : compressed_(compressed) {
@@ -133,8 +133,8 @@ class Inflater {
   std::size_t unread() const {
     return compressed_.size() - static_cast<std::size_t>(stream_.next_in - compressed_.data());
   }
-  // Fills `out` from where the stream is, or ends before it with a member. Returns what it wrote;
-  // absent: damaged.
+  // Fills `out` from the current position, or up to the end of the member. Returns the number of
+  // bytes written; absent: damaged.
   std::optional<std::size_t> read(std::span<std::uint8_t> out) {
     if (!ready_) return std::nullopt;
     stream_.next_out = out.data();
@@ -159,7 +159,7 @@ class Inflater {
   bool member_ended_ = false;
 };
 
-// Of a file with several members the trailer tells the size of the last one only.
+// For a file with several members, whose trailer gives only the size of the last one.
 std::optional<std::vector<std::uint8_t>> inflate_members(std::span<const std::uint8_t> compressed) {
   std::vector<std::uint8_t> content;
   Inflater inflater(compressed);
@@ -188,8 +188,8 @@ Result<Bytes> gunzip(std::span<const std::uint8_t> compressed, const std::string
   const std::int64_t size = gzip_trailer(compressed).length;
   if (size / kMaxDeflateRatio > static_cast<std::int64_t>(compressed.size())) return damaged;
   const auto length = static_cast<std::size_t>(size);
-  // Not a vector: filling 47 MB with zeros first would cost a tenth of the start-up time.
-  // One more byte, so that an empty content has an address, too.
+  // Not a vector: filling 47 MB with zeros first would cost a tenth of the start-up time. One more
+  // byte gives even empty content an address.
   std::shared_ptr<std::uint8_t[]> memory(new std::uint8_t[length + 1]);
   Inflater inflater(compressed);
   const auto written = inflater.read({memory.get(), length});

@@ -1,5 +1,5 @@
-// Bytes: read-only bytes with a shared owner (heap memory or a mapped file), and the two ways to
-// get them: from a file and out of a gzip stream.
+// Bytes: read-only bytes with a shared owner (heap memory or a mapped file), and their two sources:
+// a file and a gzip stream.
 // Safe to share between threads: no thread changes them.
 #pragma once
 
@@ -19,7 +19,7 @@ class Bytes {
   Bytes(std::shared_ptr<const void> owner, std::span<const std::uint8_t> view)
       : owner_(std::move(owner)), view_(view) {}
 
-  // Copies; for data made in memory.
+  // Makes a copy; for data made in memory.
   static Bytes copy_of(std::span<const std::uint8_t> from);
 
   std::span<const std::uint8_t> view() const { return view_; }
@@ -34,22 +34,23 @@ class Bytes {
 // Errors: missing, unreadable, not a regular file; each names the file.
 Result<Bytes> map_file(const std::string& path);
 
-// The file of a mapping, which shows whether it was written to since. One that was replaced by a
-// rename stays as it was.
+// A mapped file, which detects later writes to it. A file replaced by rename stays mapped as it
+// was.
 class MappedFile {
  public:
-  // As map_file().
+  // Opens and maps as map_file().
   static Result<MappedFile> open(const std::string& path);
 
   const Bytes& bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
   bool holds(const void* address) const;
 
-  // What has happened to it: "was written to", "has 7 bytes instead of 400"; "" if nothing has.
+  // The change since opening: "was written to", "has 7 bytes instead of 400"; "" if there was no
+  // change.
   std::string change() const;
-  // Its bytes can all be read, as far as its size tells.
+  // Whether all its bytes can be read, judged by its size.
   bool is_whole() const;
-  // What is there now is what change() compares with from now on.
+  // Makes the file's present state the one that change() compares with.
   void accept();
 
  private:
@@ -71,15 +72,15 @@ class MappedFile {
 
 bool is_gzip(std::span<const std::uint8_t> bytes);
 
-// The most that an uncompressed file may announce to hold.
+// Limit on the size that an uncompressed file may announce.
 inline constexpr std::int64_t kMaxDataBytes = std::int64_t{8} << 30;
 
-// Decompresses the members of a gzip file (RFC 1952), of which there is mostly one. `name` is for
-// messages. Errors: damaged or cut short; content of 4 GiB or more, whose size the format cannot
-// tell; a build without zlib.
+// Decompresses all members of a gzip file (RFC 1952), usually one. `name` is for messages. Errors:
+// damaged or truncated; content of 4 GiB or more, a size that the format cannot express; a build
+// without zlib.
 Result<Bytes> gunzip(std::span<const std::uint8_t> compressed, const std::string& name);
 
-// What the last member's trailer says of its content: CRC-32 and length. 0 where there is none.
+// CRC-32 and length of the last member's content, from its trailer. 0 without a trailer.
 struct GzipTrailer {
   std::uint32_t crc = 0;
   std::uint32_t length = 0;  // modulo 2^32

@@ -17,7 +17,7 @@ namespace fettle::trainer {
 
 namespace {
 
-// Where the copy of `path` lies; "" when the source cannot be identified.
+// The path of the copy of `path`; "" if the source cannot be identified.
 std::string copy_name(const std::string& directory, const std::string& path,
                       const GzipTrailer& trailer) {
   struct stat info {};
@@ -30,15 +30,15 @@ std::string copy_name(const std::string& directory, const std::string& path,
   key = mix_keys(key, static_cast<std::uint64_t>(info.st_size));
   key = mix_keys(key, static_cast<std::uint64_t>(info.st_mtim.tv_sec));
   key = mix_keys(key, static_cast<std::uint64_t>(info.st_mtim.tv_nsec));
-  // A file of the same size may be put there with the old time: cp -p, rsync -t, tar.
+  // A file of the same size may replace it with the old time: cp -p, rsync -t, tar.
   key = mix_keys(key, std::uint64_t{trailer.crc} << 32 | trailer.length);
   std::array<char, 16> digits{};
   const auto end = std::to_chars(digits.begin(), digits.end(), key, 16);
   return directory + "/" + std::string(digits.data(), end.ptr) + ".raw";
 }
 
-// Of writers that were killed, since no file takes an hour to write; and copies that no training
-// has used for a month: each use renews their time.
+// Removes temporary files of killed writers (no file takes an hour to write), and copies that no
+// training has used for a month; each use renews their time.
 void remove_stale_files(const std::string& directory) {
   constexpr auto kTemporary = std::chrono::hours(1);
   constexpr auto kUnused = std::chrono::hours(24 * 30);
@@ -56,11 +56,11 @@ void remove_stale_files(const std::string& directory) {
 }
 
 void renew(const std::string& copy) {
-  std::error_code ignored;  // it is made again in a month
+  std::error_code ignored;  // on failure the copy is made again in a month
   std::filesystem::last_write_time(copy, std::filesystem::file_time_type::clock::now(), ignored);
 }
 
-// A cache that cannot be written (read-only home, full disk) costs time, nothing else.
+// A cache that cannot be written (read-only home, full disk) only costs time.
 void write_copy(const std::string& directory, const std::string& path, const Bytes& content) {
   if (!make_directories(directory).ok()) return;
   remove_stale_files(directory);
@@ -85,7 +85,7 @@ Result<Bytes> DataCache::read(const std::string& path) {
   const GzipTrailer trailer = gzip_trailer(source.view());
   const std::string copy = copy_name(directory_, path, trailer);
   if (!copy.empty()) {
-    // Any error means that there is no copy yet: it is made again. So is one of another length.
+    // On any error, or with another length, the copy is made again.
     const auto cached = map_file(copy);
     if (cached.ok() && cached->size() == trailer.length) {
       renew(copy);
@@ -93,7 +93,7 @@ Result<Bytes> DataCache::read(const std::string& path) {
     }
   }
   FETTLE_ASSIGN(Bytes content, gunzip(source.view(), path));
-  // Of a file with several members the trailer tells only the last one's length.
+  // For a file with several members the trailer has only the last one's length.
   if (!copy.empty() && content.size() == trailer.length) {
     writers_.emplace_back(
         [content, copy, directory = directory_] { write_copy(directory, copy, content); });

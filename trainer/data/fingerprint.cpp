@@ -61,8 +61,8 @@ std::string plain(const Json& value) {
 
 }  // namespace
 
-// Four lanes, because each product waits for the one before. A lane is a bijection of its words one
-// by one, so a single word that differs always changes the result.
+// Four lanes, because each product waits for the previous one. A lane maps each word bijectively,
+// so a single differing word always changes the result.
 std::uint64_t content_hash(std::span<const std::uint8_t> bytes) {
   constexpr std::size_t kLanes = 4;
   constexpr std::size_t kBlock = kLanes * sizeof(std::uint64_t);
@@ -93,7 +93,7 @@ DataFingerprint fingerprint_of(const ImageSet& train, const api::NormalizeConfig
                                const ImageSet* test) {
   DataFingerprint fingerprint;
   fingerprint.train = fingerprint_of_set(train);
-  // As the floats that samples are normalised by: the last bits of a double are the compiler's.
+  // Floats, as in normalising: the last bits of a double depend on the compiler.
   fingerprint.normalize = Json::array();
   for (const double value : {normalize.mean, normalize.std}) {
     const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));

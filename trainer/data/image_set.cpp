@@ -30,7 +30,7 @@ std::string hex(std::int64_t value) {
   return text;
 }
 
-// `what`: "images" or "labels", which may have `fewest` to `most` dimensions.
+// `what`: "images" or "labels"; they must have `fewest` to `most` dimensions.
 Result<IdxHeader> read_header(std::span<const std::uint8_t> file, const std::string& path,
                               const std::string& what, int fewest, int most) {
   const std::string expected =
@@ -48,7 +48,7 @@ Result<IdxHeader> read_header(std::span<const std::uint8_t> file, const std::str
   if (file.size() < header.bytes) return invalid(path + " ends within its IDX header");
   for (int i = 0; i < count; ++i) {
     const std::int64_t size = big_endian(file.subspan(4 + 4 * static_cast<std::size_t>(i), 4));
-    // Bounding the sides keeps the product within 64 bits.
+    // Limited sides keep the product within 64 bits.
     if (i > 0 && (size < 1 || size > kMaxImageSide)) {
       return invalid(path + " says its images have a side of " + std::to_string(size) +
                      " pixels; 1 to " + std::to_string(kMaxImageSide) + " are possible");

@@ -3,7 +3,7 @@
 // http://yann.lecun.com/exdb/mnist).
 //
 // A piece of a text is an image of one column, whose pixels are token ids; the label of each token
-// is the one after it.
+// is the next token.
 // Invariant: every label is below classes(); there are as many labels as images (tokens).
 // Immutable; safe to share between threads.
 #pragma once
@@ -26,43 +26,43 @@ using kernels::PixelType;
 class ImageSet {
  public:
   ImageSet() = default;
-  // `pixels`: count x height x width x channels; `labels`: one byte an image. For data made in
-  // memory; both must fit (CHECK).
+  // `pixels`: count x height x width x channels; `labels`: one byte for each image. For data made
+  // in memory; both must fit (CHECK).
   ImageSet(kernels::ImageShape shape, Bytes pixels, const Bytes& labels);
-  // The same for pixels of either type, floats aligned as such. No label is negative.
+  // The same for pixels of either type; floats must be aligned. No label is negative.
   ImageSet(kernels::ImageShape shape, PixelType type, Bytes pixels,
            std::vector<std::int32_t> labels);
-  // A text of `tokens` (std::uint16_t, all below `classes`) in pieces of `length`; the rest, too
-  // short for a piece, is left out. At least length + 1 tokens.
+  // A text of `tokens` (std::uint16_t, all below `classes`) in pieces of `length`; a remainder
+  // shorter than a piece is dropped. At least length + 1 tokens.
   static ImageSet of_text(Bytes tokens, std::int64_t length, std::int64_t classes);
 
   std::int64_t size() const { return size_; }
   std::int64_t classes() const { return classes_; }
   const kernels::ImageShape& shape() const { return shape_; }
   PixelType pixel_type() const { return type_; }
-  // The pixels of image i, as what pixel_type() says they are: std::uint8_t, float or (tokens)
+  // The pixels of image i, in the type of pixel_type(): std::uint8_t, float or (tokens)
   // std::uint16_t.
   template <class Pixel>
   const Pixel* pixels(std::int64_t i) const {
     return reinterpret_cast<const Pixel*>(pixels_.view().data()) + i * shape_.size();
   }
   const std::uint8_t* image(std::int64_t i) const { return pixels<std::uint8_t>(i); }
-  // Of all pixels; of a text with the token that follows the last piece.
+  // Size of all pixels; for a text including the token after the last piece.
   std::int64_t pixel_bytes() const;
-  // With their labels.
+  // Size of all pixels and labels.
   std::int64_t bytes() const;
-  // All of them, as the kernels want them.
+  // All samples, in the form that kernels take.
   kernels::Samples samples() const {
     return {type_, shape_, pixels_.view().data(), labels_.empty() ? nullptr : labels_.data()};
   }
-  // Of images only.
+  // For images only.
   std::int32_t label(std::int64_t i) const { return labels_[static_cast<std::size_t>(i)]; }
 
  private:
   kernels::ImageShape shape_;
   PixelType type_ = PixelType::kByte;
   Bytes pixels_;
-  std::vector<std::int32_t> labels_;  // empty for a text, which has its own
+  std::vector<std::int32_t> labels_;  // empty for a text, whose tokens are its labels
   std::int64_t size_ = 0;
   std::int64_t classes_ = 0;
 };
@@ -70,11 +70,11 @@ class ImageSet {
 // Reads a pair of IDX files, plain or gzipped. Images are bytes with dimensions [n, height, width]
 // or [n, height, width, channels]; labels are bytes with dimensions [n].
 // Errors name the file, what was found and what was expected: missing, another magic, another
-// number of dimensions, cut short or too long, counts that differ.
+// number of dimensions, truncated or too long, counts that differ.
 Result<ImageSet> read_image_set(const std::string& images, const std::string& labels,
                                 DataCache& cache);
 
-// Errors: images as PyTorch has them. `sides`: [n, height, width, channels].
+// Errors: images with channels first, as in PyTorch. `sides`: [n, height, width, channels].
 Status refuse_channels_first(std::span<const std::int64_t> sides, const std::string& path);
 
 }  // namespace fettle::trainer

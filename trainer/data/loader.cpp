@@ -37,7 +37,7 @@ const LoadedBatch& Loader::next() {
 
 LoadedBatch* Loader::wait_for_free_slot() {
   std::unique_lock lock(mutex_);
-  // Before the first next() nothing is held, and consumed_ is -1.
+  // Before the first next() no batch is held, and consumed_ is -1.
   changed_.wait(lock, [this] {
     return stopping_ || produced_ - std::max<std::int64_t>(consumed_, 0) < kSlots;
   });
@@ -46,7 +46,7 @@ LoadedBatch* Loader::wait_for_free_slot() {
 
 bool Loader::load_step(const Indices& order, std::int64_t epoch, Range global) {
   std::vector<Range> pieces = deal(global, settings_.dealing());
-  // An empty micro-batch, so that a worker without samples takes the step, too.
+  // An empty micro-batch makes a worker without samples take the step, too.
   if (pieces.empty()) pieces.push_back({global.begin, global.begin});
   for (const Range& piece : pieces) {
     LoadedBatch* loaded = wait_for_free_slot();

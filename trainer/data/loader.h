@@ -1,8 +1,8 @@
 // Loader: prepares the micro-batches of one worker ahead of the training, on one background thread:
-// writes their samples, or, where the backend holds these, only says which they are.
+// writes their samples or, if the backend holds these, only names them.
 //
-// What comes out is a pure function of the settings and the starting position; the thread only
-// decides when it is computed. At most kSlots batches are ready or in work.
+// The batches are a pure function of the settings and the starting position; the thread only
+// decides when they are computed. At most kSlots batches are ready or in work.
 // Used from one thread; the ImageSet must outlive the loader.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace fettle::trainer {
 
-// Where a training stands: `offset` samples of epoch `epoch`'s order are used up.
+// Progress of a training: `offset` samples of epoch `epoch`'s order are used up.
 struct Position {
   std::int64_t epoch = 0;
   std::int64_t offset = 0;
@@ -33,8 +33,8 @@ struct LoaderSettings {
   std::int64_t world_size = 1;
   std::int64_t rank = 0;
   std::int64_t max_samples = 1;  // in a micro-batch
-  std::int64_t norm_group = 0;   // as Dealing has it
-  bool deals_only = false;       // batches have indices and nothing else
+  std::int64_t norm_group = 0;   // as in Dealing
+  bool deals_only = false;       // batches have only indices
   Dealing dealing() const { return {world_size, rank, max_samples, norm_group}; }
 };
 
@@ -56,7 +56,7 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   // The next micro-batch, valid until the next call. A worker without samples in a step gets an
-  // empty one, so that every worker takes every step. Must not be called after the last epoch.
+  // empty batch, so that every worker takes every step. Must not be called after the last epoch.
   const LoadedBatch& next();
 
   // Seconds that next() has waited for data.
@@ -64,7 +64,7 @@ class Loader {
 
  private:
   void run();
-  // Prepares one optimiser step's micro-batches; false when the loader is being destroyed.
+  // Prepares one optimiser step's micro-batches; returns false if the loader is being destroyed.
   bool load_step(const Indices& order, std::int64_t epoch, Range global);
   LoadedBatch* wait_for_free_slot();
   LoadedBatch& slot(std::int64_t number) {
@@ -85,7 +85,7 @@ class Loader {
   std::int64_t consumed_ = -1;  // batches the consumer is done with; it still holds the next one
   bool stopping_ = false;
 
-  std::thread thread_;  // last: starts when everything else is there
+  std::thread thread_;  // last: starts when all other members exist
 };
 
 }  // namespace fettle::trainer

@@ -54,7 +54,7 @@ std::string_view text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.view().data()), bytes.size()};
 }
 
-// Of a file that may hold anything, for a terminal.
+// Makes text of an arbitrary file safe for a terminal.
 std::string printable(std::string_view text) {
   constexpr std::size_t kMost = 200;
   std::string safe;
@@ -71,7 +71,7 @@ std::string to_string(const std::vector<std::int64_t>& shape) {
   return text + "]";
 }
 
-// What stands after 'key': in the header, a Python dictionary of plain values. Empty: no such key.
+// The text after 'key': in the header, a Python dictionary of plain values. Empty: no such key.
 std::string_view value_of(std::string_view header, std::string_view key) {
   const std::string quoted = "'" + std::string(key) + "'";
   const std::size_t at = header.find(quoted);
@@ -116,7 +116,7 @@ Result<NpyType> parse_type(std::string_view text, const std::string& path) {
                  "'<i8' (int64); convert them with numpy's astype");
 }
 
-// The header's text, and where the values start.
+// The header's text, and the offset of the values.
 struct Header {
   std::string_view text;
   std::size_t end = 0;
@@ -132,7 +132,7 @@ Result<Header> find_header(const Bytes& file, const std::string& path) {
   const Error cut = invalid(path + " is cut short: it ends within its NPY header");
   if (text.size() < kMagic.size() + 2) return cut;
   const auto byte = [&file](std::size_t i) { return std::size_t{file.view()[i]}; };
-  // Behind the magic: version (two bytes), length of the header's text (two bytes, four in 2.0).
+  // After the magic: version (two bytes), length of the header's text (two bytes, four in 2.0).
   const std::size_t major = byte(6);
   if ((major != 1 && major != 2) || byte(7) != 0) {
     return invalid(path + " has NPY version " + std::to_string(major) + "." +
@@ -193,7 +193,7 @@ Result<std::vector<std::int32_t>> labels_of(const NpyArray& array, const std::st
 
 Result<kernels::ImageShape> image_shape(const NpyArray& array, const std::string& path) {
   const auto& sides = array.shape;
-  // All but the number of images, which read_npy() has seen to be there.
+  // All sides but the number of images, which read_npy() has checked.
   const bool fits = std::all_of(sides.begin() + 1, sides.end(), [](std::int64_t side) {
     return side >= 1 && side <= kLargestSide;
   });
@@ -209,7 +209,7 @@ Result<kernels::ImageShape> image_shape(const NpyArray& array, const std::string
   return kernels::ImageShape{sides[1], sides[2], sides.size() == 4 ? sides[3] : 1};
 }
 
-// Mapped files put values where they like; floats are read as floats, so they must be aligned.
+// Values may be unaligned in a mapped file; floats are read as floats, so they must be aligned.
 Bytes aligned(const Bytes& values) {
   const auto address = reinterpret_cast<std::uintptr_t>(values.view().data());
   return address % alignof(float) == 0 ? values : Bytes::copy_of(values.view());
@@ -240,7 +240,7 @@ Result<NpyArray> parse_npy(Bytes file, const std::string& path) {
   }
   NpyArray array;
   FETTLE_ASSIGN(array.type, parse_type(type, path));
-  if (order == "True" && shape->size() > 1) {  // of one dimension both orders are the same
+  if (order == "True" && shape->size() > 1) {  // with one dimension both orders are the same
     return invalid(path + " is in Fortran order; expected C order (numpy.ascontiguousarray)");
   }
   array.shape = *shape;

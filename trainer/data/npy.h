@@ -22,19 +22,19 @@ struct NpyArray {
   Bytes values;  // in C order, little-endian, not necessarily aligned
 };
 
-// Errors name the file (`path`), what was found and what was expected: no NPY file, another
-// version, a header that is cut short or damaged, another type, Fortran order, fewer or more values
-// than the shape needs.
+// Errors name the file (`path`), what was found and what was expected: not an NPY file, another
+// version, a truncated or damaged header, another type, Fortran order, fewer or more values than
+// the shape needs.
 Result<NpyArray> parse_npy(Bytes file, const std::string& path);
 
-// The same from a file. Errors also: no values; `what`: what they were to be.
+// The same from a file. Errors also: no values; `what`: a name for the expected ones.
 Result<NpyArray> read_npy(const std::string& path, const std::string& what, DataCache& cache);
 
 // Value i of an array of whole numbers.
 std::int64_t integer_at(const NpyArray& array, std::int64_t i);
 
 // Images: uint8 or float32, [n, height, width] or [n, height, width, channels]; [n, numbers] for
-// data that are no images. Labels: whole numbers, [n], counted from 0. Plain or gzipped.
+// data other than images. Labels: whole numbers, [n], counted from 0. Plain or gzipped.
 // Errors: those of parse_npy; other types, dimensions or counts; a label out of range; a float that
 // is not finite.
 Result<ImageSet> read_npy_image_set(const std::string& images, const std::string& labels,

@@ -1,4 +1,4 @@
-// SampleFormat: what a network is told of the samples that it is planned for. A value.
+// SampleFormat: the facts about samples that a network is planned for. A value.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace fettle::trainer {
 
-// What a sample is, and what is to be told of it.
+// The shape and meaning of one sample.
 struct SampleFormat {
   kernels::ImageShape input;  // of text: [tokens, 1, 1]
-  std::int64_t classes = 0;   // of text: how many tokens there are
-  bool tokens = false;        // the input are token ids (int32), and each has a label
-  std::string vocabulary;     // of text: which token is which, in words
+  std::int64_t classes = 0;   // of text: size of the vocabulary
+  bool tokens = false;        // the inputs are token ids (int32), each with a label
+  std::string vocabulary;     // of text: the ids of tokens, in words
 };
 
 }  // namespace fettle::trainer

@@ -9,7 +9,7 @@ namespace fettle::trainer {
 
 namespace {
 
-// What a permutation is for, so that the split and the epochs never share draws.
+// Purposes of a permutation, so that the split and the epochs never share draws.
 constexpr std::uint64_t kSplitPurpose = 0x73706C6974;  // "split"
 constexpr std::uint64_t kEpochPurpose = 0x65706F6368;  // "epoch"
 constexpr std::int64_t kDefaultValidationShare = 6;    // one sample in six

@@ -1,5 +1,6 @@
-// Split: which samples are held out for validation, and in which order an epoch visits the others.
-// Both are keyed functions, without state: every worker and every restart computes the same.
+// Split: chooses the samples held out for validation, and the order in which an epoch visits the
+// others. Both are keyed functions, without state: every worker and every restart computes the
+// same.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -22,13 +23,12 @@ struct Split {
 // A permutation of 0, ..., n - 1 that depends on `key` alone (Fisher-Yates under Philox); O(n).
 Indices keyed_permutation(std::int64_t n, std::uint64_t key);
 
-// Splits `count` samples as data.splitSeed, validationSamples and trainSamples say. The held-out
+// Splits `count` samples by data.splitSeed, validationSamples and trainSamples. The held-out
 // samples do not depend on trainSamples, so Studies of different sizes are judged alike.
-// Errors: fewer samples than the two ask for; nothing left to train on.
+// Errors: fewer samples than the two ask for; no sample left to train on.
 Result<Split> split_samples(std::int64_t count, const api::DataConfig& data);
 
-// The same of a text's pieces, by their place: the last ones are held out, the first are trained
-// on.
+// The same for a text's pieces, by position: the last are held out, the first are trained on.
 Result<Split> split_text(std::int64_t count, const api::DataConfig& data);
 
 // The training samples in the order of this epoch.

@@ -23,7 +23,7 @@ Bytes bytes_of(Tokens tokens) {
   return Bytes(owner, {first, owner->size() * sizeof(std::uint16_t)});
 }
 
-// The bytes that occur, in their order.
+// The bytes that occur in `text`, ascending.
 std::string characters_of(std::span<const std::uint8_t> text) {
   std::array<bool, 256> occurs{};
   for (const std::uint8_t byte : text) occurs[byte] = true;
@@ -83,7 +83,7 @@ Result<Bytes> tokens_of(const Bytes& file, const std::string& path) {
                    " bytes; expected token ids of two bytes each (uint16), or a file by "
                    "numpy.save");
   }
-  return file;  // mapped (from a page on) or decompressed into new memory: the numbers are aligned
+  return file;  // mapped (page-aligned) or decompressed into new memory: aligned for uint16
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ Result<Text> read_train_text(const api::DataConfig& config, DataCache& cache) {
   return read_tokens(config.train_text, config.vocabulary.value_or(0), cache);
 }
 
-// Its tokens are those of the training text.
+// Reads the test text with the tokens of the training text.
 Result<Text> read_test_text(const api::DataConfig& config, const Text& train, DataCache& cache) {
   if (config.format == "text") return read_characters(config.test_text, cache, &train);
   return read_tokens(config.test_text, train.vocabulary, cache);
@@ -102,7 +102,7 @@ Result<TrainingData> load_training_data(const api::DataConfig& config, DataCache
 
 Status check_unchanged(const TrainingData& data, std::vector<MappedFile>& files) {
   std::string changed;
-  bool whole = true;  // else to read it would end the process
+  bool whole = true;  // reading a truncated mapping would end the process
   for (const MappedFile& file : files) {
     const std::string change = file.change();
     if (change.empty()) continue;

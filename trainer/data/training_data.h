@@ -1,4 +1,4 @@
-// TrainingData: the images, or the text, a trial trains on, is judged on and is tested on.
+// TrainingData: the images, or the text, of a trial's training, validation and test.
 // Immutable once loaded; safe to share between threads.
 #pragma once
 
@@ -17,24 +17,24 @@
 namespace fettle::trainer {
 
 struct TrainingData {
-  ImageSet images;         // training and validation samples, told apart by `split`
-  std::string vocabulary;  // of text: which token is which
+  ImageSet images;         // training and validation samples, separated by `split`
+  std::string vocabulary;  // of text: the ids of tokens
   Split split;
   api::NormalizeConfig normalize;  // given, or measured on the training samples
   std::optional<ImageSet> test;
-  std::vector<MappedFile> files;  // that samples are read from while they are trained on
-  DataFingerprint fingerprint;    // not known where the data were made in memory
+  std::vector<MappedFile> files;  // mapped files that samples are read from during training
+  DataFingerprint fingerprint;    // unknown for data made in memory
 
   SampleFormat format() const;
 };
 
 // Errors: those of read_image_set, read_npy_image_set, text.h and split.h; test images of another
-// size or type or with labels that the training data do not have; test images without labels or the
-// other way round.
+// size or type or with labels that the training data lack; test images without labels or test
+// labels without images.
 Result<TrainingData> load_training_data(const api::DataConfig& config, DataCache& cache);
 
-// Whether the files of the samples are as they were when these were loaded. Those that were written
-// to with the same content are taken for unchanged from now on. Errors: kIo: they changed.
+// Checks that the samples' files have not changed since they were loaded. Files rewritten with the
+// same content count as unchanged from now on. Errors: kIo: they changed.
 Status check_unchanged(const TrainingData& data, std::vector<MappedFile>& files);
 
 // "28×28×1": height, width, channels.
