@@ -75,7 +75,7 @@ constexpr string_view kSections[] = {kTraining, kPlanning, kBenchmarks, kGeneral
 struct Option {
   string_view section;
   string_view name;
-  string_view value;  // "": none; "[=X]": may be left out, then `text` below is ""
+  string_view value;  // "": none; "[=X]": optional, then `text` below may be ""
   string_view help;
   Status (*read)(string_view text, Arguments& to);
 
@@ -222,9 +222,9 @@ constexpr Entry kExitCodes[] = {
 constexpr std::size_t kColumns = 80;
 constexpr std::size_t kHelpColumn = 24;
 
-// `name` on the left, `help` wrapped on the right; a name that is too long has a line of its own.
+// `name` on the left, `help` wrapped on the right; a name that is too long gets its own line.
 std::string entry_text(const std::string& name, string_view help) {
-  std::string text;  // the lines that are done
+  std::string text;  // the completed lines
   std::string line = "  " + name;
   if (line.size() + 2 > kHelpColumn) text = std::exchange(line, "") + "\n";
   line.resize(kHelpColumn, ' ');
@@ -264,7 +264,7 @@ const Option* find_option(string_view name) {
 
 Error see_help(const std::string& what) { return invalid(what + "; see fettle-trainer --help"); }
 
-// argv[i] is an option; moves i on to its value where that is the next argument.
+// argv[i] is an option; advances i to its value if that is the next argument.
 Status take_option(std::span<const char* const> argv, std::size_t& i, Arguments& to) {
   const string_view argument = string_view(argv[i]).substr(2);
   const std::size_t equals = argument.find('=');

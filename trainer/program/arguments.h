@@ -1,5 +1,5 @@
-// The command line of fettle-trainer. One table lists every option with its section, its value, its
-// help and what it does; parsing, --help and the error messages all come from it.
+// The command line of fettle-trainer. One table lists every option with its section, value, help
+// and effect; parsing, --help and the error messages all come from it.
 //
 // Pure but for the environment variable FETTLE_TRIAL. Used once, before there are threads.
 #pragma once
@@ -29,10 +29,10 @@ struct Arguments {
   bool version = false;
 };
 
-// Errors: an unknown option, a value that is missing, not wanted or out of range, several files.
+// Errors: an unknown option; a missing, unexpected or out-of-range value; several files.
 Result<Arguments> read_arguments(int argc, const char* const* argv);
 
-// What --help prints: options, environment variables and exit codes, at most 80 columns wide.
+// The output of --help: options, environment variables and exit codes, at most 80 columns wide.
 std::string help_text();
 
 }  // namespace fettle::trainer

@@ -13,7 +13,7 @@ namespace {
 
 std::atomic<bool> lost{false};
 
-// " 2" for one of several workers, "" for one alone.
+// " 2" for one of several workers, "" for a single worker.
 std::string speaker() {
   const char* const rank = std::getenv("RANK");
   const char* const world_size = std::getenv("WORLD_SIZE");

@@ -1,5 +1,5 @@
-// What fettle-trainer says, and the exit codes it ends with. Lines for programs go to standard
-// output, lines for people to standard error. Any thread.
+// Output and exit codes of fettle-trainer. Lines for programs go to standard output, lines for
+// people to standard error. Any thread.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ inline constexpr int kWrongInput = api::kTrainerRefusesInput;
 inline constexpr int kMissesOthers = api::kWorkerMissesOthers;
 inline constexpr int kSignalled = 128;  // and the signal's number
 
-// To standard output, at once. What cannot be written is said once, by log_line().
+// Prints to standard output, at once. The first failure to write is reported by log_line().
 void print_line(const std::string& line);
-bool lost_a_line();  // whether that has happened
+bool lost_a_line();  // whether a write has failed
 
-// To standard error, with the rank where there are several workers.
+// Prints to standard error, with the rank if there are several workers.
 void log_line(const std::string& line);
 
-// Says the error and returns the exit code for it.
+// Prints the error and returns its exit code.
 int fail(const Error& error);
 
 }  // namespace fettle::trainer

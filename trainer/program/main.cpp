@@ -1,4 +1,4 @@
-// fettle-trainer: trains one trial with the built-in trainer; --help says all that it does.
+// fettle-trainer: trains one trial with the built-in trainer; --help lists its options.
 #include <cstdio>
 #include <new>
 

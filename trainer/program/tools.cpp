@@ -31,7 +31,7 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
                !process.task.checkpoints.empty());
   FETTLE_TRY(check_norm_samples(config, plan, world));
   auto backend = open_backend(config.training);
-  if (!backend.ok()) {  // a plan needs no GPU: it lacks workspaces and what is free
+  if (!backend.ok()) {  // a plan needs no GPU: it lacks workspaces and free memory
     return plan_run(config, plan, world, memory_there(config.training, process.gpus));
   }
   TrainingDevice device(std::move(backend).value());

@@ -1,4 +1,4 @@
-// What fettle-trainer does besides training: --dry-run, --backends and --bench. Each prints its
+// Tools of fettle-trainer besides training: --dry-run, --backends and --bench. Each prints its
 // result and returns the exit code. One thread.
 #pragma once
 

@@ -38,7 +38,7 @@ void on_signal(int number) {
   is_terminating = true;
 }
 
-// Data files are mapped: where one is cut short, or its disk fails, reading it ends here.
+// Data files are mapped: if one is truncated, or its disk fails, reading it ends here.
 void on_bus_error(int /*number*/) {
   constexpr char kWords[] =
       "fettle-trainer: a file that was read became shorter, or cannot be read any more "
@@ -54,7 +54,7 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(since).count();
 }
 
-// Null where FETTLE_TENSORBOARD is not set.
+// Null if FETTLE_TENSORBOARD is not set.
 Result<std::unique_ptr<TensorBoardFile>> open_tensorboard(const ProcessTask& process) {
   const char* root = std::getenv("FETTLE_TENSORBOARD");
   if (root == nullptr || *root == '\0') return std::unique_ptr<TensorBoardFile>();
@@ -68,14 +68,14 @@ Result<std::unique_ptr<TensorBoardFile>> open_tensorboard(const ProcessTask& pro
   return std::make_unique<TensorBoardFile>(std::move(file));
 }
 
-// Where the reports of rank 0 go besides standard output; both may be null.
+// Receivers of rank 0's reports besides standard output; both may be null.
 struct Reporting {
   std::unique_ptr<Outlet> outlet;
   std::unique_ptr<TensorBoardFile> scalars;
   bool says_that_it_waits = false;
 };
 
-// Whom rank 0 waits for stands in the Trial's status until it trains.
+// Publishes the ranks that rank 0 waits for in the Trial's status, until it trains.
 void report_waiting(Reporting& reporting, const std::string& waits_for) {
   if (waits_for.empty() || reporting.outlet == nullptr) return;
   reporting.says_that_it_waits = true;
@@ -91,7 +91,7 @@ Result<Reporting> open_reporting(const ProcessTask& process) {
   return reporting;
 }
 
-// `reporting` must outlive them.
+// `reporting` must outlive the hooks.
 TrainingHooks make_hooks(Reporting& reporting, Trace* trace) {
   Outlet* const outlet = reporting.outlet.get();
   TensorBoardFile* const scalars = reporting.scalars.get();
@@ -101,14 +101,14 @@ TrainingHooks make_hooks(Reporting& reporting, Trace* trace) {
     print_line(to_line(report));
     if (outlet != nullptr) outlet->submit(report);
     if (scalars == nullptr) return;
-    // A chart that cannot be drawn is no reason to lose a training.
+    // An event file that cannot be written is no reason to lose a training.
     const Status drawn = scalars->add(report.step, report.metrics, seconds_since_1970());
     if (!drawn.ok()) log_line(drawn.error().message);
   };
   hooks.log = log_line;
   hooks.begin = [&reporting](std::int64_t epoch) {
     if (!std::exchange(reporting.says_that_it_waits, false)) return;
-    EpochReport begins;  // without values, which stay
+    EpochReport begins;  // without values: earlier ones stay
     begins.step = epoch;
     reporting.outlet->submit(begins);
   };
@@ -145,15 +145,15 @@ Status write_trace(const Trace& trace, const std::string& path) {
 
 // ---- Workers -----------------------------------------------------------------------------------
 
-// Which rank of the trial this is, if there are several or others may come. Errors: WORLD_SIZE is
-// not the number of ranks that the trial file says.
+// The place of this process among the trial's ranks, if there are several or more may come. Errors:
+// WORLD_SIZE is not the number of ranks in the trial file.
 Result<std::optional<WorkerPlace>> find_place(const ProcessTask& process) {
-  // A trial that names its least workers may be resized: workers may come later.
+  // A trial with a minimum number of workers may be resized: workers may come later.
   const bool open = process.trial && process.trial->least_workers;
   FETTLE_ASSIGN(std::optional<WorkerPlace> place, place_of_worker(std::getenv, open));
   const std::int64_t world_size = place ? place->rendezvous.world_size : 1;
   if (const auto& trial = process.trial) {
-    // Each GPU has a process of its own, which is a rank.
+    // Each GPU has its own process, which is a rank.
     const std::int64_t ranks = trial->workers * process.gpus;
     if (ranks != world_size) {
       return invalid("the trial has " + std::to_string(ranks) +
@@ -165,7 +165,7 @@ Result<std::optional<WorkerPlace>> find_place(const ProcessTask& process) {
   }
   if (!place) return place;
   place->rendezvous.log = log_line;
-  // Rank 0 needs time to save and to report; the others have nothing to save.
+  // Rank 0 needs time to save and to report; the others save nothing.
   const double grace = process.trial ? process.trial->grace_period : kGraceByHand;
   const double share = place->rendezvous.rank == 0 ? 1.0 / 3 : 2.0 / 3;
   place->rendezvous.termination = {
@@ -174,13 +174,13 @@ Result<std::optional<WorkerPlace>> find_place(const ProcessTask& process) {
   return place;
 }
 
-// How many ranks have to be left for the others to continue when one is lost.
+// Ranks that must be left for the others to continue when one is lost.
 std::int64_t least_ranks(const ProcessTask& process, const WorkerPlace& place) {
   const bool open = process.trial && process.trial->least_workers;
   return open ? *process.trial->least_workers * process.gpus : place.rendezvous.world_size;
 }
 
-// For people who read why another process may not write checkpoints any more.
+// Names this process to people who read why another process may no longer write checkpoints.
 std::string name_of_this_process() {
   const char* const pod = std::getenv("FETTLE_POD_UID");
   if (pod != nullptr && *pod != '\0') return std::string("pod ") + pod;
@@ -189,15 +189,15 @@ std::string name_of_this_process() {
   return "process " + std::to_string(::getpid()) + " on " + host;
 }
 
-// Only other workers may be missing: whatever else is not available, as room on a disk, is this
-// process's failure.
+// kUnavailable means that other workers are missing: any other shortage, such as disk space, is
+// this process's failure.
 template <class T>
 Result<T> of_this_process(Result<T> result) {
   if (result.ok() || result.error().code != ErrorCode::kUnavailable) return result;
   return io_error(result.error().message);
 }
 
-// Before anything is read there, so that what is read stays the newest.
+// Claims before reading, so that no other process writes a newer checkpoint afterwards.
 Status claim_checkpoints(const ProcessTask& process, TrainingTask& task) {
   if (task.checkpoints.empty()) return success();
   const std::int64_t run = process.trial ? process.trial->run : 0;
@@ -236,7 +236,7 @@ Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
   Result<Together> trained =
       place ? train_together(task, data, *place, least_ranks(process, *place), hooks)
             : of_this_process(train_alone(task, data, hooks));
-  // Where they go to standard output alone, lost reports are a lost result.
+  // If they go only to standard output, lost reports are a lost result.
   if (trained.ok() && reporting.outlet == nullptr && lost_a_line()) {
     return io_error("reports are lost, since standard output could not be written");
   }
@@ -245,13 +245,13 @@ Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
   }
   if (trace && trained.ok()) {
     FETTLE_TRY(of_this_process(write_trace(*trace, trace_path(arguments, task, rank))));
-    // It stopped because the trace is full, which is exit code 0.
+    // The training stopped because the trace is full, which is exit code 0.
     if (signal_received == 0) trained->ending = Ending::kReached;
   }
   return trained;
 }
 
-// A process for each GPU of this worker.
+// Runs one process for each GPU of this worker.
 Result<int> train_on_several(const ProcessTask& process, char** argv) {
   FETTLE_ASSIGN(const Meeting alone, meet_on_loopback());
   FETTLE_ASSIGN(const auto ranks, rank_variables(std::getenv, process.gpus, alone));
@@ -270,7 +270,7 @@ int exit_code_of(const Result<Together>& trained) {
     log_line(trained->saved ? "stopped; the checkpoint is written"
                             : "stopped before the others answered; the newest checkpoint stands");
   }
-  // This process has received no signal where another worker was told to stop.
+  // This process has received no signal if another worker was told to stop.
   return kSignalled + (signal_received != 0 ? signal_received.load() : SIGTERM);
 }
 

@@ -1,5 +1,5 @@
-// What fettle-trainer does with a trial or a configuration: finds its place among the workers,
-// takes over the checkpoints, loads the data, trains, and delivers reports.
+// Runs a trial or a configuration: finds this process's place among the workers, takes over the
+// checkpoints, loads the data, trains, and delivers reports.
 //
 // One thread, besides those of the parts. Handles SIGTERM and SIGINT from here on: each ends the
 // training after the step under way.
@@ -9,8 +9,8 @@
 
 namespace fettle::trainer {
 
-// Returns the exit code. `argv`: of this program, which is started once more for each of several
-// GPUs.
+// Returns the exit code. `argv`: of this program; with several GPUs it is started once more for
+// each of them.
 int train_here(const Arguments& arguments, char** argv);
 
 }  // namespace fettle::trainer
