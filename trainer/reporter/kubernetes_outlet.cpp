@@ -15,7 +15,7 @@ namespace fettle::trainer {
 namespace {
 
 constexpr const char* kTerminationLog = "/dev/termination-log";
-// One call; what is lost by giving up early is one report.
+// Deadline of one call; giving up early loses one report.
 constexpr std::chrono::milliseconds kCallDeadline{5'000};
 
 ReporterSettings settings_of(const api::TrialFile& trial, const std::string& ns, OutletLog log) {
@@ -32,7 +32,7 @@ ReporterSettings settings_of(const api::TrialFile& trial, const std::string& ns,
     const auto told_ms = static_cast<std::int64_t>(*trial.report_seconds * 1000);
     settings.interval_ms = std::max(settings.interval_ms, told_ms);
   }
-  if (trial.heartbeat) {  // one report may be lost, and the next one is in time
+  if (trial.heartbeat) {  // if one report is lost, the next is still in time
     const auto heartbeat_ms = static_cast<std::int64_t>(*trial.heartbeat * 1000);
     settings.longest_interval_ms = std::clamp(heartbeat_ms / 3, kFirstRetryMs, kLongestIntervalMs);
   }
@@ -57,7 +57,7 @@ class KubernetesOutlet final : public Outlet {
       : log_(log),
         grace_(static_cast<std::int64_t>(trial.grace_period * 1000)),
         transport_(std::move(transport)),
-        // Only the reporter's own thread calls.
+        // Called only from the reporter's own thread.
         client_(*transport_, client_options([this](int status) { reporter_.note_answer(status); })),
         reporter_(client_, settings_of(trial, ns, std::move(log))) {}
 
@@ -86,7 +86,7 @@ class KubernetesOutlet final : public Outlet {
   }
 
  private:
-  // First thing: it needs no network.
+  // Comes first: it needs no network.
   void leave_message(const EpochReport& report) {
     const Status left = write_termination_message(kTerminationLog, termination_message(report));
     if (!left.ok()) log_("no termination message: " + left.error().message);

@@ -9,7 +9,7 @@ namespace fettle::trainer {
 
 namespace {
 
-// Pace counts on a clock that never goes back; reports carry the wall clock.
+// Pace counts on a monotonic clock; reports carry the wall clock.
 std::int64_t steady_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
@@ -28,8 +28,7 @@ std::int64_t integer_or_zero(const Json* value) {
   return value != nullptr && value->is_integer() ? value->as_integer() : 0;
 }
 
-// What earlier runs reported, as far as it can be read: a report that was spoiled by hand must not
-// keep this one from being written.
+// The report of earlier runs, if readable: a report damaged by hand must not block this run's.
 std::optional<api::Report> report_of(const Json& trial) {
   const Json* status = trial.find("status");
   const Json* report = status != nullptr ? status->find("report") : nullptr;
@@ -93,7 +92,7 @@ void Reporter::work() {
     } else {
       pace_.failed(steady_ms(), throttled);
     }
-    delivered_ = !pace_.due_ms();  // not if it failed, or more was submitted meanwhile
+    delivered_ = !pace_.due_ms();  // false if it failed, or another was submitted meanwhile
     changed_.notify_all();
   }
 }
@@ -137,7 +136,7 @@ Status Reporter::read_earlier() {
   return success();
 }
 
-// Notes what the spec asks of this run, and says once what has changed.
+// Records the spec's directives for this run, and logs changes once.
 void Reporter::heed(const Json& trial) {
   const TrialDirectives directives = read_directives(trial);
   if (directives_ && *directives_ == directives) return;
@@ -153,7 +152,7 @@ void Reporter::heed(const Json& trial) {
   directives_ = directives;
 }
 
-// One line when trouble begins or changes, one when it is over.
+// Logs one line when trouble begins or changes, and one when it is over.
 void Reporter::note_result(const Status& status) {
   const std::string trouble = status.ok() ? "" : status.error().message;
   if (trouble == last_trouble_) return;

@@ -1,14 +1,14 @@
-// Reporter: writes status.report of its own Trial, and hears from the answers what is wanted of it.
+// Reporter: writes status.report of its own Trial, and takes directives from the answers.
 //
-// A thread of its own sends, by server-side apply as manager fettle-trainer; the newest report
-// wins, so that nothing ever queues up. It owns the whole of status.report, so it first reads, with
-// a patch that changes nothing, what earlier runs wrote there, and continues from that: a trainer
-// may patch its Trial's status and nothing else, not even read it. Whatever the API server says, a
-// 403 because the operator has not recorded this pod yet, or nothing at all, is tried again
-// (pace.h) and never the training's concern.
+// A separate thread sends, by server-side apply as manager fettle-trainer; the newest report wins,
+// so that nothing ever queues up. The reporter owns the whole of status.report, so it first reads,
+// with a patch that changes nothing, the report of earlier runs, and continues from that: a trainer
+// may patch its Trial's status but do nothing else, not even read it. Any failure, be it a 403
+// because the operator has not recorded this pod yet or no answer at all, is retried (pace.h) and
+// never affects the training.
 //
-// submit(), stop_wanted() and finish() are called by the training's thread and, but for finish(),
-// never wait for the network.
+// submit(), stop_wanted() and finish() are called by the training's thread and, except for
+// finish(), never wait for the network.
 #pragma once
 
 #include <atomic>
@@ -29,13 +29,13 @@ namespace fettle::trainer {
 
 struct ReporterSettings {
   kube::ObjectKey trial;
-  api::CurveNeeds needs;  // what the curve keeps; its rungs are reported at once
+  api::CurveNeeds needs;  // content of the curve; its rungs are reported at once
   std::int64_t interval_ms = kShortestIntervalMs;
   std::int64_t longest_interval_ms = kLongestIntervalMs;
   std::function<void(const std::string&)> log;  // from the reporter's thread
 };
 
-// What the Trial's spec asks of its run.
+// Directives of the Trial's spec to its run.
 struct TrialDirectives {
   bool stop = false;     // end here: early stopping, the goal, the budget
   bool suspend = false;  // end here, and resume later
@@ -51,25 +51,25 @@ class Reporter {
  public:
   // `client` outlives the reporter.
   Reporter(kube::Client& client, ReporterSettings settings);
-  // Whatever has not been delivered is lost; waits for the call that is on its way.
+  // Waits for the call under way; undelivered reports are lost.
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
 
   void submit(api::ReportLine line);
   bool stop_wanted() const { return stop_wanted_; }
-  // An answer of the API server, an HTTP status. From any thread.
+  // Notes the HTTP status of an answer of the API server. From any thread.
   void note_answer(int status) {
     if (status == 429) throttled_ = true;
   }
 
-  // Sends what there is, at once, and waits until it is delivered or `most` has passed. Whether it
-  // was.
+  // Sends the pending report at once, and waits until it is delivered or `most` has passed. Returns
+  // whether it was delivered.
   bool finish(std::chrono::milliseconds most);
 
  private:
   void work();
-  // The next report, when it is time for it; absent once the reporter is to end.
+  // Returns the next report when it is due; absent once the reporter ends.
   std::optional<api::Report> wait_for_report();
   Status send(const api::Report& report);
   Status read_earlier();
@@ -79,9 +79,9 @@ class Reporter {
   kube::Client& client_;
   const ReporterSettings settings_;
 
-  // Of the reporter's thread alone.
+  // Used by the reporter's thread alone.
   bool read_ = false;                   // `earlier_` is known
-  std::optional<api::Report> earlier_;  // by the trial's runs before this one
+  std::optional<api::Report> earlier_;  // of the trial's earlier runs
   std::optional<TrialDirectives> directives_;
   std::string last_trouble_;
 
@@ -93,7 +93,7 @@ class Reporter {
   bool ending_ = false;
 
   std::atomic<bool> stop_wanted_{false};
-  std::atomic<bool> throttled_{false};  // during the attempt that is under way
+  std::atomic<bool> throttled_{false};  // during the attempt under way
   std::thread thread_;
 };
 

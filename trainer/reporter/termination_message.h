@@ -1,5 +1,5 @@
-// The termination message: the final result where the kubelet finds it, for when the API server
-// could not be reached in time. Thread-safe.
+// The termination message: leaves the final result for the kubelet, in case the API server cannot
+// be reached in time. Thread-safe.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace fettle::trainer {
 // allows.
 std::string termination_message(EpochReport report);
 
-// Writes `message` into the file that the kubelet mounted at `path`. kNotFound where there is none:
-// it is never created, because only the kubelet's own is read.
+// Writes `message` into the file that the kubelet mounted at `path`. kNotFound if it does not
+// exist: it is never created, because only the kubelet's own file is read.
 Status write_termination_message(const std::string& path, const std::string& message);
 
 }  // namespace fettle::trainer

@@ -27,7 +27,7 @@ std::string name_of(std::string_view part, std::string_view detail) {
   return name;
 }
 
-// What a row or the process is called.
+// Names a row or the process.
 Json naming(const char* what, std::int64_t rank, std::int64_t row, const std::string& name) {
   return Json::object({{"name", what},
                        {"ph", "M"},
@@ -74,7 +74,7 @@ void Span::name_range() {
   named_ = true;
 }
 
-// Spans are noted at their ends, so the first to begin need not come first.
+// Spans are recorded at their ends, so the earliest need not come first.
 Trace::Clock::time_point Trace::origin() const {
   Clock::time_point origin = Clock::time_point::max();
   for (const Event& event : events_) {

@@ -1,12 +1,12 @@
-// Trace: when each part of a few training steps began and how long it took, as a file that Perfetto
-// and chrome://tracing open (Chrome's "Trace Event Format", complete events).
+// Trace: start and duration of each part of a few training steps, as a file that Perfetto and
+// chrome://tracing open (Chrome's "Trace Event Format", complete events).
 //
-// Two rows: what the host was at, and, where a backend enqueues work for a device, from when to
-// when the device had the part: from the end of all work enqueued before it until it was done.
-// No thread waits for that; the device notes its times (kernels/profiling.h), and they are read at
-// the end. A captured step has no parts.
-// A tool that watches the process (NVTX) is told of the same parts, in every step. A span costs two
-// branches where nothing is kept and no tool watches. One thread.
+// It has two rows: the parts on the host and, if a backend enqueues work for a device, the parts on
+// the device: from the end of all earlier work until the part was done. No thread waits for that;
+// the device records its times (kernels/profiling.h), and they are read at the end. A captured step
+// has no parts.
+// A profiler attached to the process (NVTX) receives the same parts, in every step. A span costs
+// two branches if nothing is kept and no profiler is attached. One thread.
 #pragma once
 
 #include <chrono>
@@ -27,33 +27,33 @@ class Trace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Keeps `steps` optimiser steps, after some whose first touches of memory say nothing. 0: keeps
-  // nothing at all.
+  // Keeps `steps` optimiser steps, after warm-up steps distorted by first touches of memory. 0:
+  // keeps nothing at all.
   Trace(std::int64_t rank, std::int64_t steps) : rank_(rank), steps_(steps) {}
 
-  // Whether what happens now is kept. A step that is not traced costs nothing more.
+  // Whether the current step is kept. A step that is not traced costs nothing more.
   bool is_on() const { return begun_ > kWarmUpSteps && !is_full(); }
   bool is_full() const { return begun_ > kWarmUpSteps + steps_; }
   bool keeps(bool always) const { return is_on() || (always && steps_ > 0); }
   void begin_step() { ++begun_; }
 
-  // From here until detach() the parts are work of the backend that has just made these, either of
+  // From here until detach() the parts are work of the backend that made these objects, either of
   // which may be null.
   void attach(std::unique_ptr<kernels::Timeline> timeline, std::unique_ptr<kernels::Ranges> ranges);
   // Waits for the device and takes its times.
   void detach();
 
-  // By the host's clock, and which mark of the device's; -1: there is none.
+  // Host time, and the index of the device's mark; -1: no mark.
   struct Instant {
     Clock::time_point host;
     std::int64_t device = -1;
   };
   Instant now();
-  // What of a step: "forward". `detail`: which one, "model.layers[3] (maxPool)", or "".
+  // Adds a part of a step: "forward". `detail`: an instance, "model.layers[3] (maxPool)", or "".
   void add(std::string_view part, std::string_view detail, const Instant& begin,
            const Instant& end);
 
-  // Those of the backend that is attached; nullptr: no tool watches.
+  // Ranges of the attached backend; nullptr: no profiler is attached.
   kernels::Ranges* ranges() const { return ranges_.get(); }
 
   std::string to_json() const;
@@ -83,10 +83,10 @@ class Trace {
   std::unique_ptr<kernels::Ranges> ranges_;
   std::unique_ptr<kernels::Timeline> timeline_;
   Clock::time_point device_origin_;  // of the timeline
-  std::size_t attached_at_ = 0;      // events before it are not of this backend
+  std::size_t attached_at_ = 0;      // earlier events are of other backends
 };
 
-// A trace's backend, from here to the end of its scope.
+// Attaches a backend to a trace until the end of the scope.
 class TracedBackend {
  public:
   TracedBackend(Trace& trace, kernels::Backend& backend) : trace_(trace) {
@@ -100,11 +100,11 @@ class TracedBackend {
   Trace& trace_;
 };
 
-// A part, from here to the end of its scope, if `trace` is there. `part` and `detail` must live as
-// long.
+// A part that lasts until the end of the scope; does nothing if `trace` is null. `part` and
+// `detail` must live as long.
 class Span {
  public:
-  // `always`: also between the steps that are kept, for what is rare.
+  // `always`: kept between the kept steps, too; for rare parts.
   Span(Trace* trace, std::string_view part, std::string_view detail = "", bool always = false)
       : trace_(trace), part_(part), detail_(detail) {
     if (trace_ == nullptr) return;
