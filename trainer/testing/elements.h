@@ -1,4 +1,4 @@
-// The elements of an array whose backend shares its memory with the host, as those on a CPU do.
+// The elements of an array whose backend shares memory with the host, as CPU backends do.
 #pragma once
 
 #include <span>

@@ -24,7 +24,7 @@ struct Gpus {
 
   std::int64_t world_size = 2;
   NcclSettings settings = {.timeout = std::chrono::seconds(120)};
-  // Which GPU a rank sees, and how it reaches the others'.
+  // The GPU that a rank sees, and its way to reach the others' GPUs.
   std::function<int(std::int64_t rank)> device = [](std::int64_t rank) {
     return static_cast<int>(rank);
   };
@@ -32,7 +32,7 @@ struct Gpus {
     return *kernels::cuda::nccl_communicators();
   };
 
-  // Returns when all ranks have done `worker`.
+  // Returns when all ranks have run `worker`.
   void run(const Worker& worker) const {
     Listener listener = *Listener::open({"127.0.0.1", 0});
     std::vector<std::jthread> threads;

@@ -39,20 +39,21 @@ namespace fettle::trainer {
   _exit(127);
 }
 
-// Waits for its end; minus the signal's number where one has killed it.
+// Waits for the child's end; returns minus the signal's number if a signal killed it.
 inline int exit_code(pid_t child) {
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// What it has written so far: "" while it has not started.
+// The output so far: "" if the child has not started.
 inline std::string written_to(const std::string& path) {
   const auto read = read_file(path);
   return read.ok() ? *read : "";
 }
 
-// Until `text` is there `times` times. False after a time in which it comes on the slowest machine.
+// Waits until `text` occurs `times` times. Returns false after a time that suffices on the slowest
+// machine.
 inline bool await_text(const std::string& path, const std::string& text, int times = 1) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(4);
   for (;;) {

@@ -17,7 +17,7 @@ class Threads {
   explicit Threads(std::int64_t world_size)
       : barrier_(world_size), places_(static_cast<std::size_t>(world_size)) {}
 
-  // What `worker` does as every rank, each on a thread; returns when all have.
+  // Runs `worker` as every rank, each on a thread; returns when all are done.
   static void run(std::int64_t world_size, const std::function<void(Collective&)>& worker) {
     Threads all(world_size);
     std::vector<std::jthread> threads;
@@ -81,7 +81,7 @@ class Threads {
   }
 
   std::barrier<> barrier_;
-  std::vector<const void*> places_;  // of what each rank has brought
+  std::vector<const void*> places_;  // each rank's contribution
 };
 
 }  // namespace fettle::trainer

@@ -9,8 +9,8 @@
 
 namespace fettle::trainer {
 
-// The masters, which are rank 0's word where no worker has all of them; then this worker's 16-bit
-// copies, if it has any. All workers call it.
+// The masters (rank 0's copy if no worker has all of them), then this worker's 16-bit copies, if it
+// has any. All workers call it.
 inline std::vector<float> weights_of(Learner& learner, Collective& world) {
   Parameters& parameters = learner.network().parameters();
   std::vector<float> all = parameters.weights.download();
@@ -22,7 +22,7 @@ inline std::vector<float> weights_of(Learner& learner, Collective& world) {
     CHECK(world.broadcast(std::as_writable_bytes(std::span(all))).ok(), "nor here");
   }
   for (const std::uint16_t copy : parameters.rounded.download()) {
-    all.push_back(static_cast<float>(copy));  // its bits: equality is all that is asked
+    all.push_back(static_cast<float>(copy));  // its bits: only equality matters
   }
   return all;
 }

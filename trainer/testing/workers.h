@@ -24,9 +24,9 @@
 
 namespace fettle::trainer {
 
-// A port of the loopback at which nobody listens, and that no other program is given while this
-// lives. A Listener of a test takes it all the same: both sockets allow it (SO_REUSEADDR), and this
-// one does not listen.
+// A port of the loopback at which no process listens, and that no other program is given while this
+// lives. A test's Listener can still take it: both sockets allow it (SO_REUSEADDR), and this one
+// does not listen.
 class ReservedPort {
  public:
   ReservedPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -76,7 +76,7 @@ class WorkersTest : public testing::Test {
     for (const pid_t worker : workers_) waitpid(worker, nullptr, 0);
   }
 
-  // A world of this size, with checkpoints of its own.
+  // Begins a world of this size, with new checkpoints.
   void begin(std::int64_t world_size, const std::string& name) {
     name_ = name;
     port_.emplace();
@@ -94,8 +94,8 @@ class WorkersTest : public testing::Test {
     workers_.push_back(child);
     return child;
   }
-  // One that comes to a training under way, which stands still until it is at the meeting: however
-  // long it takes to start, the training is not over before.
+  // Starts a worker that joins a training under way. Rank 0 is halted until the worker is at the
+  // meeting: however long it takes to start, the training is not over before.
   void start_late(std::int64_t rank) {
     kill(workers_[0], SIGSTOP);
     start(rank);
@@ -168,7 +168,7 @@ class WorkersTest : public testing::Test {
   api::TrialFile trial_;
   std::string name_;
   std::string meeting_seconds_ = "240";
-  std::string folder_;                // where the next worker runs; "": where the test does
+  std::string folder_;                // where the next worker runs; "": the test's folder
   std::optional<ReservedPort> port_;  // of this world
   std::vector<pid_t> workers_;
 };
@@ -176,7 +176,7 @@ class WorkersTest : public testing::Test {
 // Epochs of a training that ends only because the test ends it.
 constexpr std::int64_t kForever = 1'000'000;
 
-// Long enough to be interrupted, with steps that are made again and again.
+// Long enough to be interrupted, with repeated steps.
 class LongWorkersTest : public WorkersTest {
  protected:
   LongWorkersTest() { run_until(400); }
@@ -196,7 +196,7 @@ class LongWorkersTest : public WorkersTest {
     expect_curve(validation_, "validation_loss");
   }
 
-  // After which two of them are left, with the curve of one.
+  // Leaves two of four workers; their curve must be that of one.
   void lose_two_of_four() {
     train_undisturbed();
     trial_.least_workers = 2;
@@ -211,7 +211,7 @@ class LongWorkersTest : public WorkersTest {
     expect_undisturbed();
   }
 
-  // Of one worker, when it trained undisturbed.
+  // Curves of one undisturbed worker.
   std::vector<double> training_;
   std::vector<double> validation_;
 };
