@@ -1,4 +1,4 @@
-// Where Fettle keeps what it can work out again: below the user's folder for caches (the XDG Base
+// Folders for data that Fettle can recompute, below the user's folder for caches (XDG Base
 // Directory Specification). Any thread, as long as none changes the environment.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace fettle {
 
-// What the environment variable `variable` says (a folder, or "off": ""), else
-// $XDG_CACHE_HOME/fettle/`name`, else ~/.cache/fettle/`name`; "" where there is no home.
+// The value of the environment variable `variable` (a folder, or "off": ""), else
+// $XDG_CACHE_HOME/fettle/`name`, else ~/.cache/fettle/`name`; "" without a home.
 std::string cache_folder(const char* variable, const std::string& name);
 
 }  // namespace fettle

@@ -1,5 +1,5 @@
-// CHECK: for what cannot go wrong unless the program is wrong. Kept in release builds.
-// What can go wrong at run time (input, files, processes) is a Result<T> instead (result.h).
+// CHECK: for conditions that are false only if the program is wrong. Kept in release builds.
+// Failures at run time (input, files, processes) are a Result<T> instead (result.h).
 // Thread-safe.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What lies in a directory, read without exceptions. Thread-safe.
+// Lists a directory without exceptions. Thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace fettle {
 
-// The entries of `directory`, in no particular order. Empty where it cannot be read; cut short
-// where the reading fails on the way, as on an NFS server that has gone.
+// The entries of `directory`, in no particular order. Empty if it cannot be read; truncated if
+// reading fails halfway, as on an NFS server that has gone.
 std::vector<std::filesystem::directory_entry> entries_of(const std::string& directory);
 
 }  // namespace fettle

@@ -43,7 +43,7 @@ Status write_new(const std::string& path, std::string_view content, Durability d
   return written;
 }
 
-// A rename is on the disk only when its directory is.
+// A rename is on disk only after its directory is flushed.
 Status sync_directory_of(const std::string& path) {
   const std::string directory = std::filesystem::path(path).parent_path().string();
   const int fd = ::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_CLOEXEC);
@@ -84,7 +84,7 @@ Result<std::string> read_file(const std::string& path, std::size_t most) {
 }
 
 Status write_file(const std::string& path, std::string_view content, Durability durability) {
-  // A name for each call, so that two that write the same file do not share this one.
+  // Each call has its own name, so that two calls that write the same file do not share it.
   static std::atomic<std::uint64_t> calls = 0;
   const std::string temporary =
       path + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(++calls);

@@ -1,5 +1,5 @@
-// Small files, read and written whole. Errors name the file and say what the system said.
-// kUnavailable: there is no room on the disk, or a quota is used up; try again when there is.
+// Small files, read and written whole. Errors name the file and give the system's reason.
+// kUnavailable: the disk is full, or a quota is used up; retry when space is free.
 // Thread-safe.
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace fettle {
 
-// The whole file; kNotFound where there is none, kInvalid where it is larger than `most` bytes.
+// The whole file; kNotFound if it does not exist, kInvalid if it is larger than `most` bytes.
 Result<std::string> read_file(const std::string& path, std::size_t most = 64 << 20);
 
-// Whether the bytes must be on the disk when the call returns (after a loss of power), or only
-// visible to every other process (after the death of this one).
+// Whether the bytes must survive a loss of power once the call has returned, or only the death of
+// this process.
 enum class Durability { kProcess, kPower };
 
 // Replaces `path` in one step: readers see the old bytes or the new ones, never a part.
@@ -25,10 +25,10 @@ Status write_file(const std::string& path, std::string_view content,
 // Makes the directory and its parents.
 Status make_directories(const std::string& path);
 
-// "No space left on device" and its like, for errno `code`.
+// "No space left on device" and similar texts, for errno `code`.
 std::string system_message(int code);
 
-// Whether errno `code` says that a write found no room.
+// Whether errno `code` means that a write found no space.
 bool is_no_room(int code);
 
 }  // namespace fettle

@@ -10,7 +10,7 @@
 namespace fettle {
 namespace {
 
-// 2^63 as a double: the first one that does not fit std::int64_t.
+// 2^63 as a double: the smallest that does not fit std::int64_t.
 constexpr double kInt64Limit = 9223372036854775808.0;
 
 void dump_string(const std::string& text, std::string& out) {
@@ -62,7 +62,8 @@ void new_line(int indent, int depth, std::string& out) {
 
 void dump_value(const Json& value, int indent, int depth, std::string& out);
 
-// The brackets, commas and line breaks of an array or an object; `dump_item` writes an element.
+// Writes the brackets, commas and line breaks of an array or an object; `dump_item` writes an
+// element.
 template <class Items, class DumpItem>
 void dump_items(const Items& items, char open, char close, int indent, int depth, std::string& out,
                 DumpItem dump_item) {
@@ -112,7 +113,7 @@ void dump_value(const Json& value, int indent, int depth, std::string& out) {
   }
 }
 
-// Appends the code point `code`, at most 0x10FFFF and no surrogate.
+// Appends the code point `code`: at most 0x10FFFF and not a surrogate.
 void append_utf8(std::uint32_t code, std::string& out) {
   const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
   if (code < 0x80) {
@@ -155,7 +156,7 @@ class Parser {
     return false;
   }
 
-  // error_, at the line and column (from 1, in bytes) of at_.
+  // Returns error_ with the line and column (from 1, in bytes) of at_.
   Error located_error() const {
     std::size_t line = 1;
     std::size_t line_start = 0;
@@ -217,7 +218,7 @@ class Parser {
     return parse_number(out);
   }
 
-  // A value that is written in letters and stands alone: "info" is none.
+  // Takes a non-finite value written in letters. It must stand alone: "info" is not one.
   bool take_non_finite(Json& out) {
     double value = 0;
     const char* const begin = text_.data() + at_;
@@ -274,7 +275,7 @@ class Parser {
     }
     double number = 0;
     if (std::from_chars(digits.data(), end, number).ec != std::errc{}) {
-      // from_chars also refuses numbers too small for a double; those are zero.
+      // from_chars also refuses numbers too small for a double; they become zero.
       const std::string copy(digits);
       number = std::strtod(copy.c_str(), nullptr);
       if (!std::isfinite(number) && !options_.allow_non_finite) {
@@ -296,7 +297,7 @@ class Parser {
     return true;
   }
 
-  // After the backslash and the u. A code point above U+FFFF takes two escapes, a surrogate pair.
+  // Parses the part after \u. A code point above U+FFFF takes two escapes, a surrogate pair.
   bool parse_unicode_escape(std::string& out) {
     std::uint32_t code = 0;
     if (!parse_hex4(code)) return false;
@@ -349,7 +350,7 @@ class Parser {
     }
   }
 
-  // Bytes above 0x7F are taken as they are; that they are UTF-8 is for the caller to check.
+  // Bytes above 0x7F are copied unchanged; the caller checks that they are UTF-8.
   bool parse_string(std::string& out) {
     take('"');
     while (at_ < text_.size()) {
@@ -391,7 +392,7 @@ class Parser {
       skip_space();
       if (peek() != '"') return fail("expected a member name in quotes");
       std::string key;
-      const std::size_t last_key_at = at_;  // so far; where check_unique() puts its error
+      const std::size_t last_key_at = at_;  // check_unique() puts its error there
       if (!parse_string(key)) return false;
       skip_space();
       if (!take(':')) return fail("expected ':'");
@@ -406,7 +407,7 @@ class Parser {
     }
   }
 
-  // The error is located at the last member's name, because places of others are not kept.
+  // The error is located at the last member's name, because other places are not kept.
   bool check_unique(const Json::Object& members, std::size_t last_key_at) {
     std::vector<std::string_view> keys;
     keys.reserve(members.size());

@@ -1,4 +1,4 @@
-// Json: a JSON value (RFC 8259), a parser that says line and column, and a writer.
+// Json: a JSON value (RFC 8259), a parser that reports line and column, and a writer.
 //
 // Invariants: an object keeps the order in which its members were added and never holds a key
 // twice. 1 and 1.0 are one number: equality compares numbers by value and objects without regard to
@@ -6,7 +6,7 @@
 // digits that read back as the same value, and non-finite doubles as null. A value type: safe to
 // share between threads as long as none of them changes it.
 //
-// Why our own: the trainer builds with nothing but a compiler (docs/decisions/0001).
+// No library, because the trainer builds with nothing but a compiler (docs/decisions/0001).
 #pragma once
 
 #include <cstdint>
@@ -48,11 +48,11 @@ class Json {
   Json(std::string value);                                       // NOLINT: implicit
   Json(std::string_view value);                                  // NOLINT: implicit
   Json(Array value);                                             // NOLINT: implicit
-  // Null where there is no value.
+  // Null if the optional is empty.
   template <class T>
   Json(const std::optional<T>& value) : Json(value ? Json(*value) : Json()) {}  // NOLINT: implicit
   static Json array();
-  // An array of what `to_json` makes of each item; without it, of the items.
+  // An array of `to_json`'s results for the items; without it, of the items.
   template <class Items, class ToJson = std::identity>
   static Json array_of(const Items& items, ToJson to_json = {}) {
     Array out;
@@ -85,7 +85,7 @@ class Json {
   const Object& as_object() const;
   Object& as_object();
 
-  // The member of an object, or nullptr where there is none (or this is no object).
+  // The member of an object; nullptr if it does not exist or this is not an object.
   const Json* find(std::string_view key) const;
   Json* find(std::string_view key);
   // Sets a member, replacing one of the same key. Turns null into an object. Returns *this.
@@ -108,13 +108,13 @@ class Json {
 
 struct JsonParseOptions {
   int max_depth = 64;
-  // Accept what programs print for no finite number: NaN, -nan, nan(ind), inf, Infinity, 1e400.
+  // Accepts the forms in which programs print non-finite numbers: NaN, -nan, nan(ind), inf,
+  // Infinity, 1e400.
   bool allow_non_finite = false;
 };
 
-// One whole JSON text. Errors name line and column and what was expected there. A key that comes
-// twice in one object, a number outside the range of a double and anything after the value are
-// errors.
+// Parses one whole JSON text. Errors name line, column and the expected token. A duplicate key in
+// an object, a number outside the range of a double and anything after the value are errors.
 Result<Json> parse_json(std::string_view text, const JsonParseOptions& options = {});
 
 }  // namespace fettle

@@ -1,7 +1,7 @@
-// LineBuffer: the lines of a stream of bytes, which come in pieces of any size.
+// LineBuffer: splits a stream of bytes, added in pieces of any size, into lines.
 //
-// Holds what was added and not taken yet. What a terminal would show of a program's output is
-// another matter: runtime/output_lines.h. No IO; not synchronised.
+// Holds the bytes that were added and not yet taken. Terminal control sequences are not interpreted
+// (runtime/output_lines.h does). No IO; not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ class LineBuffer {
   explicit LineBuffer(std::size_t longest) : longest_(longest) {}
 
   void add(std::string_view bytes);
-  // The next line, without its newline; valid until the next call. Nothing: its end is not there
-  // yet, or it is too long.
+  // The next line, without its newline; valid until the next call. Absent: the line is incomplete
+  // or too long.
   std::optional<std::string_view> take();
-  // Whether the next line has more than `longest` bytes: then no other one follows.
+  // Whether the next line has more than `longest` bytes: then take() returns no further line.
   bool is_too_long() const { return end_of_line() - begin_ > longest_; }
-  // What came after the last line that was taken.
+  // The bytes after the last line that was taken.
   std::string_view rest() const { return std::string_view(bytes_).substr(begin_); }
   void clear();
 
@@ -33,7 +33,7 @@ class LineBuffer {
   const std::size_t longest_;
   std::string bytes_;
   std::size_t begin_ = 0;             // of the next line
-  mutable std::size_t searched_ = 0;  // there is no newline before it
+  mutable std::size_t searched_ = 0;  // no newline lies before it
 };
 
 }  // namespace fettle

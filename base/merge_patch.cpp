@@ -14,7 +14,7 @@ void merge_patch(Json& target, const Json& patch) {
       continue;
     }
     Json* member = target.find(key);
-    // Merged even where there was nothing: an object may hold nulls, which must not be added.
+    // Merges even if the member was missing: an object may hold nulls, which must not be added.
     if (member == nullptr) {
       target.set(key, Json());
       member = target.find(key);

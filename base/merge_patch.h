@@ -9,7 +9,7 @@ namespace fettle {
 // Applies `patch` to `target`.
 void merge_patch(Json& target, const Json& patch);
 
-// The patch that makes `to` of `from`; both are objects without null members.
+// The patch that turns `from` into `to`; both are objects without null members.
 Json make_merge_patch(const Json& from, const Json& to);
 
 }  // namespace fettle

@@ -1,9 +1,9 @@
 // Philox4x32-10: the counter-based random generator of Salmon et al., "Parallel random numbers: as
-// easy as 1, 2, 3" (SC 2011), the one that cuRAND and PyTorch use on GPUs.
+// easy as 1, 2, 3" (SC 2011), which cuRAND and PyTorch use on GPUs.
 //
 // Counter-based means: a draw is a pure function of (key, counter). Everything random in Fettle is
-// drawn this way, keyed by what the draw is for (seed, epoch, sample, layer, trial index ...), so
-// that no result depends on the order of work, on the number of workers or on a restart.
+// drawn this way, keyed by the purpose of the draw (seed, epoch, sample, layer, trial index ...),
+// so no result depends on the order of work, on the number of workers or on a restart.
 // Pure functions; usable from any thread, and, being constexpr, from device code.
 #pragma once
 
@@ -42,8 +42,8 @@ class Random {
       : key_{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)},
         stream_{static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)} {}
 
-  // Hands the words of a block on from place to place: device code can keep them in registers only
-  // if no index is worked out at run time.
+  // Rotates the words of a block: device code can keep them in registers only if no index is
+  // computed at run time.
   constexpr std::uint32_t bits32() {
     if (left_ == 0) {
       block_ = philox({static_cast<std::uint32_t>(next_), static_cast<std::uint32_t>(next_ >> 32),
@@ -83,11 +83,10 @@ class Random {
   std::array<std::uint32_t, 2> stream_;
   std::uint64_t next_ = 0;
   PhiloxCounter block_{};
-  unsigned left_ = 0;  // words of the block
+  unsigned left_ = 0;  // unused words of the block
 };
 
-// Mixes words into one 64-bit key: how "seed, epoch, purpose" becomes a key. (SplitMix64
-// finaliser.)
+// Mixes words into one 64-bit key, such as "seed, epoch, purpose". (SplitMix64 finaliser.)
 constexpr std::uint64_t mix_keys(std::uint64_t a, std::uint64_t b) {
   std::uint64_t z = a + 0x9E3779B97F4A7C15ULL * (b + 1);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;

@@ -1,7 +1,7 @@
-// Result<T>: either a value or an Error that a person can read.
+// Result<T>: either a value or a human-readable Error.
 //
-// Functions that can fail for reasons outside the program return Result<T> (or Status when there is
-// nothing to return). Reading value() of a failed Result is a programming error and aborts.
+// Functions that can fail for reasons outside the program return Result<T> (or Status without a
+// value). Reading value() of a failed Result is a programming error and aborts.
 // Not synchronised: like a std::variant.
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace fettle {
 
-// What a caller can do about an error. The message says the rest.
+// The kind of an error, by the caller's options. The message has the details.
 enum class ErrorCode {
-  kInvalid,        // the input is wrong: say so to the user (exit code 2)
+  kInvalid,        // the input is wrong: report it to the user (exit code 2)
   kNotFound,       // no such object or file
-  kAlreadyExists,  // the write would have doubled something; the first one stands
+  kAlreadyExists,  // the write would have duplicated something; the first one stands
   kConflict,       // resourceVersion is stale: read again and plan again
-  kForbidden,      // we may not: rights, quota, admission
-  kUnavailable,    // another process holds it, or try later
+  kForbidden,      // not permitted: rights, quota, admission
+  kUnavailable,    // held by another process, or temporarily unavailable
   kIo,             // the environment failed: disk, permissions, processes (exit code 3)
 };
 
@@ -28,7 +28,7 @@ struct Error {
   ErrorCode code = ErrorCode::kInvalid;
   std::string message;
 
-  // The same error with "where: " put before its message.
+  // The same error with "where: " before its message.
   Error in(const std::string& where) && { return {code, where + ": " + message}; }
 };
 
@@ -74,15 +74,15 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// A Result without a value: Status::success() or an Error.
+// A Result without a value: success() or an Error.
 struct Success {};
 using Status = Result<Success>;
 inline Status success() { return Success{}; }
 
 }  // namespace fettle
 
-// Returns the error of `expression` (a Result or Status) from the enclosing function, if it has
-// one.
+// Returns the error of `expression` (a Result or Status), if it has one, from the enclosing
+// function.
 #define FETTLE_TRY(expression)                                \
   do {                                                        \
     if (auto fettle_try_ = (expression); !fettle_try_.ok()) { \

@@ -1,4 +1,4 @@
-// SourcePlace: where a function was called from, as std::source_location, which clang-tidy 14 does
+// SourcePlace: the place of a function's call, like std::source_location, which clang-tidy 14 does
 // not know. Usable from any thread.
 #pragma once
 

@@ -1,7 +1,7 @@
-// Where a test finds the checkout's files and the programs that were built with it.
+// Paths of the checkout's files and of its built programs, for tests.
 //
-// The only translation unit that knows the checkout's place is test_paths.cpp, so that a compiler
-// cache serves every other one to every checkout.
+// test_paths.cpp is the only translation unit that contains the checkout's path, so a compiler
+// cache serves all others to every checkout.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
-// start_thread: a thread, or in words why the system has no room for one.
+// start_thread: starts a thread, or explains why the system has no room for one.
 //
-// std::thread throws where the limit on processes is reached (ulimit -u, pids.max of a container),
-// which would end the program without a sentence.
+// std::thread throws when the limit on processes is reached (ulimit -u, pids.max of a container),
+// which would end the program without a message.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@
 
 namespace fettle {
 
-// kUnavailable: there can be no thread now.
+// kUnavailable: no thread can be started now.
 Result<std::thread> start_thread(std::function<void()> work);
 
-// The sentence for that, also where a library threw it.
+// The error for that case, also if a library threw it.
 Error no_thread(const std::string& why);
 
 }  // namespace fettle

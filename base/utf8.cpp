@@ -39,7 +39,7 @@ bool is_utf8(std::string_view text) {
 std::string utf8_excerpt(std::string_view text, std::size_t most) {
   static constexpr std::string_view kDots = "...";
   std::string out;
-  std::size_t cut_at = 0;  // where the dots go, should the rest not fit
+  std::size_t cut_at = 0;  // where the dots go if the rest does not fit
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
     if (out.size() + kDots.size() <= most) cut_at = out.size();
