@@ -15,7 +15,7 @@ const Json* find(const Json& object, std::string_view group, std::string_view ke
   return within == nullptr ? nullptr : within->find(key);
 }
 
-// Reads the numbers of a dry run; notes the first that is not there.
+// Reads the numbers of a dry run; notes the first missing one.
 class Reader {
  public:
   explicit Reader(const Json& json) : json_(json) {}
@@ -48,7 +48,7 @@ double share_without_cache(const Need& need, const Rates& rates) {
   return rates.cache >= all ? 0 : 1 - rates.cache / all;
 }
 
-// Adds the time of each part of a step whose rate is known, and finds the longest.
+// Adds the time of each part of a step with a known rate, and finds the longest.
 void add_bounds(const Need& need, const Rates& rates, Verdict& to) {
   add_bound("compute", need.flops, rates.flops,
             flops_text(need.flops) + " / " + flops_text(rates.flops) + "/s", to);
@@ -72,11 +72,11 @@ void add_bounds(const Need& need, const Rates& rates, Verdict& to) {
   }
 }
 
-// What does not fit into memory and on the disk: without that, the training cannot run. `kept`: the
-// number of checkpoints.
+// Adds shortages of memory and disk space, with which the training cannot run. `kept`: the number
+// of checkpoints.
 void check_room(const Machine& machine, const Need& need, const Rates& rates, std::int64_t kept,
                 Verdict& to) {
-  // Workers on CPUs share the machine's memory, each GPU has its own.
+  // Workers on CPUs share the machine's memory; each GPU has its own.
   const std::int64_t workers = rates.on_gpu ? 1 : need.world_size;
   if (need.memory * workers > rates.memory) {
     to.missing.push_back("memory: " + std::to_string(workers) +
@@ -102,7 +102,7 @@ void note_cores(const Machine& machine, const Need& need, Verdict& to) {
   }
 }
 
-// Of the first GPU; requires one.
+// Rates of the first GPU; requires one.
 Rates rates_of_gpu(const Machine& machine, const Need& need) {
   const Gpu& gpu = machine.gpus.all[0];
   Rates rates;
@@ -118,7 +118,7 @@ Rates rates_of_gpu(const Machine& machine, const Need& need) {
   }
   rates.data_rate = machine.pci.value_or(0);
   rates.data_from = "the host over PCIe";
-  // Rings of GPUs in one machine: over NVLink where there is any.
+  // Rings of GPUs in one machine: over NVLink if it has any.
   rates.network_rate = gpu.nvlinks > 0 ? nvlink_rate(gpu.nvlinks) : machine.pci.value_or(0);
   rates.network = gpu.nvlinks > 0 ? "NVLink" : "PCIe";
   return rates;
@@ -148,17 +148,17 @@ Result<Need> read_need(const Json& dry_run) {
 
 Rates rates_for(const Machine& machine, const Need& need, bool on_gpu) {
   if (on_gpu && !machine.gpus.all.empty()) return rates_of_gpu(machine, need);
-  // Each worker gets its share where there are more threads than cores.
+  // If threads outnumber cores, each worker gets its share.
   const double each = machine.cores / static_cast<double>(need.world_size);
   const double threads = std::min(static_cast<double>(need.threads), each);
   Rates rates;
   rates.device = "CPU, " + std::to_string(need.threads) +
                  (need.threads == 1 ? " thread a worker" : " threads a worker");
-  rates.memory = machine.usable_memory;  // of all workers: check_room() counts what all need
+  rates.memory = machine.usable_memory;  // shared: check_room() counts all workers' needs
   rates.flops = peak_flops(machine.cpu, threads, /*bits16=*/need.precision != "fp32");
   rates.memory_rate = machine.memory_rate / static_cast<double>(need.world_size);
   rates.cache = machine.cpu.cache;
-  // Disk and loopback are taken as if this worker had them alone: its times stay lower bounds.
+  // Disk and loopback count as if this worker had them alone: its times stay lower bounds.
   rates.data_rate = machine.disk.rate ? machine.disk.rate->read : 0;
   rates.data_from = "the disk (later epochs: from memory)";
   rates.network_rate = machine.loopback;

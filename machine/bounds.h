@@ -1,4 +1,5 @@
-// Bounds: which part of a machine a training waits for, by arithmetic: work divided by a rate.
+// Bounds: finds the part of a machine that limits a training, by arithmetic: work divided by a
+// rate.
 //
 // Each time is a lower bound. Compute, memory and data work at the same time, so a step takes at
 // least the largest of their times; that part is the bottleneck.
@@ -17,7 +18,7 @@
 
 namespace fettle::machine {
 
-// What one worker of a training needs, as `fettle-trainer --dry-run --output json` prints it.
+// Needs of one worker of a training, as `fettle-trainer --dry-run --output json` prints them.
 struct Need {
   std::string precision;
   std::int64_t threads = 1;
@@ -26,17 +27,17 @@ struct Need {
   std::int64_t samples_at_once = 1;
   std::int64_t memory = 0;      // bytes that it allocates
   std::int64_t checkpoint = 0;  // bytes on disk
-  // Of an optimiser step:
+  // The rest is for one optimiser step:
   double flops = 0;
   double memory_bytes = 0;   // read and written
-  double sample_bytes = 0;   // of its batch, as the network takes it
+  double sample_bytes = 0;   // of its batch, in the network's input format
   double message_bytes = 0;  // sent to other workers
 };
 
-// Errors: kInvalid, what is missing.
+// Errors: kInvalid names the missing number.
 Result<Need> read_need(const Json& dry_run);
 
-// The part of a machine that one worker has: rates per second, 0 where they are not known.
+// One worker's part of a machine: rates per second, 0 if unknown.
 struct Rates {
   std::string device;  // "CPU, 2 threads a worker", "NVIDIA H200"
   bool on_gpu = false;
@@ -50,7 +51,7 @@ struct Rates {
   std::string network;  // "the loopback", "NVLink"
 };
 
-// On the first GPU or on the CPU. With several workers all of them are on this machine.
+// For the first GPU or for the CPU. Several workers are all assumed on this machine.
 Rates rates_for(const Machine& machine, const Need& need, bool on_gpu);
 
 struct Bound {
@@ -60,10 +61,10 @@ struct Bound {
 };
 
 struct Verdict {
-  std::vector<Bound> bounds;  // of a step, those whose rate is known
+  std::vector<Bound> bounds;  // of a step, for parts with a known rate
   std::optional<std::size_t> binding;
-  std::vector<std::string> missing;  // why it cannot run here
-  std::vector<std::string> notes;    // what makes it slower than it might be
+  std::vector<std::string> missing;  // reasons why it cannot run here
+  std::vector<std::string> notes;    // reasons why it is slower than it could be
 };
 
 // `kept`: checkpoints on disk at once, of each trial.

@@ -13,8 +13,8 @@ void tighten(std::optional<Number>& limit, Number other) {
   limit = limit ? std::min(*limit, other) : other;
 }
 
-// Of one group. memory.max has bytes; cpu.max has quota and period, both in microseconds. "max" is
-// no limit, and reads as no number.
+// Applies one group's limits. memory.max has bytes; cpu.max has quota and period, both in
+// microseconds. "max" means no limit, and does not parse as a number.
 void take_limits(const std::string& directory, CgroupLimits& limits) {
   if (const auto text = read_file(directory + "/memory.max"); text.ok()) {
     std::int64_t bytes = 0;

@@ -1,5 +1,5 @@
-// The limits that a container puts on this process: cgroup version 2 (kernel documentation,
-// admin-guide/cgroup-v2), as Docker, Kubernetes and systemd use it. Files are read at each call.
+// Limits of a container on this process: cgroup version 2 (kernel documentation,
+// admin-guide/cgroup-v2), as used by Docker, Kubernetes and systemd. Files are read at each call.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fettle::machine {
 
-// Absent: there is no limit, or it cannot be read.
+// Absent: no limit, or it cannot be read.
 struct CgroupLimits {
   std::optional<std::int64_t> memory;  // bytes
   std::optional<double> cores;

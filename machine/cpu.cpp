@@ -20,7 +20,7 @@ constexpr double kAvx2 = 2 * 8 * 2;
 constexpr double kAvx512 = 2 * 16 * 2;
 constexpr double kAmx = 2 * 1024;  // a 16 x 32 by 32 x 16 product in 16 cycles
 
-constexpr int kFirstWideFamily = 26;  // AMD's: Zen 5
+constexpr int kFirstWideFamily = 26;  // of AMD: Zen 5
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
@@ -72,11 +72,11 @@ Cpu parse_cpu(std::string_view cpuinfo) {
     if (key == "cpu family") family = number<int>(value);
     if (key == "cpu MHz") cpu.hertz = std::max(cpu.hertz, 1e6 * number<double>(value));
     if (key == "physical id") sockets.insert(socket = number<int>(value));
-    // "physical id" comes before "core id"; cores of two sockets may have one id.
+    // "physical id" comes before "core id"; core ids repeat between sockets.
     if (key == "core id") cores.emplace(socket, number<int>(value));
     if (key == "flags" && cpu.features.empty()) cpu.features = known_features(value);
   }
-  // Virtual machines may say nothing of sockets and cores.
+  // Virtual machines may report no sockets and cores.
   cpu.sockets = std::max<int>(static_cast<int>(sockets.size()), cpu.logical > 0 ? 1 : 0);
   cpu.cores = cores.empty() ? cpu.logical : static_cast<int>(cores.size());
   cpu.narrow_avx512 = amd && family < kFirstWideFamily;
@@ -88,7 +88,7 @@ double flops_per_cycle(const Cpu& cpu, bool bits16) {
   const bool wide = cpu.has("avx512f") && !cpu.narrow_avx512;
   double each = cpu.has("avx2") && cpu.has("fma") ? kAvx2 : kPlain;
   if (wide) each = kAvx512;
-  // A dot product of pairs: twice the work of an instruction.
+  // A dot product of pairs does twice the work per instruction.
   return bits16 && cpu.has("avx512_bf16") ? 2 * each : each;
 }
 

@@ -42,7 +42,7 @@ int count_nvlinks(const nvml::Library& library, Device device) {
   return up;
 }
 
-// What the driver does not say stays as it is in Gpu.
+// Values that the driver does not report keep their defaults.
 Gpu describe(const nvml::Library& library, Device device) {
   Gpu gpu;
   gpu.name = library.text("nvmlDeviceGetName", device);
@@ -61,9 +61,8 @@ Gpu describe(const nvml::Library& library, Device device) {
   return gpu;
 }
 
-// Dense peaks of NVIDIA's data sheets: FLOP/s in TF32 (in fp32 before Ampere), FLOP/s in 16 bits,
-// bytes per second, FLOP/s in fp32 without TF32. A name that begins like several is the first of
-// them.
+// Dense peaks from NVIDIA's data sheets: FLOP/s in TF32 (in fp32 before Ampere), FLOP/s in 16 bits,
+// bytes per second, FLOP/s in fp32 without TF32. The first matching prefix counts.
 struct NamedPeak {
   std::string_view name;
   GpuPeak peak;

@@ -1,7 +1,7 @@
 // The NVIDIA GPUs of this machine, as the driver's management library (NVML) reports them.
 //
-// The library comes with the driver and is opened at run time, so nothing here needs it to build or
-// to start. Usable from any thread.
+// The library comes with the driver and is opened at run time, so neither building nor starting
+// needs it. Usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace fettle::machine {
 
 inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 
-// A part of a GPU that was cut into several (Multi-Instance GPU).
+// A part of a partitioned GPU (Multi-Instance GPU).
 struct GpuInstance {
   std::string name;  // "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
   std::string uuid;
@@ -28,16 +28,16 @@ struct Gpu {
   int minor = 0;
   std::int64_t memory = 0;  // bytes
   std::int64_t memory_free = 0;
-  std::optional<bool> mig;  // absent: it has no such mode
+  std::optional<bool> mig;  // absent: the GPU lacks the mode
   std::vector<GpuInstance> instances;
-  int nvlinks = 0;                    // that are up
+  int nvlinks = 0;                    // active links
   std::optional<double> power_limit;  // watts
 };
 
 struct Gpus {
-  std::string missing;  // why none can be reported; "" = the library answered
+  std::string missing;  // why no GPU can be reported; "" = the library answered
   std::string driver;   // "580.65.06"
-  int cuda = 0;         // the highest version that the driver runs: 13000 is 13.0
+  int cuda = 0;         // the highest version that the driver supports: 13000 is 13.0
   std::vector<Gpu> all;
 };
 
@@ -46,13 +46,13 @@ Gpus find_gpus(const std::string& path = kNvmlLibrary);
 
 // Peak rates from the data sheet of a GPU: dense operations and bytes per second.
 struct GpuPeak {
-  double fp32 = 0;  // with TF32 where it has it
+  double fp32 = 0;  // with TF32 if the GPU has it
   double bits16 = 0;
   double memory = 0;
   double fp32_exact = 0;  // without TF32
 };
 
-// By the driver's name of the GPU; absent for one that the table does not have. Pure.
+// Looks up the driver's name of the GPU; absent if the table lacks it. Pure.
 std::optional<GpuPeak> peak_of_gpu(const std::string& name);
 
 // Bytes per second each way over `links` links of NVLink 3 or 4. Pure.

@@ -8,7 +8,7 @@ namespace fettle::machine {
 
 // "0,2".
 std::string join_gpus(const std::vector<std::string>& gpus);
-// The other way round; a list ends where CUDA ends it, at the first "-1" or empty name.
+// The inverse; like CUDA, it ends the list at the first "-1" or empty name.
 std::vector<std::string> split_gpus(const std::string& list);
 
 }  // namespace fettle::machine

@@ -15,7 +15,7 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// CUDA tells a GPU's UUID and a part's in the same form.
+// CUDA reports the UUIDs of GPUs and of parts in the same form.
 nvml::Device find_device(const nvml::Library& library, const std::string& uuid) {
   nvml::Device device = nullptr;
   const std::string part = "MIG-" + uuid;

@@ -1,7 +1,6 @@
-// How busy one GPU is, how much memory is in use and how much power it draws, from one call to the
-// next, as NVML reports it.
+// GpuMeter: utilisation, memory and power of one GPU between two calls, as NVML reports them.
 //
-// The numbers are those of the whole card: other processes count, too. Of a part of a GPU (MIG)
+// The numbers are those of the whole card, including other processes. For a part of a GPU (MIG)
 // NVML knows only the memory.
 #pragma once
 
@@ -18,7 +17,7 @@
 
 namespace fettle::machine {
 
-// One reading; absent: NVML does not know.
+// One reading; absent: unknown to NVML.
 struct GpuReading {
   std::optional<double> utilization;  // 0 to 1
   std::optional<double> memory;       // bytes in use
@@ -26,20 +25,20 @@ struct GpuReading {
   std::optional<double> energy;       // joules since the driver was loaded
 };
 
-// How a GPU was used over a time; absent: not known.
+// Use of a GPU over an interval; absent: unknown.
 struct GpuUse {
   std::optional<double> utilization;  // mean share of the time in which a kernel ran, 0 to 1
-  std::optional<double> memory;       // most bytes that were seen in use
+  std::optional<double> memory;       // the most bytes seen in use
   std::optional<double> power;        // mean, in watts
-  std::optional<double> energy;       // joules, of all the time since the first reading
+  std::optional<double> energy;       // joules since the first reading
 };
 
 // Computes the use from readings. Pure.
 class GpuReadings {
  public:
-  // `seconds`: when, by any clock that only rises.
+  // `seconds`: time of the reading, by any monotonic clock.
   void add(const GpuReading& reading, double seconds);
-  // Of the readings since it was last called; of time and energy, since the newest before that.
+  // Use since the previous call; mean power over the time since the newest reading before it.
   GpuUse take();
 
  private:
@@ -57,25 +56,25 @@ class GpuReadings {
   Mean utilization_;
   Mean power_;
   std::optional<double> memory_;
-  std::optional<Energy> first_;  // of all
-  std::optional<Energy> taken_;  // where the last take() ended; before that, first_
+  std::optional<Energy> first_;  // the very first
+  std::optional<Energy> taken_;  // the newest at the last take(); before that, first_
   std::optional<Energy> newest_;
 };
 
-// Reads every 200 ms on a thread of its own: NVML's utilisation covers its last period, of at most
-// a second, so that one reading with each report would only cover the validation before it. Usable
-// from any thread.
+// Reads every 200 ms on a separate thread: NVML's utilisation covers its last period, of at most a
+// second, so one reading with each report would cover only the validation before it. Usable from
+// any thread.
 class GpuMeter {
  public:
-  // The GPU with this UUID, without the prefix "GPU-" or "MIG-". nullptr: there is no NVML or no
-  // such GPU, or only the numbers of a whole card, of which this process has a part.
+  // Opens the GPU with this UUID, without the prefix "GPU-" or "MIG-". nullptr: NVML or the GPU is
+  // missing, or only the numbers of a whole card are known, of which this process has a part.
   static std::unique_ptr<GpuMeter> open(const std::string& uuid,
                                         const std::string& library = kNvmlLibrary);
   ~GpuMeter();
   GpuMeter(const GpuMeter&) = delete;
   GpuMeter& operator=(const GpuMeter&) = delete;
 
-  // Of the time since it was last called, or since open().
+  // Use since the previous call, or since open().
   GpuUse take();
 
  private:
@@ -86,10 +85,10 @@ class GpuMeter {
   void read_until(const std::stop_token& stop);
 
   const std::unique_ptr<Source> source_;
-  std::mutex lock_;  // the readings
+  std::mutex lock_;  // guards the readings
   std::condition_variable_any ends_;
   GpuReadings readings_;
-  std::jthread thread_;  // last: it uses the rest
+  std::jthread thread_;  // last: it uses the other members
 };
 
 }  // namespace fettle::machine

@@ -6,9 +6,9 @@
 namespace fettle::machine {
 namespace {
 
-// The number after `key`, which begins a line; 0 without it.
+// The number after `key` at the beginning of a line; 0 without it.
 std::int64_t kibibytes(std::string_view text, std::string_view key) {
-  std::size_t at = text.find(key);  // or within a longer key, which the loop skips
+  std::size_t at = text.find(key);  // perhaps within a longer key, which the loop skips
   while (at != std::string_view::npos && at != 0 && text[at - 1] != '\n') {
     at = text.find(key, at + 1);
   }
@@ -53,7 +53,7 @@ std::optional<double> parse_pci_link(std::string_view speed, std::string_view wi
   const auto transfers = leading_number(speed);
   const auto lanes = leading_number(width);
   if (!transfers || !lanes || speed.find("GT/s") == std::string_view::npos) return std::nullopt;
-  // From 8 GT/s on (PCIe 3.0), 128 of 130 bits are data; before, 8 of 10.
+  // From 8 GT/s on (PCIe 3.0), 128 of 130 bits are data; below, 8 of 10.
   const double coding = *transfers >= 8 ? 128.0 / 130 : 0.8;
   return *transfers * 1e9 / 8 * coding * *lanes;
 }

@@ -10,19 +10,19 @@ namespace fettle::machine {
 
 struct MemoryInfo {
   std::int64_t total = 0;      // bytes
-  std::int64_t available = 0;  // without taking any from others
+  std::int64_t available = 0;  // without taking any from other processes
 };
 
-// Reads /proc/meminfo; 0 for what it does not say.
+// Parses /proc/meminfo; 0 for missing values.
 MemoryInfo parse_memory(std::string_view meminfo);
 
-// Reads /sys/devices/system/cpu/cpu0/cache/index3/size, "32768K": bytes; 0: another text.
+// Parses /sys/devices/system/cpu/cpu0/cache/index3/size, "32768K": bytes; 0: another text.
 double parse_cache_size(std::string_view size);
 
-// Reads /sys/class/net/<name>/speed: bytes a second. Absent: virtual or down ("-1", or nothing).
+// Parses /sys/class/net/<name>/speed: bytes a second. Absent: virtual or down ("-1", or nothing).
 std::optional<double> parse_link_speed(std::string_view speed);
 
-// Reads a PCI link, "16.0 GT/s PCIe", and its lanes: bytes per second each way. Absent: another
+// Parses a PCI link, "16.0 GT/s PCIe", and its lanes: bytes per second each way. Absent: another
 // text.
 std::optional<double> parse_pci_link(std::string_view speed, std::string_view width);
 

@@ -28,7 +28,7 @@ std::string text_of(const std::string& path) {
   return text.ok() ? *text : "";
 }
 
-// cpuinfo has the clock of this moment; the clock's driver has the highest one, in kHz.
+// cpuinfo has the current clock; the clock's driver has the highest one, in kHz.
 void take_highest_clock(Cpu& cpu) {
   const std::string highest = line_of("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
   cpu.hertz = std::max(cpu.hertz, 1e3 * std::strtod(highest.c_str(), nullptr));
@@ -45,7 +45,7 @@ void take_cache(Cpu& cpu) {
 Disk inspect_disk(const std::string& directory) {
   std::error_code code;
   std::filesystem::path path = std::filesystem::absolute(directory, code);
-  // The nearest parent that exists; "/" has no relative path.
+  // Finds the nearest existing parent; "/" has no relative path.
   while (!std::filesystem::is_directory(path, code) && path.has_relative_path()) {
     path = path.parent_path();
   }

@@ -1,4 +1,4 @@
-// Machine: what this machine offers a training, as far as a container leaves it to this process.
+// Machine: the resources of this machine, within the limits of this process's container.
 #pragma once
 
 #include <cstdint>
@@ -15,38 +15,38 @@
 namespace fettle::machine {
 
 struct Disk {
-  std::string directory;  // where it was measured
+  std::string directory;  // where the rate was measured
   std::int64_t free = 0;  // bytes
   std::int64_t total = 0;
-  std::optional<DiskRate> rate;  // absent: why_not says why
+  std::optional<DiskRate> rate;  // absent: why_not has the reason
   std::string why_not;
 };
 
 struct Link {
   std::string name;             // "eth0"
   std::string state;            // "up"
-  std::optional<double> speed;  // bytes a second, as the driver tells
+  std::optional<double> speed;  // bytes a second, as reported by the driver
 };
 
 struct Machine {
   Cpu cpu;
-  double cores = 1;  // that this process may use
+  double cores = 1;  // usable by this process
   MemoryInfo memory;
   std::int64_t usable_memory = 0;  // bytes
   CgroupLimits limits;
   double memory_rate = 0;  // bytes a second
   Disk disk;
   std::vector<Link> links;  // without the loopback
-  double loopback = 0;      // bytes a second; 0: there is none
+  double loopback = 0;      // bytes a second; 0: no loopback
   Gpus gpus;
   std::optional<double> pci;  // bytes a second to the first GPU
 };
 
-// Reads and measures; takes about a second. `directory`: whose disk; if it is missing, that of its
-// nearest parent.
+// Reads and measures; takes about a second. `directory`: its disk is measured; if it is missing,
+// that of the nearest existing parent.
 Machine inspect_machine(const std::string& directory);
 
-// The parts of it that are only read. `root` replaces "/" in tests.
+// The links of the machine. `root` replaces "/" in tests.
 std::vector<Link> find_links(const std::string& root = "");
 
 }  // namespace fettle::machine

@@ -44,7 +44,7 @@ class File {
   int fd_;
 };
 
-// Unnamed where the file system supports that, else unlinked at once.
+// Opens an unnamed file if the file system supports that, else one that is unlinked at once.
 File open_scratch(const std::string& directory) {
   const int unnamed = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (unnamed >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return File(unnamed);
@@ -69,7 +69,7 @@ std::size_t repeat(std::size_t most, Step step) {
 
 Error failed(const std::string& what) { return io_error(what + ": " + system_message(errno)); }
 
-// A connection of this process with itself.
+// Connects this process with itself.
 Result<std::pair<File, File>> connect_loopback() {
   const File listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -99,17 +99,17 @@ double measure_memory(int threads) {
   std::vector<std::jthread> workers;
   for (std::size_t i = 0; i < from.size(); ++i) {
     workers.emplace_back([&, i] {
-      from[i].assign(kMemoryBlock, 1);  // touched, so that the pages are there
+      from[i].assign(kMemoryBlock, 1);  // touched, so that the pages exist
       to[i].assign(kMemoryBlock, 2);
       const auto begin = Clock::now();
       const std::size_t copied = repeat(SIZE_MAX, [&] {
         std::memcpy(to[i].data(), from[i].data(), kMemoryBlock);
         return static_cast<ssize_t>(kMemoryBlock);
       });
-      rates[i] = 2 * static_cast<double>(copied) / seconds_since(begin);  // read and written
+      rates[i] = 2 * static_cast<double>(copied) / seconds_since(begin);  // counts reads and writes
     });
   }
-  workers.clear();  // waits for them
+  workers.clear();  // joins the threads
   double sum = 0;
   for (const double rate : rates) sum += rate;
   return sum;
@@ -123,11 +123,11 @@ Result<DiskRate> measure_disk(const std::string& directory) {
   auto begin = Clock::now();
   const std::size_t written =
       repeat(kFileBytes, [&] { return ::write(file.fd(), block.data(), block.size()); });
-  // The time includes that in which the system brings the bytes to the disk.
+  // The time includes flushing the bytes to disk.
   if (written == 0 || ::fdatasync(file.fd()) != 0) return failed("cannot write to " + directory);
   rate.write = static_cast<double>(written) / seconds_since(begin);
 
-  // Read from the disk and not from the page cache, if the file system does as it is asked.
+  // Drops the page cache, so that reads come from the disk, if the file system obeys.
   (void)::posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED);
   (void)::lseek(file.fd(), 0, SEEK_SET);
   begin = Clock::now();
@@ -143,7 +143,7 @@ Result<double> measure_loopback() {
   const auto& [client, server] = ends;
   std::jthread sender([fd = client.fd()] {
     const std::vector<char> block(kSocketBlock, 1);
-    // Until kTime is up.
+    // Runs until kTime is up.
     (void)repeat(/*most=*/SIZE_MAX,
                  [&] { return ::send(fd, block.data(), block.size(), MSG_NOSIGNAL); });
     ::shutdown(fd, SHUT_WR);  // ends the loop of recv() below

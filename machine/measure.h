@@ -1,7 +1,6 @@
-// Bandwidths that no file says: measured, each for a fraction of a second.
+// Bandwidths that no file reports: measured, each for a fraction of a second.
 //
-// They are what this process gets now, beside everything else that runs. Blocking; usable from any
-// thread.
+// They are what this process gets now, beside all other load. Blocking; usable from any thread.
 #pragma once
 
 #include <string>
@@ -14,15 +13,15 @@ namespace fettle::machine {
 double measure_memory(int threads);
 
 struct DiskRate {
-  double write = 0;  // bytes a second, until the disk has them
-  double read = 0;   // after the system was asked to forget them; some file systems do not
+  double write = 0;  // bytes a second, including the flush to disk
+  double read = 0;   // with caches dropped, if the file system obeys
 };
-// In a file of at most 256 MiB that has no name and is gone afterwards.
+// Measures with an unnamed file of at most 256 MiB, removed afterwards.
 // Errors: the directory cannot be written.
 Result<DiskRate> measure_disk(const std::string& directory);
 
-// Bytes a second through a TCP connection of this machine with itself, as its workers have it.
-// Errors: there is no loopback.
+// Bytes a second through a TCP connection of this machine with itself, as its workers use.
+// Errors: no loopback.
 Result<double> measure_loopback();
 
 }  // namespace fettle::machine

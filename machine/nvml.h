@@ -1,6 +1,6 @@
-// The driver's management library (NVML), opened at run time: it comes with the driver, so nothing
-// needs it to build or to start. What is used of nvml.h, whose layout is stable (NVIDIA's NVML API
-// reference). For gpu.cpp and gpu_meter.cpp; usable from any thread.
+// The driver's management library (NVML), opened at run time: it comes with the driver, so neither
+// building nor starting needs it. Declares the used part of nvml.h, whose layout is stable
+// (NVIDIA's NVML API reference). For gpu.cpp and gpu_meter.cpp; usable from any thread.
 #pragma once
 
 #include <dlfcn.h>
@@ -29,16 +29,16 @@ struct PciInfo {
   char bus_id[32] = {};
 };
 
-// Percent of the time, over the last period of the driver's (1/6 s to 1 s).
+// Percent of the driver's last sampling period (1/6 s to 1 s).
 struct Utilization {
-  unsigned gpu = 0;  // in which a kernel ran
+  unsigned gpu = 0;  // of the time in which a kernel ran
   unsigned memory = 0;
 };
 
 inline constexpr unsigned kEnabled = 1;
 
-// An open library. Each function is looked up when it is called: older drivers lack some, and then
-// the call fails like any other.
+// An open library. Each function is looked up when it is called: older drivers lack some, and the
+// call then fails like any other.
 class Library {
  public:
   explicit Library(const std::string& path);
@@ -54,7 +54,7 @@ class Library {
     return status(function, arguments...) == kSuccess;
   }
 
-  // What a function writes into a buffer, after what else it takes.
+  // Returns the text that a function writes into a buffer, its last arguments.
   template <class... Arguments>
   std::string text(const char* function, Arguments... arguments) const {
     std::array<char, kTextBytes> buffer{};
@@ -64,7 +64,7 @@ class Library {
 
  private:
   static constexpr int kSuccess = 0;
-  // Every name and version is shorter (NVML_DEVICE_*_BUFFER_SIZE).
+  // All names and versions are shorter (NVML_DEVICE_*_BUFFER_SIZE).
   static constexpr unsigned kTextBytes = 96;
 
   template <class... Arguments>
@@ -81,7 +81,7 @@ class Library {
   std::string missing_;
 };
 
-// Whether the GPU is cut into parts (Multi-Instance GPU); absent: it has no such mode.
+// Whether the GPU is partitioned (Multi-Instance GPU); absent: it lacks the mode.
 std::optional<bool> is_cut(const Library& library, Device device);
 
 }  // namespace fettle::machine::nvml

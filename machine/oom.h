@@ -1,4 +1,4 @@
-// How many processes the kernel has killed because memory ran out. Usable from any thread.
+// Counts processes that the kernel killed because memory ran out. Usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace fettle::machine {
 
-// Since the machine started, for want of memory of the whole machine or of one cgroup.
-// 0 where the kernel does not count them (before Linux 4.13). `root` replaces "/" in tests.
+// Kills since the machine started, for lack of memory in the whole machine or in one cgroup.
+// 0 if the kernel does not count them (before Linux 4.13). `root` replaces "/" in tests.
 std::int64_t oom_kills(const std::string& root = "");
 
 }  // namespace fettle::machine

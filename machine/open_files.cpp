@@ -7,9 +7,9 @@
 namespace fettle::machine {
 namespace {
 
-// Of a run: status, output, errors, the end of its start, and its log.
+// Files of a run: status, output, errors, the end of its start, and its log.
 constexpr std::int64_t kFilesOfRun = 5;
-// Of the supervisor itself, and of one run that is being started: eight ends of pipes, its claim.
+// Files of the supervisor, and of one run that is starting: eight ends of pipes, its claim.
 constexpr std::int64_t kFilesBeside = 24;
 constexpr std::int64_t kUnlimited = 1 << 30;
 

@@ -1,15 +1,15 @@
-// How many files a process may have open, and how many runs that is enough for.
+// Limits on the open files of a process, and the number of runs that they allow.
 //
-// A shell gives its programs a soft limit of 1,024 for the sake of those that use select(); the
-// hard limit is what the system allows. Usable from any thread.
+// A shell gives its programs a soft limit of 1,024 for the sake of programs that use select(); the
+// hard limit is the system's. Usable from any thread.
 #pragma once
 
 #include <cstdint>
 
 namespace fettle::machine {
 
-// Raises the soft limit of this process to the hard one. Returns what it was: programs that are
-// started are given it back (limit_open_files).
+// Raises the soft limit of this process to the hard one. Returns the former limit, which child
+// programs are given back (limit_open_files).
 std::int64_t raise_open_files();
 
 // Sets the soft limit of this process, between fork and exec, too.
@@ -18,7 +18,7 @@ void limit_open_files(std::int64_t soft);
 // The hard limit of this process.
 std::int64_t most_open_files();
 
-// How many runs one supervisor can have at once within that number of open files; at least 1. Pure.
+// Runs that one supervisor can have at once within that number of open files; at least 1. Pure.
 std::int64_t runs_within(std::int64_t open_files);
 
 }  // namespace fettle::machine

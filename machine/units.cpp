@@ -15,7 +15,8 @@ std::string three_digits(double value) {
   return text.data();
 }
 
-// In the largest of `units`, each `step` times the one before, in which it is at least one.
+// Writes `value` in the largest of `units` in which it is at least one; each unit is `step` times
+// the one before.
 std::string scaled(double value, double step, std::span<const char* const> units) {
   std::size_t unit = 0;
   while (value >= step && unit + 1 < units.size()) {

@@ -1,4 +1,4 @@
-// Numbers with their units, for people: three digits are enough. Pure functions.
+// Formats numbers with their units, to three digits, for people. Pure functions.
 #pragma once
 
 #include <string>

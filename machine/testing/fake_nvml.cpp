@@ -1,5 +1,5 @@
-// A libnvidia-ml.so.1 for tests: what the driver would answer on a machine with an H100 that is cut
-// in two and an older GPU whose driver knows neither MIG nor NVLink. For tests only.
+// A libnvidia-ml.so.1 for tests: answers like the driver of a machine with an H100 that is cut in
+// two and an older GPU whose driver knows neither MIG nor NVLink. For tests only.
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -11,7 +11,7 @@ constexpr int kInvalid = 2;
 constexpr int kNotSupported = 3;
 constexpr int kNotFound = 6;
 
-// Handles are places in this list; the parts of the first GPU come after the GPUs.
+// Handles are indices into this list; the parts of the first GPU come after the GPUs.
 constexpr std::uintptr_t kH100 = 1;
 constexpr std::uintptr_t kT4 = 2;
 constexpr std::uintptr_t kFirstPart = 3;
@@ -58,7 +58,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   *device = reinterpret_cast<void*>(kH100 + index);
   return kSuccess;
 }
-// nvmlDeviceGetUUID the other way round.
+// The inverse of nvmlDeviceGetUUID.
 int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
   const auto is = [uuid](const char* other) { return std::strcmp(uuid, other) == 0; };
   if (!is("GPU-1") && !is("GPU-2") && !is("MIG-5")) return kNotFound;
@@ -112,7 +112,7 @@ int nvmlDeviceGetEnforcedPowerLimit(void* device, unsigned* milliwatts) {
   return kSuccess;
 }
 
-// The T4 computes half of its time, and every question costs it a joule.
+// The T4 computes half of its time, and every query costs it a joule.
 int nvmlDeviceGetUtilizationRates(void* device, Utilization* utilization) {
   if (id(device) != kT4) return kNotSupported;
   *utilization = {50, 10};
