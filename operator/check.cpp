@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A change of the Lease shows that a leader renews it, without comparing clocks.
+// Watching the Lease change shows that a leader renews it, without comparing clocks.
 Status check_leader(kube::Client& client, const Options& options, const std::string& home,
                     Log& log) {
   const kube::ObjectKey key{options.lease_namespace.empty() ? home : options.lease_namespace,
@@ -55,7 +55,7 @@ Status check_policies(kube::Client& client, Log& log) {
   return success();
 }
 
-// Studies that ask for GPUs wait while the list is wrong.
+// Studies that ask for GPUs wait while the list is invalid.
 Status check_gpu_profiles(const Options& options, Log& log) {
   if (options.gpu_profiles.empty()) return success();
   kubernetes::GpuCatalogue catalogue(options.gpu_profiles);

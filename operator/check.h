@@ -12,7 +12,7 @@
 namespace fettle::op {
 
 // Waits at most one lease duration for a renewal. Logs each check; the error is the first failure.
-// `home`: the namespace it runs in.
+// `home`: the namespace that the check runs in.
 Status check_installation(kube::Client& client, const Options& options, const std::string& home,
                           Log& log);
 

@@ -1,7 +1,7 @@
 // FencedTransport: sends writes only while this replica may write. Reads always pass.
 //
-// The last defence against a leader that does not yet know that its lease has expired: what is in
-// flight may still be carried out, but nothing new is sent. Thread-safe, like the transport behind
+// The last defence against a leader that does not yet know that its lease has expired: requests in
+// flight may still be carried out, but no new ones are sent. Thread-safe, like the transport behind
 // it.
 #pragma once
 

@@ -1,5 +1,6 @@
-// libmicrohttpd is driven by this server's own loop (its external epoll mode), because its timeout
-// is one of idleness, in seconds: a client that sends a byte now and then would never meet it.
+// This server's own loop drives libmicrohttpd (its external epoll mode), because the library's
+// timeout counts idle time, in seconds: a client that sends a byte now and then would never meet
+// it.
 #include "operator/http_server.h"
 
 #include <microhttpd.h>
@@ -22,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often lifetimes are checked while there are connections.
+// Interval of checks of lifetimes while connections are open.
 constexpr std::uint64_t kTickMs = 100;
 
 std::string last_error() { return std::strerror(errno); }
@@ -40,7 +41,7 @@ bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
-// Why a request is refused, as a status; 0 = it is not.
+// The status with which a request is refused; 0 = it is not.
 unsigned refuse(MHD_Connection* request, std::string_view path, std::string_view method,
                 std::string_view version) {
   if (version != MHD_HTTP_VERSION_1_1 && version != MHD_HTTP_VERSION_1_0) {
@@ -127,8 +128,8 @@ Result<std::uint16_t> HttpServer::listen(std::uint16_t port, Handler handler) {
   auto listener = std::make_unique<Listener>();
   listener->handler = std::move(handler);
   listener->lifetime = lifetime_;
-  // Without IPv6 in the kernel the second try listens on IPv4 alone. libmicrohttpd reads into half
-  // of a connection's memory.
+  // Without IPv6 in the kernel the second attempt listens on IPv4 alone. libmicrohttpd reads into
+  // half of a connection's memory.
   for (const unsigned family : {MHD_USE_DUAL_STACK, MHD_NO_FLAG}) {
     errno = 0;
     listener->daemon = MHD_start_daemon(
@@ -169,7 +170,7 @@ void HttpServer::run() {
   while (polled[0].revents == 0) {
     std::uint64_t wait_ms = 1'000;
     for (const auto& listener : listeners_) {
-      // Also once after the last connection has ended: new ones may wait that were over the limit.
+      // Also runs once after the last connection has ended: new ones over the limit may wait.
       if (!listener->connections.empty()) wait_ms = kTickMs;
       MHD_run(listener->daemon);
       listener->end_expired();

@@ -5,7 +5,7 @@
 // after `lifetime` at the latest, so a client that sends or reads slowly holds one of
 // kMaxConnections per port for that long and delays no other client. A request has at most
 // kMaxRequestBytes and no body. The handler runs on the server's thread and must return quickly.
-// Nothing is authenticated or encrypted: what is answered must be no secret.
+// Nothing is authenticated or encrypted: answers must contain no secrets.
 //
 // listen(), start() and stop() are called by one thread.
 #pragma once
@@ -44,7 +44,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Listens on all addresses of IPv4 and IPv6; port 0 = any free one. Returns the port. Before
+  // Listens on all IPv4 and IPv6 addresses; port 0 = any free port. Returns the port. Call before
   // start().
   Result<std::uint16_t> listen(std::uint16_t port, Handler handler);
   Status start();

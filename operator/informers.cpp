@@ -8,10 +8,10 @@
 namespace fettle::op {
 namespace {
 
-// A page of Trials is parsed as a whole; with 50 points of a learning curve each is some 10 KB, and
-// etcd would take 1.5 MB.
+// A page of Trials is parsed as a whole; with 50 points of a learning curve each Trial is some 10
+// KB, and etcd would accept 1.5 MB.
 constexpr int kTrialsAPage = 100;
-// How long a list or watch may fail before Studies say so.
+// How long a list or watch may fail before Studies report it.
 constexpr std::chrono::milliseconds kTroubleAfter{30'000};
 
 kube::InformerOptions watching(const kube::Resource& resource, const InformersOptions& options,
@@ -32,8 +32,8 @@ kube::InformerOptions watching_trials(const InformersOptions& options) {
   return out;
 }
 
-// Without the trial file among the annotations: it is the most of a pod, and the operator does not
-// read it.
+// Drops the annotations: they hold the trial file, the largest part of a pod, and the operator does
+// not read it.
 Result<kube::Pod> read_small_pod(const Json& object) {
   FETTLE_ASSIGN(kube::Pod pod, kube::read_pod(object));
   pod.metadata.annotations.clear();

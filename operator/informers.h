@@ -32,7 +32,7 @@ class Informers {
   void stop();
   // Whether all four resources of a namespace were listed once.
   bool complete(const std::string& ns) const;
-  // Why the objects of a namespace are not seen as they are now; "" = they are.
+  // Why the cached objects of a namespace may be stale; "" = they are current.
   std::string trouble(const std::string& ns) const;
   // The namespaces that are not complete ("" = the whole cluster), one entry each.
   struct Missing {

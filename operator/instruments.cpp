@@ -54,7 +54,7 @@ void Instruments::on_reconciled(const control::ReconcileRecord& reconciled) {
                             {"namespace", reconciled.item.key.ns},
                             {"name", reconciled.item.key.name},
                             {"error", reconciled.error}};
-  // Equal, not above: one that stays refused is counted and logged once.
+  // Equal, not above: an object that stays refused is counted and logged once.
   if (reconciled.refused != control::kBlockedAfter) return log_.debug("requeued", fields);
   refused_.at({kind}).Increment();
   log_.warning("refused repeatedly", fields);
@@ -72,7 +72,7 @@ void Instruments::on_call(const kube::CallMade& call) {
   call_seconds_.at({verb}).Observe(static_cast<double>(call.took.count()) / kMicroseconds);
 }
 
-// What the first list shows happened before, and is not counted.
+// Changes from before the first list are not counted.
 void Instruments::on_trial(const kubernetes::TrialEntry* before,
                            const kubernetes::TrialEntry* after) {
   if (before == nullptr || after == nullptr || !before->trial || !after->trial) return;
@@ -130,7 +130,7 @@ void Instruments::refresh_studies(const std::set<std::string>& uids) {
   gpu_hours_.clear();
   std::map<std::string, double> studies;
   for (const auto& entry : sources_.studies.all()) {
-    if (!entry->study) continue;  // it cannot be read
+    if (!entry->study) continue;  // it cannot be parsed
     const api::StudyStatus& status = entry->study->status;
     ++studies[status.display.state.empty() ? "New" : status.display.state];
     gpu_hours_.at({entry->metadata.ns, entry->metadata.name}).Set(status.gpu_hours);
@@ -142,7 +142,7 @@ void Instruments::refresh_studies(const std::set<std::string>& uids) {
   left_out_.at({}).Set(static_cast<double>(gpu_hours_.left_out()));
 }
 
-// What was spent before the first scrape was counted by the replica that led then.
+// GPU-hours from before the first scrape were counted by the replica that led then.
 void Instruments::add_gpu_hours(const api::Study& study) {
   const double now = study.status.gpu_hours;
   const auto [known, is_new] = spent_.try_emplace(study.metadata.uid, was_scraped_ ? 0 : now);

@@ -21,7 +21,7 @@
 
 namespace fettle::op {
 
-// What gauges are computed from at a scrape.
+// Inputs of the gauges, read at a scrape.
 struct Sources {
   const kube::Cache<kubernetes::StudyEntry>& studies;
   const kube::Cache<kubernetes::TrialEntry>& trials;
@@ -42,7 +42,7 @@ class Instruments final : public control::Observer {
   void on_reconciled(const control::ReconcileRecord& reconciled) override;
   void on_suggested(const control::Key& study, std::int64_t took_ms) override;
   void on_call(const kube::CallMade& call);
-  // A trial changed in the cache; null: it was not there, or is gone.
+  // A trial changed in the cache; nullptr: it did not exist, or is gone.
   void on_trial(const kubernetes::TrialEntry* before, const kubernetes::TrialEntry* after);
 
   // Whether all of the chart's admission policies exist.
@@ -67,7 +67,7 @@ class Instruments final : public control::Observer {
                     "fettle_gpu_hours",
                     "GPU-hours that the existing Studies have spent.",
                     {"namespace", "study"}};
-  // A Study's gauge goes with it; this stays, for accounts.
+  // A Study's gauge is deleted with it; this counter stays, for accounting.
   Counters gpu_hours_total_{registry_,
                             "fettle_gpu_hours_total",
                             "GPU-hours that were spent since this replica began to lead.",

@@ -1,4 +1,4 @@
-// spdlog gives time, level and an unbroken line; the form of the line is made here.
+// spdlog supplies time, level and an unbroken line; the line's text is formatted here.
 #include "operator/log.h"
 
 #include <spdlog/pattern_formatter.h>

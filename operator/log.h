@@ -17,7 +17,7 @@ namespace fettle::op {
 enum class LogFormat { kText, kJson };
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// A value longer than this is cut.
+// Longer values are truncated.
 inline constexpr std::size_t kMaxLogValue = 2'048;
 
 using LogFields = std::initializer_list<std::pair<std::string_view, std::string_view>>;

@@ -55,7 +55,7 @@ op::Identity make_identity(const std::string& ns) {
   return identity;
 }
 
-// Runs the Operator on its own thread; this one waits for signals, which all others block.
+// Runs the Operator on its own thread; this thread waits for signals, which all others block.
 Status run_until_signal(op::Operator& program, op::Log& log, const sigset_t& signals) {
   Status outcome = fettle::success();
   std::atomic<bool> ended = false;
@@ -64,7 +64,7 @@ Status run_until_signal(op::Operator& program, op::Log& log, const sigset_t& sig
       std::thread worker, fettle::start_thread([&] {
         try {
           outcome = program.run();
-        } catch (const std::system_error& error) {  // of a thread that there is no room for
+        } catch (const std::system_error& error) {  // thrown if there is no room for a thread
           outcome = fettle::no_thread(error.what());
         }
         ended = true;
@@ -72,7 +72,7 @@ Status run_until_signal(op::Operator& program, op::Log& log, const sigset_t& sig
       }));
   int signal = 0;
   while (!ended && ::sigwait(&signals, &signal) == 0) {
-    if (signal == SIGUSR1) continue;  // from the worker, or from outside and of no meaning
+    if (signal == SIGUSR1) continue;  // from the Operator's thread; meaningless from outside
     log.info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
     program.stop();
   }
@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
   save_memory();
   sigset_t signals;
   sigemptyset(&signals);
-  // SIGUSR1: by it the Operator's thread says that it has ended (run_until_signal).
+  // SIGUSR1: the Operator's thread uses it to report its end (run_until_signal).
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);

@@ -1,6 +1,6 @@
 // BoundedFamily: a family of Prometheus metrics with at most kMaxSeries sets of label values, so
-// that names chosen by users cannot fill the memory. Prometheus-cpp keeps and serialises the
-// metrics; it has no such bound itself.
+// that names chosen by users cannot fill the memory. prometheus-cpp keeps and serialises the
+// metrics, but has no such limit.
 // Thread-safe. The registry must outlive it.
 #pragma once
 
@@ -27,15 +27,15 @@ inline constexpr std::size_t kMaxSeries = 1'000;
 inline const std::vector<double> kBuckets = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                              0.1,   0.25,   0.5,   1,    2.5,   10};
 
-// The same for what a cluster does: from a pod that starts at once to one that waits for a day.
+// Buckets for waits in a cluster: from a pod that starts at once to one that waits for a day.
 inline const std::vector<double> kWaitBuckets = {1,   2,   5,    10,   30,   60,    120,
                                                  300, 600, 1800, 3600, 7200, 21600, 86400};
 
 template <class Metric>
 class BoundedFamily {
  public:
-  // `labels`: the label names. Names of counters end in _total, of times in _seconds.
-  // `buckets` are those of a histogram.
+  // `labels`: the label names. Names of counters end in _total, of times in _seconds. `buckets`:
+  // for histograms only.
   BoundedFamily(prometheus::Registry& registry, const std::string& name, const std::string& help,
                 std::vector<std::string> labels = {}, std::vector<double> buckets = kBuckets)
       : family_(build().Name(name).Help(help).Register(registry)),
@@ -43,8 +43,8 @@ class BoundedFamily {
         buckets_(std::move(buckets)),
         excess_(make_excess(buckets_)) {}
 
-  // The metric with these label values, in the order of the names. Beyond kMaxSeries: one that is
-  // not collected. The reference is valid until clear().
+  // The metric with these label values, in the order of the names. Beyond kMaxSeries: a metric that
+  // is not collected. The reference is valid until clear().
   Metric& at(const std::vector<std::string>& values) {
     CHECK(values.size() == labels_.size(), family_.GetName());
     const std::lock_guard lock(mutex_);
@@ -61,7 +61,7 @@ class BoundedFamily {
     return added;
   }
 
-  // Removes all metrics, to add those that exist now.
+  // Removes all metrics, before the present series are added.
   void clear() {
     const std::lock_guard lock(mutex_);
     for (const auto& [values, metric] : series_) family_.Remove(metric);
@@ -69,7 +69,7 @@ class BoundedFamily {
     left_out_ = 0;
   }
 
-  // How often at() was asked for a metric beyond kMaxSeries, since clear().
+  // Calls of at() beyond kMaxSeries since clear().
   std::size_t left_out() const {
     const std::lock_guard lock(mutex_);
     return left_out_;

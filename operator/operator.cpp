@@ -12,9 +12,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How often a wait checks whether to stop.
+// Interval at which a wait checks whether to stop.
 constexpr milliseconds kPollStop{250};
-// How often the log repeats that lists are missing.
+// Interval at which the log repeats that lists are missing.
 constexpr milliseconds kLogMissingEvery{30'000};
 constexpr double kUnlimited = 1e6;
 
@@ -69,7 +69,7 @@ kubernetes::JobOptions job_options(const Options& options, Log& log, std::int64_
           log.info("GPU profiles are in force", {{"profiles", message}});
         }
       });
-  (void)out.gpu_catalogue->profiles(now_ms);  // so that what is wrong is told at once
+  (void)out.gpu_catalogue->profiles(now_ms);  // reports errors at once
   return out;
 }
 
@@ -87,7 +87,7 @@ kube::ClientOptions Operator::client_options() {
   return options;
 }
 
-// A renewal that times out leaves time for another one before the lease is lost.
+// A renewal that times out leaves time for another before the lease is lost.
 kube::ClientOptions Operator::lease_client_options() {
   kube::ClientOptions options;
   options.deadline = options_.lease_times.renew * 2 / 5;
@@ -110,7 +110,7 @@ InformersOptions Operator::informers_options() {
   return options;
 }
 
-// The lambdas reach members that are made after them: nothing calls them before run().
+// The lambdas refer to members that are constructed later: none is called before run().
 Operator::Operator(Options options, Identity identity, kube::HttpTransport& transport,
                    kube::HttpTransport& lease_transport, Log& log)
     : options_(std::move(options)),
@@ -184,7 +184,7 @@ bool Operator::await_lease() {
   return false;
 }
 
-// Each namespace is reconciled as soon as all its objects are listed; none waits for another.
+// Each namespace is reconciled as soon as all its objects are listed, independently of the others.
 Status Operator::work() {
   check_policies();
   working_ = true;
@@ -228,7 +228,7 @@ void Operator::log_missing() {
   }
 }
 
-// Order matters: first those that write, then their sources, last the lease, which lets others
+// Order matters: first the writers, then their sources, last the lease, which lets other replicas
 // write.
 void Operator::shut_down() {
   working_ = false;
@@ -243,7 +243,7 @@ void Operator::shut_down() {
 // reconciled, and the text after "ok" names it.
 Operator::Readiness Operator::readiness() {
   if (!working_) {
-    // A standby is ready if it can read who leads.
+    // A standby is ready if it can read the leader's name.
     if (!options_.leader_elect) return {false, "starting"};
     const std::string nobody = elector_.holder().empty() ? "no replica leads yet" : "";
     const std::string why = elector_.last_error().value_or(nobody);
@@ -259,8 +259,9 @@ Operator::Readiness Operator::readiness() {
   return out;
 }
 
-// A reconcile that never returns blocks its object for good; only a restart helps. One that makes
-// calls gets on, however slow the API server is: a restart would only begin it again.
+// A reconcile that never returns blocks its object for good; only a restart helps. A reconcile
+// whose calls return makes progress, however slow the API server is: a restart would only begin it
+// again.
 std::string Operator::why_stuck() const {
   const double seconds = static_cast<double>(manager_.oldest_reconcile_ms()) / 1000;
   if (seconds <= options_.reconcile_timeout_s) return "";

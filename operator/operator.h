@@ -3,8 +3,8 @@
 //
 // Start: listen for probes, wait for the lease, list and watch, run the Manager, which reconciles
 // each namespace once it is listed. Stop: first the workers, then informers and events, and last
-// the lease, when nothing is written any more. A standby caches nothing: it lists when it takes
-// over, so it sees everything its predecessor wrote.
+// the lease, when no more writes follow. A standby caches nothing: it lists when it takes over, so
+// it sees everything its predecessor wrote.
 //
 // run() is called once, by one thread; stop() by any, also before run() and more than once.
 #pragma once
@@ -59,9 +59,9 @@ class Operator {
 
  private:
   Status listen();
-  // False when it was stopped first.
+  // Returns false if it was stopped first.
   bool await_lease();
-  // Logs which of the chart's admission policies are missing.
+  // Logs the missing admission policies of the chart.
   void check_policies();
   Status work();
   void log_missing();

@@ -24,7 +24,7 @@ const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
 const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText},
                                                    {"json", LogFormat::kJson}};
 
-// A DNS label, as names of namespaces and Leases are. "" = it is one.
+// Checks for a DNS label, the form of names of namespaces and Leases. "" = valid.
 std::string check_dns_label(const std::string& text) {
   const bool good = text.size() <= api::kLongestLabelName && api::is_dns_label(text);
   return good ? "" : "'" + text + "' is not a name: up to 63 of a-z, 0-9 and -";
@@ -104,7 +104,7 @@ void add_election(CLI::App& app, Options& options) {
                  "Take part in leader election, so that there may be several replicas (true)")
       ->expected(0, 1)
       ->default_val(true)
-      ->default_str("")  // the help says it already
+      ->default_str("")  // the help names it already
       ->type_name("BOOL");
   app.add_option("--lease-namespace", options.lease_namespace,
                  "Namespace of the Lease (where the operator runs)")

@@ -19,16 +19,16 @@ struct Options {
   Json trainer_pod = {};     // the file's content (runtime/kubernetes/pod_patch.h); null = none
   std::string gpu_profiles;  // a file (runtime/kubernetes/gpu/catalogue.h); "" = none
   bool leader_elect = true;
-  std::string lease_namespace;  // "" = the one we run in
+  std::string lease_namespace;  // "" = the operator's own
   std::string lease_name = "fettle-operator";
   kube::LeaseTimes lease_times;
   std::uint16_t metrics_port = 8080;
   std::uint16_t health_port = 8081;
   double start_timeout = 1800;  // seconds in which a pod that has a node must start
-  double gang_timeout = 120;    // seconds in which the workers of a trial must all have a node
+  double gang_timeout = 120;    // seconds for all workers of a trial to get a node
   int workers = 4;
-  double calls_per_second = 1'000;   // to the API server, watches and the Lease aside
-  double reconcile_timeout_s = 300;  // a reconcile that takes longer is stuck
+  double calls_per_second = 1'000;   // to the API server, excluding watches and the Lease
+  double reconcile_timeout_s = 300;  // a longer reconcile counts as stuck
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   bool check = false;  // check that an operator with these options works, and exit

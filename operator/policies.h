@@ -11,7 +11,7 @@
 
 namespace fettle::op {
 
-// The names of policies that are missing or not bound. Fails if they cannot be read.
+// The names of policies that are missing or not bound. Errors: they cannot be read.
 Result<std::vector<std::string>> missing_policies(kube::Client& client);
 
 }  // namespace fettle::op
