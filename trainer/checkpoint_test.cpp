@@ -18,7 +18,7 @@
 
 namespace {
 
-// The largest block that this program has asked for, in bytes.
+// The largest block that this program has allocated, in bytes.
 std::size_t& largest_allocation() {
   static std::size_t bytes = 0;
   return bytes;
@@ -26,7 +26,7 @@ std::size_t& largest_allocation() {
 
 }  // namespace
 
-// The standard library also allocates without exceptions (std::stable_partition) and releases such
+// The standard library also allocates without exceptions (std::stable_partition) and frees such
 // blocks by the same `operator delete`, so both forms of `operator new` are replaced.
 // NOLINTBEGIN
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
@@ -147,7 +147,7 @@ TEST_F(CheckpointStoreTest, KeepsTheNewestFew) {
   EXPECT_EQ(store_.newest()->checkpoint, example(11, {11, 0}));
 }
 
-// In fp16 every step of an epoch may be skipped, and the number of updates stays as it was.
+// In fp16 every step of an epoch may be skipped, which leaves the number of updates unchanged.
 TEST_F(CheckpointStoreTest, OfAsManyUpdatesThoseOfLaterEpochsAreNewer) {
   for (std::int64_t epoch = 1; epoch <= 9; ++epoch) {
     ASSERT_TRUE(store_.save(example(5, {epoch, 0})).ok());
@@ -156,7 +156,8 @@ TEST_F(CheckpointStoreTest, OfAsManyUpdatesThoseOfLaterEpochsAreNewer) {
   EXPECT_EQ(store_.newest()->checkpoint, example(5, {9, 0}));
 }
 
-// One within an epoch, too: it is newer than the whole epoch before it, not than the one after it.
+// Also a checkpoint within an epoch: it is newer than the whole epoch before it, but not than the
+// next.
 TEST_F(CheckpointStoreTest, OfAsManyUpdatesTheOneJustWrittenStays) {
   const Position positions[] = {{4, 0}, {4, 128}, {5, 0}};
   for (const std::int64_t kept : {1, 2, 3}) {
@@ -180,7 +181,7 @@ TEST_F(CheckpointStoreTest, WhatFollowsADamagedOneStays) {
   EXPECT_THAT(names(), ElementsAre("update-2.epoch-2.checkpoint"));
 }
 
-// Of a population: some may still start from where this one was one or two intervals ago.
+// In a population, others may still start from this trial's state of one or two intervals ago.
 TEST_F(CheckpointStoreTest, KeepsTheNewestAtRungsBesides) {
   const CheckpointStore store(directory_.path(), {1, 2, {2, 4, 6, 8}});
   for (std::int64_t epoch = 1; epoch <= 7; ++epoch) {
@@ -265,7 +266,7 @@ TEST_F(CheckpointFenceTest, OfOneRunThePodThatCameLastOwnsIt) {
   EXPECT_THAT(names(), ElementsAre("owner-3-2", "update-1.epoch-2.checkpoint"));
 }
 
-// After `rm -r`, which the trainer itself advises, the numbers begin anew.
+// After `rm -r`, which the trainer itself advises, the numbers start again.
 TEST_F(CheckpointFenceTest, OneWhoseClaimWasRemovedOwnsNothing) {
   (void)store_of(1, "pod a");
   const CheckpointStore slept = store_of(1, "pod b");  // number 2
@@ -307,7 +308,7 @@ TEST_F(CheckpointFenceTest, ADirectoryThatCannotBeWrittenIsNamed) {
 
 TEST_F(CheckpointStoreTest, AFullDiskLosesNothing) {
   ASSERT_TRUE(store_.save(example(1)).ok());
-  // A limit on file sizes makes write() fail in the middle, as a full disk does.
+  // A limit on file sizes makes write() fail halfway, as a full disk does.
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);

@@ -1,6 +1,5 @@
-// The training step on the backend for GPUs, emulated: whole networks against the reference, step
-// by step, with batches brought to the device, graphs, and results that are read two steps
-// later.
+// The training step on the GPU backend, emulated: whole networks against the reference, step by
+// step, with batches brought to the device, graphs, and results that are read two steps later.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +25,7 @@ using api::LayerType;
 constexpr std::int64_t kBatch = 12;
 constexpr std::int64_t kSteps = 6;
 
-// What a few steps, each of two micro-batches and a rest, leave behind.
+// State after a few steps, each of two micro-batches and a remainder.
 struct Outcome {
   std::vector<double> losses;
   std::vector<bool> skipped;
@@ -64,7 +63,7 @@ Outcome train(std::unique_ptr<kernels::Backend> backend, const Problem& problem,
   auto learner = *Learner::create_on(std::move(backend), config, *plan_network(trainer, format),
                                      kHeld, 4, single);
   if (config.precision == api::Precision::kFp16) {
-    // So large that the first steps overflow.
+    // Large enough that the first steps overflow.
     learner->optimizer().restore(0, {.scale = 0x1p22});
   }
   const BatchWriter writer({0.3, 0.2}, {}, data_type(config.precision), 4);
@@ -154,14 +153,14 @@ TEST(TrainingOnCuda, IsTheReferencesInBf16UpToItsRounding) {
   }
 }
 
-// The steps that overflow are skipped by both, though the host learns of it later from one of them.
+// Both skip the steps that overflow, though on the GPU backend the host learns of it later.
 TEST(TrainingOnCuda, IsTheReferencesInFp16WithItsSkippedSteps) {
   for (const Problem& problem : problems()) {
     expect_like_the_reference(problem, api::Precision::kFp16, 1e-2);
   }
 }
 
-// The emulator computes all of them alike; what matters is what operations are asked for.
+// The emulator computes all precisions alike; the test checks which one operations are made with.
 TEST(TrainingOnCuda, AutoIsTf32AndFp32IsExact) {
   const auto tf32_of = [](std::unique_ptr<kernels::Backend> backend, api::Precision precision) {
     api::ModelConfig model;

@@ -1,5 +1,5 @@
-// Where a training's samples lie changes its speed and nothing else: held by the device, streamed
-// to it, or read by the reference. On the emulator, with streams that run late or ahead.
+// The place of a training's samples changes only its speed: held by the device, streamed to it, or
+// read by the reference. On the emulator, with streams that run late or ahead.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using kernels::emulator::Streams;
 using testing::HasSubstr;
 
 constexpr std::int64_t kEpochs = 2;
-// The rest makes the set large beside the training, so that it may be too large.
+// The unused samples make the set large beside the training, so that it may not fit.
 constexpr std::int64_t kUsed = 44;
 constexpr std::size_t kRoomForAll = std::size_t{64} << 20;
 
@@ -63,7 +63,7 @@ Problem text() {
   return problem;
 }
 
-// What a run leaves behind.
+// State and output of a run.
 struct Outcome {
   std::vector<std::map<std::string, double>> reports;
   std::string log;
@@ -96,7 +96,7 @@ Result<Outcome> train_on_gpu(std::size_t memory, const Problem& problem) {
   return outcome;
 }
 
-// With which the samples are not held, because too little is left over beside them.
+// Memory with which the samples are not held, because too little would be left.
 std::size_t room_for_less_than_all(const Problem& problem) {
   const api::TrainerConfig& config = problem.task.config;
   const TrainingWorld world = world_of(problem.data, 1);
@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(, DataPlaceTest, testing::ValuesIn(kernels::emulator::k
                            return kernels::emulator::name_of(instance.param);
                          });
 
-// But for what operations plan for themselves, which is the same for both.
+// Except for the operations' own workspaces, which are the same for both.
 TEST(DataPlace, TheDeviceAllocatesWhatIsPlanned) {
   const Problem problem = augmented_images();
   const api::TrainerConfig& config = problem.task.config;

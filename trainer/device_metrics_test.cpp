@@ -51,7 +51,7 @@ TEST(GpuMetrics, AreThoseThatAreKnown) {
                           Pair("gpu_power_watts", 600), Pair("gpu_energy_joules", 2e4)));
 }
 
-// A status has room for this number; others would be left out without a word.
+// A status has room for this number; further metrics would be dropped silently.
 TEST(MetricNames, AreNotMoreThanAStatusHolds) {
   EXPECT_LE(std::size(metric::kAll), api::kMaxReportMetrics);
 }

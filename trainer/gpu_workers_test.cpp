@@ -1,4 +1,4 @@
-// Workers with GPUs of their own, emulated, and NCCL, too.
+// Workers with one emulated GPU each, and emulated NCCL.
 #include <filesystem>
 #include <fstream>
 
@@ -21,7 +21,7 @@ class GpuWorkersTest : public LongWorkersTest {
     run_until(10);
   }
 
-  // What is forgotten to be waited for is overtaken, and NCCL takes its time.
+  // Streams run ahead, so a missing wait shows, and NCCL takes its time.
   void set_up_gpu(std::int64_t rank) override {
     const std::string device = std::to_string(shares_a_gpu_ ? 0 : rank);
     setenv("FETTLE_CUDA_LIBRARY", program_path("../tests/emulated/libfettle_cuda.so").c_str(), 1);
@@ -73,7 +73,7 @@ TEST_F(GpuWorkersTest, WithAShardedOptimiserThoseThatAreLeftGoOnFromTheCheckpoin
 
 // ---- Workers with several GPUs each ------------------------------------------------------------
 
-// The processes that `parent` has made, first ones first.
+// The processes that `parent` has started, oldest first.
 std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -149,7 +149,7 @@ TEST_F(SeveralGpusTest, SigtermStopsAllProcessesWithACheckpoint) {
   EXPECT_THAT(content(0, "out"), HasSubstr("\"checkpoint\""));
 }
 
-// A worker comes and goes as a whole, so that the process that started it can start it again.
+// A worker joins and leaves as a whole, so that its parent process can start it again.
 TEST_F(SeveralGpusTest, AWorkerEndsAsItsProcessDidAndTheOthersGoOn) {
   train_undisturbed_on_one();
   trial_.least_workers = 1;

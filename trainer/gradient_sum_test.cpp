@@ -1,5 +1,5 @@
-// Which messages a network's gradients make, that they leave during the backward pass, and that the
-// sums are those of one worker, whichever worker has samples and whatever is lost.
+// The messages of a network's gradients leave during the backward pass, and the sums are those of
+// one worker, whichever worker has samples and whatever is lost.
 #include "trainer/gradient_sum.h"
 
 #include <gmock/gmock.h>
@@ -72,7 +72,7 @@ TEST(GradientMessages, ATiedMatrixIsCompleteWithTheEmbedding) {
 
 // ---- When they leave ---------------------------------------------------------------------------
 
-// Doubles what it sums, as if another worker had the same; fails from the message `fails_at` on.
+// Doubles the values, as if another worker had the same; fails from message `fails_at` on.
 class Doubling final : public Collective {
  public:
   explicit Doubling(int fails_at = 1000) : fails_at_(fails_at) {}
@@ -108,7 +108,7 @@ TEST(GradientSum, AMessageLeavesOnceItsLayersAreDone) {
   GradientSum sum(collective, kThree);
   for (int step = 0; step < 2; ++step) {
     std::ranges::fill(gradients, 1.0F);
-    sum.layer_done(5, gradients);  // nothing of it
+    sum.layer_done(5, gradients);  // completes no message
     sum.layer_done(4, gradients);
     await_messages(collective, 4 * step + 1);  // the backward pass is still under way
     sum.layer_done(3, gradients);
@@ -152,7 +152,7 @@ TEST(GradientSum, CanBeGivenUpInTheMiddleOfAStep) {
 
 // ---- The sums ----------------------------------------------------------------------------------
 
-// Two layers of more than a message each: 64 x 9000 and 9000 x 40.
+// Two layers with more than one message's gradients each: 64 x 9000 and 9000 x 40.
 constexpr std::int64_t kSamples = 24;
 NetworkPlan large_plan(const ImageSet& images) {
   api::ModelConfig model;
@@ -202,7 +202,7 @@ TEST(GradientSum, TheGradientsOfALargeNetworkAreThoseOfOneWorkerAndTheSameBitsIn
   const ImageSet images = SyntheticImages(kSamples).set();
   const NetworkPlan plan = large_plan(images);
   ASSERT_EQ(plan_messages(plan, plan.parameters).early.size(), 2U);
-  for (const std::int64_t samples : {kSamples, std::int64_t{2}}) {  // 2: some have none
+  for (const std::int64_t samples : {kSamples, std::int64_t{2}}) {  // 2: some workers have none
     const Summed one = step_of_world(1, samples);
     for (const std::int64_t world_size : {2, 3, 5}) {
       SCOPED_TRACE(testing::Message() << samples << " samples, W=" << world_size);

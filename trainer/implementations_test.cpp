@@ -1,5 +1,5 @@
-// What reports say of implementations; that of a whole training on the emulated GPU, where all
-// kernels are ours.
+// Implementations in reports, also for a whole training on the emulated GPU, where all kernels are
+// our own.
 #include "trainer/implementations.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ TEST(Implementations, GroupLayersByWhoDoesTheirPasses) {
   EXPECT_EQ(fallbacks({}), 0);
 }
 
-// The lines of a training of two epochs.
+// The report lines of a training of two epochs.
 std::vector<std::string> lines_on(std::unique_ptr<kernels::Backend> backend) {
   TrainingData data;
   data.images = SyntheticImages(30).set();
@@ -54,7 +54,7 @@ std::vector<std::string> lines_on(std::unique_ptr<kernels::Backend> backend) {
     (i < 20 ? data.split.train : data.split.validation).push_back(i);
   }
   TrainingTask task;
-  // Two layers of one shape, each of which is named.
+  // Two layers of one shape: both must be named.
   task.config.model.layers = {linear(64), linear(64), simple(api::LayerType::kRelu), linear(4)};
   task.config.training.global_batch = 10;
   task.config.training.epochs = task.until_epoch = 2;

@@ -30,7 +30,7 @@ struct ThreeSteps {
   std::vector<double> losses;
 };
 
-// One epoch of three steps as worker `collective.rank()`.
+// Trains one epoch of three steps as worker `collective.rank()`.
 ThreeSteps train(Collective& collective, std::int64_t max_samples) {
   const ImageSet images = SyntheticImages(kSamples).set();
   api::ModelConfig model;
@@ -73,7 +73,7 @@ ThreeSteps train_world(std::int64_t world_size, std::int64_t max_samples) {
 }
 
 // The design's promise: for one global batch, loss and weights do not depend on the number of
-// workers or on what each holds at once, also in the last, partial batch.
+// workers or on the samples that each holds at once, even in the last, partial batch.
 TEST(Learner, AccumulationIsExactForEveryWorldSizeAndMicroBatch) {
   const ThreeSteps whole = train_world(1, kBatch);
   for (const auto& [world_size, max_samples] :
@@ -109,7 +109,7 @@ struct OneLayer {
   std::unique_ptr<Learner> learner;
 };
 
-// An update of gradients that are sums over this number of samples.
+// Runs an update with gradients that are sums over this number of samples.
 kernels::StepControl update(OneLayer& one, float samples, float learning_rate) {
   Optimizer& optimizer = one.learner->optimizer();
   one.parameters().step_sums()->samples = samples;
@@ -132,7 +132,7 @@ TEST(Optimizer, WeightDecaySparesBiasesAndNormalisation) {
   EXPECT_EQ(parameters.values(one.plan.layers[0].biases)[0], 1.0F);
 }
 
-// All of them: a GPU's libraries read biases in the type of the activations, too.
+// All copies: a GPU's libraries read biases in the type of the activations, too.
 TEST(Optimizer, RoundsWhatItHasUpdated) {
   api::TrainingConfig config = reference_sgd();
   config.precision = api::Precision::kBf16;
@@ -177,7 +177,7 @@ TEST(Optimizer, ANormThatIsNotFiniteChangesNothing) {
   }
 }
 
-// A world of one that counts the messages which others would have to wait for.
+// A world of one that counts the messages for which other workers would have to wait.
 class CountedMessages final : public Collective {
  public:
   std::int64_t world_size() const override { return 1; }
@@ -200,7 +200,7 @@ TEST(Learner, AStepIsOneMessage) {
   EXPECT_EQ(counted.messages, 3);
 }
 
-// The layer's learner with gradients of one sample of class 0.
+// Gives the layer's learner the gradients of one sample of class 0.
 Batch add_sample(OneLayer& one, kernels::DataType type) {
   const BatchWriter writer({0, 1}, {}, type, 0);
   const ImageSet image({1, 1, 2}, Bytes::copy_of(std::vector<std::uint8_t>{1, 2}),
@@ -224,7 +224,7 @@ TEST(Learner, GradientsThatAreNotFiniteAreForgottenWithTheStep) {
 }
 
 api::TrainingConfig fp16_sgd() {
-  api::TrainingConfig config;  // backend auto: the reference, which alone has fp16
+  api::TrainingConfig config;  // backend auto: only the reference has fp16
   config.precision = api::Precision::kFp16;
   config.momentum = 0.9;
   config.global_batch = 1;
@@ -264,8 +264,8 @@ TEST(Fp16, OverflowAtTheSmallestScaleIsAFailure) {
   EXPECT_FALSE(step.skipped);
 }
 
-// The scale cancels, so only the rounding of the gradients depends on it: powers of two, not even
-// that, as long as nothing over- or underflows.
+// The scale cancels, so only the rounding of the gradients could depend on it; for powers of two it
+// does not, unless something over- or underflows.
 TEST(Fp16, TheScaleDoesNotChangeTheStep) {
   std::vector<std::vector<float>> weights;
   for (const double scale : {256.0, 4096.0}) {

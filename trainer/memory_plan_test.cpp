@@ -1,4 +1,4 @@
-// The plan against arithmetic by hand, and against what is allocated: every call of
+// The plan against arithmetic by hand, and against allocations: every call of
 // kernels::allocate_aligned() in this program is counted (CMakeLists.txt has the linker wrap it).
 #include "trainer/memory_plan.h"
 
@@ -62,7 +62,7 @@ class MemoryPlanTest : public testing::Test {
     ADD_FAILURE() << "no part " << name;
     return 0;
   }
-  // What a learner for the plan allocates.
+  // Bytes that a learner for the plan allocates.
   std::int64_t bytes_of_learner() const {
     SingleProcess single;
     const std::int64_t before = allocated();
@@ -90,8 +90,8 @@ TEST_F(MemoryPlanTest, PartByPart) {
   EXPECT_EQ(part("activations"), 50 * 3 * 32 * 2);
 }
 
-// What a learner allocates besides are the workspaces of its operations; how much more it takes for
-// twice the samples is the plan's, where these do not grow with the samples: in fp32.
+// A learner also allocates the workspaces of its operations. For twice the samples it grows by the
+// planned number if the workspaces do not grow, as in fp32.
 TEST_F(MemoryPlanTest, IsWhatIsAllocated) {
   for (const auto precision : {api::Precision::kFp32, api::Precision::kBf16}) {
     for (const auto optimizer : {api::OptimizerKind::kSgd, api::OptimizerKind::kAdam}) {
@@ -115,7 +115,7 @@ TEST_F(MemoryPlanTest, IsWhatIsAllocated) {
   }
 }
 
-// Of the weights, in 16 bits; operations read the biases in fp32, so these stay whole.
+// Weights in 16 bits are shared out; operations read the biases in fp32, so these stay whole.
 TEST_F(MemoryPlanTest, AShardedOptimiserSharesOutTheMasters) {
   config_.training.shard_optimizer = true;
   config_.training.optimizer = api::OptimizerKind::kAdamW;
@@ -184,7 +184,7 @@ TEST_F(MemoryPlanTest, ADeviceHoldsItsPartsAndTheHostTheRest) {
   EXPECT_EQ(held.host_total(), copy + (3 + 2) * kIndices);
 }
 
-// A lower bound: other workers write none, and neither does one without a directory.
+// A lower bound: other workers write no checkpoints, nor does a worker without a directory.
 TEST_F(MemoryPlanTest, OnlyOneThatKeepsCheckpointsHasACopyOfThem) {
   const MemoryPlan with = plan_memory(config_, network(), {1, 300, 0, true});
   EXPECT_EQ(with.total() - plan().total(), with.checkpoint_file);

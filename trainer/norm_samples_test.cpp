@@ -10,7 +10,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Of a network with batchNorm after a linear layer; with `image` it is before it, over many pixels.
+// Error for a network with batchNorm after a linear layer; with `image` before it, over many
+// pixels.
 std::string refusal(std::int64_t train_samples, std::int64_t batch,
                     std::optional<std::int64_t> norm_group = {}, std::int64_t workers = 1,
                     bool image = false) {

@@ -1,4 +1,4 @@
-// A sharded optimiser: who has which part of its state, and that this changes memory alone.
+// A sharded optimiser: the ranges of the shards, and that sharding changes memory alone.
 #include "trainer/optimizer_shards.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST(ShardBounds, MoreWorkersThanLinesLeaveSomeWithout) {
   EXPECT_EQ(bounds.back(), 1120);
 }
 
-// Longer than what is gathered at once, and one shard is empty.
+// Longer than one gathered piece, and one shard is empty.
 TEST(GatherShards, BringsAllToRankZero) {
   const std::vector<std::int64_t> bounds = {0, 700'000, 700'000, 1'000'000};
   std::vector<float> expected(1'000'000);
@@ -58,7 +58,7 @@ TEST(GatherShards, BringsAllToRankZero) {
   });
 }
 
-// A collective that has nothing but sums.
+// A collective that offers only sums.
 class OnlySums final : public Collective {
  public:
   explicit OnlySums(Collective& other) : other_(other) {}
@@ -105,8 +105,8 @@ TEST(ShardedOptimizer, AWorkerKeepsItsShareOfTheState) {
 }
 
 struct Trained {
-  std::vector<float> weights;          // masters of all, at rank 0
-  std::vector<std::uint16_t> rounded;  // of rank `world_size - 1`
+  std::vector<float> weights;          // all masters, at rank 0
+  std::vector<std::uint16_t> rounded;  // on rank `world_size - 1`
   std::int64_t masters = 0;            // fp32 numbers that rank 0 keeps
 };
 
@@ -144,7 +144,7 @@ Trained train_in_bf16(bool sharded, OptimizerKind optimizer) {
   return trained;
 }
 
-// A quarter of the decayed masters, and all others; the same bits as if all had all of them.
+// Keeps a quarter of the decayed masters, and all others; the bits are those of unsharded training.
 TEST(ShardedOptimizer, AWorkerKeepsItsShareOfTheMasters) {
   for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kLamb}) {
     const Trained whole = train_in_bf16(false, optimizer);

@@ -1,5 +1,6 @@
-// What the design promises of several workers, for every world and every limit on what a worker
-// holds: the global batch is exact, and the gradients are those of one worker that holds it all.
+// The design's promises for several workers, for every world size and every limit on the samples
+// that a worker holds: the global batch is exact, and the gradients are those of one worker that
+// holds it all.
 // Workers are threads that sum in the order of their ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,7 +42,7 @@ struct Step {
   Score score;
 };
 
-// The gradients of the mean loss: what one step of SGD with a learning rate of 1 takes away.
+// The gradients of the mean loss: one step of SGD with a learning rate of 1 subtracts them.
 Step step_of(Collective& collective, std::int64_t batch, std::int64_t limit) {
   const ImageSet images = SyntheticImages(batch).set();
   const NetworkPlan plan = *plan_network(model_with_batch_norm(), images.shape(), images.classes());
@@ -132,7 +133,7 @@ struct Ended {
   std::vector<Ending> endings;
 };
 
-// `should_stop`: asked by rank.
+// `should_stop`: called by each rank.
 Ended train(const TrainingTask& task, std::int64_t world_size,
             const std::function<bool(std::int64_t rank)>& should_stop = {}) {
   DataCache off("");
@@ -259,7 +260,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple(api::OptimizerKind::kRmsprop, api::Precision::kFp32),
                     std::tuple(api::OptimizerKind::kLamb, api::Precision::kBf16)));
 
-// Ended by a worker in the middle of an epoch.
+// Stopped by a worker in the middle of an epoch.
 Checkpoint checkpoint_of(TrainingTask task, const std::string& directory, bool sharded) {
   task.checkpoints = directory;
   task.config.training.shard_optimizer = sharded;
@@ -311,7 +312,7 @@ TEST(ShardedOptimizer, TakesUpItsShareOfAParents) {
   task.parent = {directory.file("parent"), 1};
   task.until_epoch = 3;
   for (const auto optimizer : {api::OptimizerKind::kAdam, api::OptimizerKind::kSgd}) {
-    task.config.training.optimizer = optimizer;  // of sgd it is another's, and left alone
+    task.config.training.optimizer = optimizer;  // for sgd the state is another's, and ignored
     task.config.training.shard_optimizer = false;
     const Ended whole = train(task, 3);
     task.config.training.shard_optimizer = true;

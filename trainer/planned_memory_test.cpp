@@ -1,5 +1,5 @@
-// What the plan says of a GPU's memory against what a training takes there, workspaces of
-// operations included. On the emulated GPU, which counts every block.
+// The planned memory of a GPU against a training's use, workspaces of operations included. On the
+// emulated GPU, which counts every block.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ Problem text() {
 
 struct Found {
   MemoryPlan planned;
-  double reported = 0;     // of the plan, by the training
+  double reported = 0;     // the plan, as the training reports it
   std::int64_t taken = 0;  // by the whole training, after its last epoch
 };
 
@@ -121,7 +121,7 @@ std::int64_t part(const MemoryPlan& memory, std::string_view name) {
   return found == memory.parts.end() ? 0 : memory.bytes_of(*found);
 }
 
-// Tables of the optimiser, a step's control and sums, and that blocks begin at multiples of 256.
+// Tables of the optimiser, a step's control and sums, and alignment of blocks to 256 bytes.
 constexpr std::int64_t kSmallThings = 24 * 1024;
 
 TEST(PlannedMemory, IsWhatATrainingTakes) {
@@ -159,7 +159,7 @@ TEST(PlannedMemory, TheDryRunNamesTheWorkspaces) {
   EXPECT_THAT(to_text(of_cpu), Not(HasSubstr("workspace")));
 }
 
-// With fewer samples workspaces are taken to be as large, with more to grow in proportion.
+// With fewer samples workspaces count in full, with more they grow in proportion.
 TEST(PlannedMemory, SamplesThatFitLeaveRoomForWorkspaces) {
   MemoryPlan memory;
   memory.samples = 10;

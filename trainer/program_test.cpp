@@ -1,4 +1,4 @@
-// The program as a runner sees it: trial file in, lines and exit codes out.
+// The program as its runner sees it: trial file in, lines and exit codes out.
 #include "trainer/testing/program.h"
 
 #include <gmock/gmock.h>
@@ -87,7 +87,7 @@ TEST_F(ProgramTest, TrainsToTheStepThatIsAskedFor) {
   EXPECT_THAT(err(), HasSubstr("resumes from " + trial_.checkpoints.directory));
 }
 
-// A driver answers that there are GPUs, and the backend for them cannot be opened.
+// A driver reports GPUs, and the backend for them cannot be opened.
 TEST_F(ProgramTest, SaysOnceThatAGpuIsLeftUnused) {
   trial_.trainer->training.backend = api::BackendKind::kAuto;
   ::setenv("LD_LIBRARY_PATH", program_path("../tests/fake_nvml").c_str(), 1);
@@ -118,7 +118,7 @@ TEST_F(ProgramTest, SigtermMeansCheckpointReportAnd143) {
   EXPECT_EQ(line.find("final"), nullptr);
 }
 
-// As a node that was paused, or cut off, and comes back when its trial has a new run elsewhere.
+// Like a node that was paused, or cut off, and returns when its trial has a new run elsewhere.
 TEST_F(ProgramTest, OneThatSleptDoesNotWriteOverTheRunThatReplacedIt) {
   trial_.trainer->training.epochs = trial_.until_step = 1'000'000;
   const pid_t slept = start(write_trial());

@@ -46,14 +46,14 @@ api::TrainerConfig config_of(const Json& golden, api::BackendKind backend) {
   auto config = api::read_trainer_config(document);
   EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message);
   config->training.backend = backend;
-  // PyTorch's numbers are fp32 where they name nothing; "auto" would be tf32 on a GPU.
+  // PyTorch's numbers are fp32 if no precision is named; "auto" would be tf32 on a GPU.
   if (config->training.precision == api::Precision::kAuto) {
     config->training.precision = api::Precision::kFp32;
   }
   return *config;
 }
 
-// Puts PyTorch's initial weights into the layers that draw theirs.
+// Copies PyTorch's initial weights into the layers with drawn weights.
 void set_initial(const Json& golden, Network& network) {
   kernels::DeviceArray<float>& held = network.parameters().weights;
   std::vector<float> values = held.download();
@@ -91,16 +91,16 @@ api::NormalizeConfig normalize_of(const Json& golden) {
   return {number(golden, "mean"), number(golden, "std")};
 }
 
-// Of a loss. In 16 bits both round the same tensors, yet sum in different orders before they do;
+// Tolerance of a loss. In 16 bits both round the same tensors, but sum in different orders before;
 // whether the residual stream is rounded makes no larger difference in networks this small (see
-// wide_residuals_test.cpp). A GPU's libraries sum in an order of their own, step after step.
+// wide_residuals_test.cpp). A GPU's libraries sum in their own order, step after step.
 double tolerance_of(const api::TrainingConfig& training) {
   if (training.precision == api::Precision::kBf16) return 1e-3;
   return training.backend == api::BackendKind::kCuda ? 1e-4 : 1e-5;
 }
 
-// Whether this build or machine may be without the backend, or without its 16 bits. Not with
-// FETTLE_CUDA_STRICT=1: there a GPU is what the test is for.
+// Whether this build or machine may lack the backend, or its 16 bits. Not with
+// FETTLE_CUDA_STRICT=1, which tests a GPU.
 bool may_lack(api::BackendKind backend) {
   const char* strict = std::getenv("FETTLE_CUDA_STRICT");
   return backend != api::BackendKind::kCuda || strict == nullptr || std::string_view(strict) != "1";
@@ -143,7 +143,7 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
   }
   const Score score = *learner.evaluate(images, order, writer);
   EXPECT_NEAR(score.mean_loss(), number(golden, "evaluation"), tolerance * score.mean_loss());
-  // In 16 bits two answers may be as good as equal, and either may win.
+  // In 16 bits two answers may be almost equal, and either may win.
   const double ties = config.training.precision == api::Precision::kBf16 ? 2 : 0;
   EXPECT_NEAR(static_cast<double>(score.correct), number(golden, "correct"), ties);
 }

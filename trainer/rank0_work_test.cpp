@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using namespace std::chrono_literals;
 
-// One worker of two, whose broadcasts are given.
+// One worker of two, with given broadcasts.
 class Broadcasts final : public Collective {
  public:
   Broadcasts(std::int64_t rank, std::function<Status(std::byte&)> broadcast)

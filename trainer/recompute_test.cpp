@@ -1,4 +1,4 @@
-// Whole trainings with recomputation against the same ones without: the same bits.
+// Whole trainings with recomputation against the same trainings without: the same bits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using api::LayerType;
 constexpr std::int64_t kEpochs = 2;
 constexpr std::int64_t kHeldAtOnce = 8;
 
-// What a training leaves behind.
+// Results of a training.
 struct Outcome {
   std::vector<double> losses;  // of training and validation, by epoch
   std::vector<float> weights;

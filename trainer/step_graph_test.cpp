@@ -1,6 +1,6 @@
-// How many CUDA graphs a step and a validation take, and what lies in a step's: this program's
-// calls of cudaGraphLaunch and cudaGraphInstantiate pass through here (CMakeLists.txt has the
-// linker wrap them). On the emulated GPU.
+// The number of CUDA graphs of a step and of a validation, and the content of a step's graph: this
+// program's calls of cudaGraphLaunch and cudaGraphInstantiate pass through here (CMakeLists.txt has
+// the linker wrap them). On the emulated GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,13 +28,13 @@ int& launched() {
   return count;
 }
 
-// The graph that was made last.
+// The work of the newest graph.
 std::vector<fettle::kernels::emulator::GraphWork>& made() {
   static std::vector<fettle::kernels::emulator::GraphWork> work;
   return work;
 }
 
-// Kernels for nothing but the sums of a step.
+// Number of kernels that only compute a step's sums.
 int& summed() {
   static int count = 0;
   return count;
@@ -76,10 +76,9 @@ namespace fettle::trainer {
 namespace {
 
 constexpr std::int64_t kHeld = 6;
-constexpr std::int64_t kWarmUp = 4;  // each place of a batch is captured when it is met again
+constexpr std::int64_t kWarmUp = 4;  // each place of a batch is captured at its second use
 
-// Three layers with gradients by their inputs, two of them of each kind of product; the first layer
-// has none.
+// Two layers of each kind of product; all but the first have a gradient by their input.
 std::vector<api::LayerConfig> layers_with_branches() {
   return {conv(3),   simple(api::LayerType::kRelu), conv(4),  simple(api::LayerType::kRelu),
           linear(8), simple(api::LayerType::kGelu), linear(4)};
@@ -99,7 +98,7 @@ class StepGraphTest : public testing::Test {
                                    4, single_);
   }
 
-  // A step of this many samples, in the fewest micro-batches.
+  // Makes a step of this many samples, in the fewest micro-batches.
   void step(std::int64_t samples) {
     for (std::int64_t begin = 0; begin < samples; begin += kHeld) {
       Indices some(static_cast<std::size_t>(std::min(kHeld, samples - begin)));
@@ -172,7 +171,7 @@ TEST_F(StepGraphTest, AValidationLaunchesAGraphForEachWholeBatch) {
   Indices samples(4 * kHeld + 2);
   std::iota(samples.begin(), samples.end(), 0);
   const auto evaluate = [&] { return learner_->evaluate(images_, samples, writer_)->loss; };
-  const double eager = evaluate();  // each place of a batch for the first time, then captured
+  const double eager = evaluate();  // first use of each place, then captured
   double loss = 0;
   EXPECT_EQ(launches_of([&] { loss = evaluate(); }), 4) << "and the remainder as it is";
   EXPECT_EQ(loss, eager);
@@ -182,7 +181,7 @@ TEST_F(StepGraphTest, AValidationLaunchesAGraphForEachWholeBatch) {
 
 using kernels::emulator::GraphWork;
 
-// What a branch waits for at its fork; nothing: `work` is not the begin of a branch.
+// The work after which a branch is forked; nullopt: `work` does not begin a branch.
 std::optional<std::size_t> forked_at(const std::vector<GraphWork>& graph, const GraphWork& work) {
   const auto at = std::ranges::find_if(
       work.after, [&](std::size_t before) { return !graph[before].of_branch; });
@@ -206,7 +205,7 @@ TEST_F(StepGraphTest, GradientsOfWeightsAreBranchesBesideThoseOfInputs) {
   for (std::size_t i = 0; i < graph.size(); ++i) {
     if (const auto fork = forked_at(graph, graph[i])) {
       ++forks;
-      // The gradient by the input is after the same work, and not after the branch.
+      // The gradient by the input follows the same work, but not the branch.
       EXPECT_TRUE(std::ranges::any_of(graph, [&](const GraphWork& other) {
         return !other.of_branch && other.after == std::vector<std::size_t>{*fork};
       }));

@@ -1,4 +1,4 @@
-// The work of a step, worked out by hand for a network of two layers.
+// The work of a step, computed by hand for a network of two layers.
 #include "trainer/step_work.h"
 
 #include <gtest/gtest.h>

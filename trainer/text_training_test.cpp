@@ -1,4 +1,4 @@
-// Whole trainings of a small GPT on text; what holds for all trainings is in training_test.cpp.
+// Whole trainings of a small GPT on text; properties of all trainings are in training_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ double metric(const EpochReport& report, const std::string& name) {
   return 0;
 }
 
-// Words in an order that is not: what follows within a word can be learnt, the next word cannot.
+// Words in random order: the next character within a word can be learnt, the next word cannot.
 std::string words(const std::string& alphabet) {
   std::string text;
   Random random(1);
@@ -79,8 +79,8 @@ class TextTraining : public testing::Test {
   TrainingTask task_;
 };
 
-// Two of three characters follow from those before, the third is one of three: that is, a loss of
-// log(3) / 3 and an accuracy of 7/9 at best.
+// Two of three characters follow from the previous ones, the third is one of three: at best a loss
+// of log(3) / 3 and an accuracy of 7/9.
 TEST_F(TextTraining, LearnsWhatFollowsFromWhat) {
   task_.config.training.epochs = task_.until_epoch = 12;
   for (const auto backend : {api::BackendKind::kReference, api::BackendKind::kAuto}) {
@@ -141,7 +141,7 @@ TEST_F(TextTraining, TrainsIn16Bits) {
 TEST_F(TextTraining, RefusesACheckpointOfOtherCharacters) {
   task_.checkpoints = directory_.file("checkpoints");
   ASSERT_TRUE(run(task_, 10).ok());
-  write_text("uvwxyz ");  // as many
+  write_text("uvwxyz ");  // as many characters
   const auto refused = run(task_);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message,

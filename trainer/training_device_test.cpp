@@ -1,5 +1,5 @@
-// What a device keeps from one training to the next. On the reference backend, and on the emulated
-// GPU, which counts its memory.
+// The state that a device keeps from one training to the next. On the reference backend, and on the
+// emulated GPU, which counts its memory.
 #include "trainer/training_device.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ TEST_F(TrainingDeviceTest, ANetworkIsUsedAgainAsIfItWereNew) {
   const std::vector<float> weights = parameters.weights.download();
   const std::vector<float> statistics = parameters.statistics.download();
   const std::vector<std::uint16_t> rounded = parameters.rounded.download();
-  // What a step leaves that ends half-way.
+  // The state that an interrupted step leaves.
   std::ranges::fill(elements(parameters.weights), 3.0F);
   std::ranges::fill(elements(parameters.statistics), 3.0F);
   std::ranges::fill(elements(parameters.gradients), 3.0F);

@@ -28,7 +28,7 @@ double metric(const EpochReport& report, const std::string& name) {
   return 0;
 }
 
-// What a run of the trainer left behind.
+// Results of a run of the trainer.
 struct Outcome {
   Ending ending = Ending::kReached;
   std::vector<EpochReport> reports;
@@ -76,7 +76,7 @@ class TrainingTest : public testing::Test {
     return result;
   }
 
-  // The same task with a checkpoint directory of its own.
+  // The same task with a separate checkpoint directory.
   TrainingTask apart(const std::string& name) {
     TrainingTask task = task_;
     task.checkpoints = directory_.file(name);
@@ -175,8 +175,8 @@ TEST_F(TrainingTest, TrainsInFp16) {
   EXPECT_EQ(metric(done->reports.back(), "loss_scale"), 65536);
 }
 
-// A batch of one that is classified altogether wrongly has a gradient of 1 at its label: times
-// 65536 it is infinite in fp16.
+// A batch of one that is classified entirely wrongly has a gradient of 1 at its label: times 65536
+// it is infinite in fp16.
 TrainingTask overflowing(TrainingTask task) {
   task.config.data.train_samples = 20;
   task.config.data.normalize = {0, 0.002};
@@ -229,18 +229,19 @@ TEST_F(TrainingTest, AProcessThatDiedResumesFromTheNewestCheckpoint) {
   TrainingTask task = apart("killed");
   task.keep.newest = 4;
   ASSERT_TRUE(run(task, 25).ok());
-  // The checkpoint of the gentle stop was never written; those of the epochs are there.
+  // The checkpoint of the requested stop is removed; those of the epochs remain.
   std::filesystem::remove(task.checkpoints + "/update-25.checkpoint");
   const auto resumed = run(task);
   EXPECT_EQ(resumed->reports.back().step, 4);
   EXPECT_EQ(resumed->weights, whole->weights);
 }
 
-// Between the checkpoint of an epoch and its report: without it the curve would lack that step.
+// Killed between the checkpoint of an epoch and its report: without a report the curve would lack
+// that step.
 TEST_F(TrainingTest, AnEpochWhoseReportWasLostIsReportedByTheNextRun) {
   const auto whole = run(apart("straight"));
   TrainingTask task = apart("killed");
-  ASSERT_TRUE(run(task, 20).ok());  // both epochs are whole; assume that the second went unheard
+  ASSERT_TRUE(run(task, 20).ok());  // both epochs are whole; assume the second report is lost
   const auto resumed = run(task);
   ASSERT_EQ(resumed->reports.size(), 3U);
   const EpochReport& again = resumed->reports.front();
@@ -346,7 +347,7 @@ TEST_F(TrainingTest, RefusesAParentThatWasTrainedOnOtherData) {
   EXPECT_THAT(run(child).error().message, HasSubstr("was trained on other data: samples: 400"));
 }
 
-// In place, as `cp` and numpy.save write.
+// Writes in place, as `cp` and numpy.save do.
 void overwrite(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary | std::ios::in | std::ios::out) << content;
 }
@@ -359,7 +360,7 @@ TEST_F(TrainingTest, EndsWhereADataFileIsWrittenToWhileItTrains) {
   for (const auto& [content, words] :
        {std::pair(changed, path + " was written to while it was trained on"),
         std::pair(changed + "more", path + " has 25620 bytes instead of 25616 while")}) {
-    // Or the clock of the file system may not have advanced.
+    // Set explicitly: the file system's clock may not have advanced.
     std::filesystem::last_write_time(path, std::filesystem::file_time_type{});
     on_report_ = [&, content = content](std::int64_t step) {
       if (step == 1) overwrite(path, content);
@@ -374,7 +375,7 @@ TEST_F(TrainingTest, EndsWhereADataFileIsWrittenToWhileItTrains) {
   }
 }
 
-// What is trained on stays as it was.
+// The samples in use are unchanged.
 TEST_F(TrainingTest, ADataFileMayGrowOrBeTouchedOrReplacedWhileItTrains) {
   const auto whole = run(apart("straight"));
   const std::string path = task_.config.data.train_images;
@@ -383,7 +384,7 @@ TEST_F(TrainingTest, ADataFileMayGrowOrBeTouchedOrReplacedWhileItTrains) {
     if (step == 1) overwrite(path, before);  // the same once more
     if (step == 2) overwrite(path, before + "more");
     if (step != 3) return;
-    EXPECT_TRUE(write_file(path, "another file").ok());  // which renames it
+    EXPECT_TRUE(write_file(path, "another file").ok());  // replaces it by a rename
   };
   const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
@@ -459,7 +460,7 @@ TEST(Identity, LayoutsDifferWhereTheSameWeightsComputeSomethingElse) {
     model.layers = {first, gelu, linear(4)};
     return layout_of(*plan_network(model, {2, 2, 1}, 4));
   };
-  // Of 2×2 pixels a kernel of 3 gives one pixel with each of these strides.
+  // With 2×2 pixels a kernel of 3 gives one pixel for each of these strides.
   const std::string usual = layout(2, 1, api::GeluApproximation::kNone);
   EXPECT_NE(usual, layout(3, 1, api::GeluApproximation::kNone)) << "stride";
   EXPECT_NE(usual, layout(2, 1, api::GeluApproximation::kTanh));

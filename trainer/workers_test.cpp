@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// Epochs enough that what a test does to its workers comes before the end, on a busy machine too.
+// Enough epochs that a test's interference comes before the end, even on a busy machine.
 constexpr std::int64_t kMany = 200;
 
 TEST_F(WorkersTest, TheCurveIsThatOfOneWorkerForEveryWorldSize) {
@@ -43,7 +43,7 @@ TEST_F(WorkersTest, TheCurveIsThatOfOneWorkerForEveryWorldSize) {
   }
 }
 
-// A collective has 300 s, as long as ctest lets this program run: the loss ends it sooner.
+// A collective has 300 s, as long as ctest lets this program run: only the loss can end it sooner.
 TEST_F(LongWorkersTest, AWorkerThatIsKilledIsNamedAndEndsTheOthers) {
   run_until(kForever);
   begin(3, "killed");
@@ -115,7 +115,7 @@ TEST_F(LongWorkersTest, AWorkerThatHangsIsLeftBySigtermOfAnother) {
   workers_.pop_back();
 }
 
-// A small disk; only root can have one.
+// A small disk; needs root.
 class SmallDisk {
  public:
   explicit SmallDisk(std::string path) : path_(std::move(path)) {
@@ -132,7 +132,7 @@ class SmallDisk {
   bool mounted_ = false;
 };
 
-// It is no other worker that is missing, and with workers to spare none is sent away for it.
+// No other worker is missing, so even with spare workers none is excluded.
 TEST_F(WorkersTest, AFullCheckpointVolumeIsSaidAndBlamedOnNoWorker) {
   for (const bool elastic : {false, true}) {
     const std::string name = elastic ? "full-elastic" : "full";
@@ -158,8 +158,8 @@ TEST_F(WorkersTest, OneAloneOnAFullCheckpointVolumeMissesNoOther) {
   EXPECT_THAT(content(0, "err"), HasSubstr("No space left on device"));
 }
 
-// What a cluster does when `workers` is changed: pods of the same template come, and the last are
-// told to stop.
+// The actions of a cluster when `workers` is changed: pods of the same template are added, and the
+// last ones are asked to stop.
 TEST_F(LongWorkersTest, WorkersThatComeAndLeaveDoNotChangeTheCurve) {
   run_until(kMany);
   train_undisturbed();
@@ -173,7 +173,7 @@ TEST_F(LongWorkersTest, WorkersThatComeAndLeaveDoNotChangeTheCurve) {
   start_late(2);
   for (const std::int64_t rank : {0, 1}) await(rank, "err", "of 3 workers");
   kill(workers_[1], SIGKILL);
-  start_late(1);  // again, in the place of the one that was lost
+  start_late(1);  // again, replacing the lost worker
   await_times(0, "err", "rank 0 of 3 workers", 2);
   kill(workers_[2], SIGTERM);
   EXPECT_EQ(exit_code(workers_[2]), 143);
@@ -184,7 +184,7 @@ TEST_F(LongWorkersTest, WorkersThatComeAndLeaveDoNotChangeTheCurve) {
   EXPECT_EQ(losses("world_size").back(), 2) << content(0, "err");
 }
 
-// Gradients of a large network are on their way while they are still being worked out.
+// Gradients of a large network are sent while others are still being computed.
 TEST_F(LongWorkersTest, OneThatIsLostWhileALargeNetworkAddsUpHoldsUpNobody) {
   trial_.trainer->model.layers = {linear(9000), simple(api::LayerType::kRelu), linear(40),
                                   linear(4)};
@@ -205,7 +205,7 @@ TEST_F(LongWorkersTest, OneThatIsLostWhileALargeNetworkAddsUpHoldsUpNobody) {
   expect_undisturbed();
 }
 
-// With a worker its part of the state is lost: the others go back to the end of the last epoch.
+// A lost worker's part of the state is lost, too: the others return to the end of the last epoch.
 TEST_F(LongWorkersTest, WithAShardedOptimiserThoseThatAreLeftGoOnFromTheCheckpoint) {
   run_until(kMany);
   trial_.trainer->training.optimizer = api::OptimizerKind::kAdam;
@@ -292,7 +292,7 @@ TEST_F(WorkersTest, WhoeverWaitsForTheOthersEndsWhenItIsTold) {
   start(0);
   start(1);
   for (const std::int64_t rank : {0, 1}) await(rank, "err", "waits for the other workers");
-  // All at once: one that is told later may find the other gone, and end with 75.
+  // All at once: a worker that is signalled later may find the other gone, and end with 75.
   for (const int signal : {SIGSTOP, SIGTERM, SIGCONT}) {
     for (const pid_t worker : workers_) kill(worker, signal);
   }
@@ -309,7 +309,7 @@ TEST_F(WorkersTest, AWorkerWithAnotherConfigurationIsToldWhatDiffers) {
   EXPECT_THAT(content(1, "err"), HasSubstr("training.learningRate is 0.01 there and 0.5 here"));
 }
 
-// As a copy on a node that is stale, or only half there: the same paths, other files.
+// Like a stale or partial copy on one node: the same paths, other files.
 TEST_F(WorkersTest, WorkersThatReadDifferentDataAreRefused) {
   trial_.trainer->data.train_images = "images";
   trial_.trainer->data.train_labels = "labels";
@@ -387,7 +387,7 @@ TEST_F(WorkersTest, TheErrorOfRankZeroIsHeardByAll) {
   EXPECT_THAT(content(1, "err"), HasSubstr("rank 0 cannot begin: "));
 }
 
-// Rank 0 waits for its parent's checkpoint for longer than a collective may take.
+// Rank 0 waits for its parent's checkpoint longer than a collective may take.
 TEST_F(WorkersTest, TheOthersWaitForRankZeroHoweverLongItReads) {
   begin(1, "parent");
   start_all();

@@ -6,7 +6,7 @@ namespace fettle::trainer {
 namespace {
 
 // The rule of the design: every sample of the batch is dealt exactly once, in order; rank r gets
-// floor(B/W) + (r < B mod W) of them; no micro-batch holds more than m.
+// floor(B/W) + (r < B mod W) samples; no micro-batch holds more than m.
 void expect_exact(std::int64_t batch, std::int64_t world_size, std::int64_t limit) {
   SCOPED_TRACE(testing::Message() << "B=" << batch << " W=" << world_size << " m=" << limit);
   const Range whole{1000, 1000 + batch};
@@ -50,7 +50,7 @@ TEST(Batching, MicroBatchesAreAsFewAndAsEvenAsPossible) {
   EXPECT_EQ(pieces[1], (Range{33, 65}));
 }
 
-// Operations are planned for it; what is planned for another size is never run as it was planned.
+// Operations are planned for this size; a plan for a size that never runs would be wasted.
 TEST(Batching, AWorkerHoldsTheLargestMicroBatchThatIsRun) {
   api::TrainingConfig config;
   for (const std::int64_t batch : {1, 37, 128, 250, 256}) {

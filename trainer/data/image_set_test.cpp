@@ -26,7 +26,7 @@ class ImageSetTest : public testing::Test {
     DataCache off("");
     return read_image_set(write("images", images), write("labels", labels), off);
   }
-  // The error must name the file and say what is wrong.
+  // The error must name the file and the fault.
   void expect_error(const Result<ImageSet>& set, const std::string& file, const std::string& text) {
     ASSERT_FALSE(set.ok());
     EXPECT_THAT(set.error().message, HasSubstr(directory_.file(file)));
@@ -121,7 +121,7 @@ TEST_F(ImageSetTest, RefusesDamagedGzipFiles) {
   bomb.replace(bomb.size() - 4, 4, "\xFF\xFF\xFF\xFF");  // announces 4 GB
   expect_error(read(bomb, labels_), "images", "damaged or cut short");
   std::string larger = whole;
-  larger[larger.size() - 4] = 1;  // what is left of a size beyond 2^32
+  larger[larger.size() - 4] = 1;  // the low bits of a size beyond 2^32
   expect_error(read(larger, labels_), "images", "gunzip it if it holds more than 4 GiB");
 }
 
@@ -138,18 +138,18 @@ TEST_F(ImageSetTest, TheCacheServesTheDecompressedCopyUntilTheSourceChanges) {
   ASSERT_EQ(copies.size(), 1U);
   EXPECT_EQ(*read_file(copies[0]), old_content);
 
-  // Served from the copy: a changed copy shows. One of another length is made again.
+  // Served from the copy: a changed copy shows. A copy of another length is made again.
   ASSERT_TRUE(write_file(copies[0], std::string(images_.size(), 'x')).ok());
   EXPECT_EQ(DataCache(where).read(path)->view()[0], 'x');
   ASSERT_TRUE(write_file(copies[0], "changed copy").ok());
   EXPECT_EQ(DataCache(where).read(path)->size(), images_.size());
 
-  // Another source under the same name is another copy.
+  // Another source under the same name gets another copy.
   gzipped(path, images_ + "more");
   EXPECT_EQ(DataCache(where).read(path)->size(), images_.size() + 4);
 }
 
-// As cp -p, rsync -t or tar put it there.
+// As left by cp -p, rsync -t or tar.
 TEST_F(ImageSetTest, TheCacheNoticesASourceOfTheSameSizeAndTime) {
   const std::string path = directory_.file("images");
   const std::string where = directory_.file("cache");

@@ -72,7 +72,7 @@ TEST_F(LoaderTest, AugmentationIsAFunctionOfSeedEpochAndSampleAlone) {
 }
 
 TEST_F(LoaderTest, AFlipMirrorsAndAShiftMovesZerosIn) {
-  // Over many samples every combination turns up; each must be a mirrored, shifted original.
+  // With many samples every combination occurs; each result must be a mirrored, shifted original.
   const BatchWriter writer({0, 1.0 / 255}, {.flip = true, .shift = 1}, DataType::kFloat32, 2);
   Batch batch = writer.make_batch(images_, 1);
   int flipped = 0;
@@ -104,7 +104,7 @@ TEST_F(LoaderTest, AFlipMirrorsAndAShiftMovesZerosIn) {
   EXPECT_LT(flipped, 40);
 }
 
-// All indices that a loader hands out, with a `|` (-1) after each optimiser step.
+// All indices that a loader produces, with a `|` (-1) after each optimiser step.
 std::vector<std::int64_t> everything(const ImageSet& images, const Indices& train,
                                      const LoaderSettings& settings, Position start,
                                      std::int64_t steps) {

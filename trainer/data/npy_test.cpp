@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// As numpy.save writes it: magic, version, length of the header, header, padded to 64 bytes.
+// A file as numpy.save writes it: magic, version, length of the header, header, padded to 64 bytes.
 std::string npy(const std::string& dictionary, const std::string& values, char major = 1) {
   std::string header = dictionary;
   const std::size_t start = major == 1 ? 10 : 12;
@@ -46,7 +46,7 @@ class NpyTest : public testing::Test {
     EXPECT_TRUE(write_file(directory_.file("labels.npy"), labels).ok());
     return read_npy_image_set(directory_.file("images.npy"), directory_.file("labels.npy"), off);
   }
-  // The error must name the file and say what is wrong.
+  // The error must name the file and the fault.
   void expect_error(const Result<ImageSet>& set, const std::string& file, const std::string& text) {
     ASSERT_FALSE(set.ok());
     EXPECT_THAT(set.error().message, HasSubstr(directory_.file(file)));
@@ -84,7 +84,7 @@ TEST_F(NpyTest, ATableIsOneRowASample) {
   EXPECT_EQ(set->shape(), (kernels::ImageShape{1, 1, 2}));
 }
 
-// numpy pads headers so that values are aligned; others may not.
+// numpy pads headers so that values are aligned; other writers may not.
 TEST_F(NpyTest, ReadsFloatsWhereverTheyStart) {
   std::string header = dictionary("<f4", "(2, 2)");
   header += header.size() % 2 == 0 ? "\n" : " \n";

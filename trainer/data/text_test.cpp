@@ -53,7 +53,7 @@ std::vector<std::int32_t> tokens_of(const Batch& batch) {
   return {first, first + batch.labels.size()};
 }
 
-// As numpy.save writes a list of numbers.
+// A list of numbers as numpy.save writes it.
 template <class T>
 std::string npy(const std::string& type, const std::vector<T>& values) {
   std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" +
@@ -78,7 +78,7 @@ TEST_F(TextTest, TokensAreTheBytesThatOccurInTheirOrder) {
   for (const auto type : {kernels::DataType::kFloat32, kernels::DataType::kBFloat16}) {
     const Batch batch = batch_of(*data, {2, 0}, type);
     EXPECT_THAT(tokens_of(batch), ElementsAre(5, 1, 2, 1));
-    EXPECT_THAT(batch.labels, ElementsAre(1, 0, 1, 5));  // each the token after
+    EXPECT_THAT(batch.labels, ElementsAre(1, 0, 1, 5));  // each is the next token
   }
 }
 

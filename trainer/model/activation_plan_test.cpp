@@ -43,7 +43,7 @@ NetworkPlan resnet_50() {
   return network_of(resnet50(1000, ResNetStem::kLarge), {{224, 224, 3}, 1000, false, ""});
 }
 
-// Stands in for the memory: who wrote each line of it last.
+// Models the memory: the last writer of each line.
 class Memory {
  public:
   Memory(const NetworkPlan& network, const ActivationPlan& plan)
@@ -78,7 +78,7 @@ class Memory {
     }
   }
 
-  // What a step writes must not be what it reads.
+  // A step must not write over its inputs.
   void run(const ActivationStep& step) {
     const LayerPlan& layer = network_.layer(step.layer);
     if (step.sum != kNowhere) {  // a norm with the sum before it
@@ -102,8 +102,8 @@ class Memory {
     expect("output", add.shortcut, shortcut);
   }
 
-  // A gradient is complete when its layer steps back, so who of its users wrote it does not matter;
-  // what a layer and its shortcut share is that of both.
+  // A gradient is complete when its layer steps back, so it does not matter which reader wrote it;
+  // a gradient that a layer and its shortcut share belongs to both.
   void step_back(const ActivationStep& step) {
     const LayerPlan& layer = network_.layer(step.layer);
     if (reads_of(layer).input) expect("output", layer.source, step.x);
@@ -122,7 +122,7 @@ class Memory {
     if (step.dx != kNowhere && !step.adds) write("gradient", target, step.dx);
   }
 
-  // A batch norm with the add behind it. The gradient's other part is as it was written.
+  // Checks a batch norm with the add behind it. The gradient's other part must be unchanged.
   void step_back_end(const ActivationStep& step) {
     const std::int64_t i = step.layer + 1;
     const LayerPlan& add = network_.layer(i);
@@ -149,7 +149,7 @@ class Memory {
   const NetworkPlan& network_;
   std::vector<std::string> lines_;
   std::set<std::int64_t> back_;                 // layers that have stepped back
-  std::map<std::int64_t, std::int64_t> share_;  // whose gradient a layer's is
+  std::map<std::int64_t, std::int64_t> share_;  // the layer whose gradient it shares
 };
 
 const auto kRelu = simple(LayerType::kRelu);
@@ -159,7 +159,7 @@ const auto kResidual = simple(LayerType::kResidual);
 const auto kShortcut = simple(LayerType::kShortcut);
 const auto kAdd = simple(LayerType::kAdd);
 
-// What a step reads is what was written for it, and has not been overwritten.
+// Each step reads buffers that were written for it, and have not been overwritten.
 TEST(ActivationPlan, EveryStepFindsWhatItReads) {
   const std::vector<NetworkPlan> networks = {
       network_of({linear(3)}),
@@ -200,7 +200,7 @@ std::vector<std::int64_t> repeated(const ActivationPlan& plan) {
   return layers;
 }
 
-// What is written besides, by layers that run together: GELUs, sums, and the sums of batch norms.
+// Layers that run together also write GELUs, sums, and the sums of batch norms.
 TEST(ActivationPlan, LayersRunTogetherWhereOneKernelDoesBoth) {
   const auto steps = [](const NetworkPlan& network) {
     return std::ssize(plan_activations(network, false).forward);
@@ -213,7 +213,7 @@ TEST(ActivationPlan, LayersRunTogetherWhereOneKernelDoesBoth) {
             4);
 }
 
-// A GELU that runs again by itself has run by itself: a product's need not have the same bits.
+// A repeated GELU must have run alone the first time: fused into a product its bits may differ.
 TEST(ActivationPlan, LayersDoNotRunTogetherOverACut) {
   std::vector<api::LayerConfig> layers;
   for (int i = 0; i < 6; ++i) layers.insert(layers.end(), {linear(64), kGelu});
@@ -232,9 +232,9 @@ TEST(ActivationPlan, RepeatsNothingUnlessAsked) {
   EXPECT_EQ(plan_activations(gpt2_small(), false).repeated, 0);
 }
 
-// Ten outputs, nine of them of 64. Of segments of three layers the last outputs are kept; most is
-// needed while a segment's gradients are worked out: two other segments' outputs, its own, and two
-// gradients.
+// Ten outputs, nine of them of 64. With segments of three layers, the segments' last outputs are
+// kept; the peak is in the computation of a segment's gradients: two other segments' outputs, its
+// own, and two gradients.
 TEST(ActivationPlan, AChainIsCutSoThatItNeedsLeast) {
   std::vector<api::LayerConfig> layers(9, linear(64));
   layers.push_back(linear(3));
@@ -250,7 +250,7 @@ TEST(ActivationPlan, RepeatsNothingWhereThatSavesNothing) {
               IsEmpty());
 }
 
-// The last linear layer of a block, dropout and the sum need none of what they gave.
+// A block's last linear layer, its dropout and the sum do not need their own outputs.
 TEST(ActivationPlan, ASegmentRunsAgainUpToWhatIsNeeded) {
   const NetworkPlan network = gpt2_small();
   for (const std::int64_t layer : repeated(plan_activations(network, true))) {
@@ -261,7 +261,7 @@ TEST(ActivationPlan, ASegmentRunsAgainUpToWhatIsNeeded) {
   }
 }
 
-// What the layers give and the gradient by the logits, which lies where the logits were.
+// Outputs of the layers; the gradient by the logits overwrites the logits.
 TEST(ActivationPlan, KeepsNoMoreThanTheGradientsNeed) {
   for (const NetworkPlan& network : {gpt2_small(), resnet_50()}) {
     std::int64_t outputs = 0;
@@ -271,7 +271,7 @@ TEST(ActivationPlan, KeepsNoMoreThanTheGradientsNeed) {
   }
 }
 
-// Decision 21 has these numbers. One buffer more at the ends of blocks would show.
+// Decision 21 has these numbers. One more buffer at the ends of blocks would show.
 TEST(ActivationPlan, KeepsOfAResNetWhatTheDocsSay) {
   const NetworkPlan network = resnet_50();
   EXPECT_NEAR(static_cast<double>(plan_activations(network, false).elements), 21.0e6, 5e4);

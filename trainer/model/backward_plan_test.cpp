@@ -46,13 +46,13 @@ TEST(BackwardPlan, TheInputOfABlockGetsASum) {
   const BackwardPlan plan = backward(
       {conv(2), simple(LayerType::kResidual), conv(2), simple(LayerType::kAdd), linear(3)});
   EXPECT_THAT(plan.steps, ElementsAre(BackwardStep{3, 0, 1},     // linear
-                                      BackwardStep{2, 1},        // add: conv 0 and 1 share its own
-                                      BackwardStep{1, 1, 0, 1},  // added to that
+                                      BackwardStep{2, 1},        // add: conv 0 and 1 share its slot
+                                      BackwardStep{1, 1, 0, 1},  // added to that slot
                                       BackwardStep{0, 1}));
   EXPECT_EQ(plan.slots, 2);
 }
 
-// conv 1 would mask what is conv 0's, too.
+// The mask of conv 1 would change conv 0's gradient, too.
 TEST(BackwardPlan, NothingIsSharedWithAFusedRelu) {
   const BackwardPlan plan =
       backward({conv(2), simple(LayerType::kResidual), conv(2), simple(LayerType::kRelu),
@@ -62,7 +62,7 @@ TEST(BackwardPlan, NothingIsSharedWithAFusedRelu) {
                           BackwardStep{1, 1, 2, 0}, BackwardStep{0, 0}));
 }
 
-// The inner sum (2) would be added to the gradient of conv 0 while it is still its own.
+// The inner sum (2) would be added to the gradient of conv 0 while that is still its own.
 TEST(BackwardPlan, NothingIsSharedWithAnotherSum) {
   const BackwardPlan plan =
       backward({conv(2), simple(LayerType::kResidual), simple(LayerType::kResidual), conv(2),
@@ -72,8 +72,7 @@ TEST(BackwardPlan, NothingIsSharedWithAnotherSum) {
                                       BackwardStep{1, 1, 2, 0}, BackwardStep{0, 0}));
 }
 
-// Of the two ends of a block the shortcut's conv (2) steps back first, and leaves the slot as it
-// is.
+// The shortcut's conv (2) steps back first of the block's two ends, and leaves the slot unchanged.
 TEST(BackwardPlan, AShortcutOfItsOwnSharesWithTheBlock) {
   const BackwardPlan plan =
       backward({conv(2), simple(LayerType::kResidual), conv(4), simple(LayerType::kRelu),
@@ -93,7 +92,7 @@ TEST(BackwardPlan, ANormAddsToTheSumItself) {
                           BackwardStep{1, 0, 1, kNoSlot, true}, BackwardStep{0, 1}));
 }
 
-// A norm that is the whole block has the sum as its own gradient and cannot add to what it reads.
+// A norm that is the whole block has the sum's gradient as its own, and cannot add to its input.
 TEST(BackwardPlan, ANormDoesNotAddToItsOwnGradient) {
   const BackwardPlan plan =
       backward({linear(3), simple(LayerType::kResidual), simple(LayerType::kLayerNorm),
@@ -110,8 +109,8 @@ std::vector<api::LayerConfig> two_blocks() {
   return {conv(2), residual, conv(2), norm, add, residual, conv(2), norm, add, linear(3)};
 }
 
-// Conv 4 gives the second part of the gradient of 3, which norm 2 adds to the first; norm 2 gives
-// its own over that. The shortcut of each block takes over the place of its sum's gradient.
+// Conv 4 gives the second part of the gradient of 3, which norm 2 adds to the first; norm 2 writes
+// its own gradient over it. The shortcut of each block takes over its sum's slot.
 TEST(BackwardPlan, ABatchNormAtTheEndOfABlockAddsTheLastPart) {
   const BackwardPlan plan = backward(two_blocks());
   EXPECT_THAT(
@@ -131,7 +130,7 @@ TEST(BackwardPlan, TwoPartsAreNotHeldOverACut) {
   EXPECT_EQ(plan.steps[3].other, kNoSlot);
 }
 
-// The gradient by add 3 belongs to conv 0, too, which has that by add 5 already.
+// The gradient by add 3 also goes to conv 0, which already has that by add 5.
 TEST(BackwardPlan, ABlockWithinABlockEndsInTwoSteps) {
   const auto residual = simple(LayerType::kResidual);
   const auto add = simple(LayerType::kAdd);

@@ -1,6 +1,6 @@
-// Back through the ends of residual blocks, where one operation of the batch norm adds two parts of
-// a gradient, masks them and goes back: how often a network asks for it, and that it gives the same
-// bits as a network that does these one after the other.
+// The backward pass through the ends of residual blocks, where one operation of the batch norm adds
+// two parts of a gradient, masks them and steps back: counts its uses, and compares bits with a
+// network that does these steps one after the other.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -21,18 +21,18 @@ using kernels::Buffer;
 using kernels::ConstBuffer;
 using kernels::DataType;
 
-// What a network asked for on its way back.
+// Operations of a network's backward pass.
 struct Calls {
   int ends_of_two_parts = 0;
   int ends_of_one_part = 0;
-  int plain = 0;  // batch norms of their own
+  int plain = 0;  // batch norms alone
   int sums = 0;   // of two arrays
   int relus = 0;
   bool operator==(const Calls&) const = default;
 };
 
-// The reference, which counts. It rounds at the end of a block as often as separate layers do, so
-// that those compute the same.
+// The reference, with counters. It rounds at the end of a block as often as separate layers do, so
+// that both compute the same.
 class CountingBackend : public kernels::ReferenceBackend {
  public:
   Result<std::unique_ptr<kernels::BatchNormOp>> make_batch_norm(
@@ -151,7 +151,7 @@ std::vector<api::LayerConfig> blocks() {
           linear(3)};
 }
 
-// The inner block's shortcut is that of the outer one, which has part of its gradient before.
+// The inner block's shortcut is also the outer one's, which has a part of its gradient before.
 std::vector<api::LayerConfig> block_within_a_block() {
   return {conv(4), kResidual, kResidual, conv(4),   kNorm, kAdd, kRelu,    conv(4),
           kNorm,   kAdd,      kRelu,     kResidual, kNorm, kAdd, linear(3)};
@@ -168,7 +168,7 @@ NetworkPlan plan_of(const std::vector<api::LayerConfig>& layers, Ends ends) {
   return plan;
 }
 
-// Images of the network's type.
+// Images in the network's type.
 class Images {
  public:
   Images(kernels::Backend& backend, DataType type, std::int64_t numbers)
@@ -193,7 +193,7 @@ struct Found {
   Calls calls;  // of one backward pass
 };
 
-// Of two micro-batches, the second with fewer samples: the sum of their gradients.
+// Gradients summed over two micro-batches, the second with fewer samples.
 Found gradients(const NetworkPlan& plan, DataType type, bool recompute = false) {
   constexpr std::int64_t kMostSamples = 5;
   CountingBackend backend;

@@ -30,7 +30,7 @@ TEST(Gpt, HasAsManyParametersAsGpt2) {
 
 TEST(Gpt, WeightDecayAppliesToMatricesOnly) {
   const NetworkPlan plan = plan_of({.layers = 1, .heads = 2, .width = 16}, 8, 20);
-  // Tokens and positions, queries to values, projection, the two of the hidden layer.
+  // Tokens and positions, queries to values, projection, the two matrices of the hidden layer.
   EXPECT_EQ(plan.decayed, 20 * 16 + 8 * 16 + 16 * 48 + 16 * 16 + 2 * 16 * 64);
 }
 
@@ -64,8 +64,8 @@ TEST(Gpt, TheHeadSharesTheEmbeddingsMatrix) {
   EXPECT_EQ(head.output, (kernels::ImageShape{4, 1, 11}));
 }
 
-// Forward and twice as much backward: 6 for each weight and token (positions are only added), and
-// the products of attention with the keys before each token.
+// Forward plus a backward pass of twice its work: 6 for each weight and token (positions are only
+// added), and the products of attention with the keys before each token.
 TEST(Gpt, CountsTheOperationsOfAToken) {
   const NetworkPlan plan = plan_of({.layers = 1, .heads = 1, .width = 8}, 4, 11);
   const double weights = 8 * 24 + 8 * 8 + 2 * 8 * 32 + 11 * 8;

@@ -20,8 +20,8 @@ std::vector<float> drawn(const Block& block, std::uint64_t stream, std::int64_t 
   return all;
 }
 
-// One draw after the other, as networks were started before there were threads: their bits must
-// not change, or a seed would no longer name the same training.
+// Sequential draws, as in networks made before threads were used: their bits must not change, or a
+// seed would no longer name the same training.
 TEST(InitialValues, AreThoseOfOneStreamForAnyNumberOfThreads) {
   const Block uniform{.offset = kBefore, .count = kCount, .bound = 0.25};
   const Block normal{.offset = kBefore, .count = kCount, .deviation = 0.02};

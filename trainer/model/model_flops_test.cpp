@@ -29,15 +29,15 @@ TEST(ModelFlops, CountEveryPassOverEveryLayer) {
       << "no layer needs the gradient by the images, but papers count it";
 }
 
-// torchvision and fvcore say 4.09 and 4.1 "GFLOPs" and mean multiplications with their sums.
+// torchvision and fvcore report 4.09 and 4.1 "GFLOPs", counting a multiply-add as one.
 TEST(ModelFlops, AreThoseThatAreKnownOfResNet50) {
   const NetworkPlan plan =
       plan_of(resnet50(1000, ResNetStem::kLarge), {{224, 224, 3}, 1000, false, ""});
   EXPECT_NEAR(model_flops(plan) / 6, 4.1e9, 0.02e9);
 }
 
-// 6 N + 12 L H Q T a token, N without positions (nanoGPT's estimate_mfu). N has biases and norms, a
-// thousandth of it, which are no products.
+// 6 N + 12 L H Q T for each token, N without positions (nanoGPT's estimate_mfu). N includes biases
+// and norms, a thousandth of it, which have no products.
 TEST(ModelFlops, AreThePaLMPapersOfGpt2) {
   const SampleFormat text{{1024, 1, 1}, 50304, true, ""};
   const NetworkPlan plan = plan_of(gpt({.layers = 12, .heads = 12, .width = 768}), text);

@@ -73,7 +73,7 @@ TEST(NetworkPlan, NormsOfRowsNeverDecayAndFuseNothing) {
   const LayerPlan& layer_norm = made->layers[1];
   const LayerPlan& rms_norm = made->layers[4];
   EXPECT_FALSE(layer_norm.relu);
-  EXPECT_TRUE(made->layers[0].bias);  // a norm of rows does not subtract it again
+  EXPECT_TRUE(made->layers[0].bias);  // only batchNorm would subtract it again
   EXPECT_EQ(layer_norm.weights.count, 3);
   EXPECT_EQ(layer_norm.biases.count, 3);
   EXPECT_EQ(rms_norm.weights.count, 4);
@@ -89,7 +89,7 @@ TEST(NetworkPlan, ABlockRefersToWhereItsPartsBegin) {
   ASSERT_TRUE(made.ok()) << made.error().message;
   const auto& layers = made->layers;
   ASSERT_EQ(layers.size(), 6U);
-  EXPECT_FALSE(layers[0].relu);  // the shortcut takes what is before the ReLU
+  EXPECT_FALSE(layers[0].relu);  // the shortcut reads the value before the ReLU
   EXPECT_EQ(layers[1].source, 0);
   EXPECT_EQ(layers[2].source, 1);
   EXPECT_EQ(layers[3].source, 0);
@@ -99,7 +99,7 @@ TEST(NetworkPlan, ABlockRefersToWhereItsPartsBegin) {
   EXPECT_EQ(layers[5].source, 4);
 }
 
-// What drops nothing is no layer, but where a block would have none without it.
+// Dropout of rate 0 is no layer, unless a block would be empty without it.
 TEST(NetworkPlan, DropoutOfNothingIsLeftOut) {
   const auto size_of = [](std::vector<api::LayerConfig> layers) {
     const auto made = plan(std::move(layers));
@@ -112,7 +112,7 @@ TEST(NetworkPlan, DropoutOfNothingIsLeftOut) {
       size_of({simple(LayerType::kResidual), dropout(0), simple(LayerType::kAdd), linear(10)}), 3U);
 }
 
-// Only where each of the three is the one to take what the one before it gives.
+// Only if each of the three is the sole reader of the output before it.
 TEST(NetworkPlan, AGeluBetweenLinearLayersIsTheirs) {
   const auto gelu = simple(LayerType::kGelu);
   const auto relu = simple(LayerType::kRelu);

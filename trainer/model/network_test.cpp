@@ -41,7 +41,7 @@ class Problem {
     for (std::int32_t& token : tokens_) token = draw_class(classes);
     labels_.resize(static_cast<std::size_t>(kSamples * plan.predictions()));
     for (std::int32_t& label : labels_) label = draw_class(classes);
-    // Normalisation away from 1 and 0, so that its gradients mean something.
+    // Normalisation parameters differ from 1 and 0, so that their gradients are meaningful.
     Parameters& parameters = network_->parameters();
     for (std::int64_t i = plan.decayed; i < plan.parameters; ++i) {
       parameters.weights.data()[i] += static_cast<float>(0.3 * random.normal());
@@ -75,7 +75,7 @@ class Problem {
 };
 
 // Compares the gradient along random directions with central differences. A direction that crosses
-// a kink (of ReLU, of max pooling) within the distance may disagree, most must not.
+// a kink (of ReLU, of max pooling) within the distance may disagree; most must agree.
 void expect_gradients_fit(std::vector<api::LayerConfig> layers,
                           const SampleFormat& format = {{6, 6, 2}, 3, false, ""},
                           bool wide = false) {
@@ -123,8 +123,8 @@ TEST(Network, GradientsFitWhereNothingIsFused) {
                         simple(LayerType::kBatchNorm), linear(3)});
 }
 
-// The embedding's gradient has three parts: of its tokens, their places, and the tied head. With
-// casts between its layers, which only copy in fp32, all gradients must still find their way.
+// The embedding's gradient has three parts: tokens, positions, and the tied head. With casts
+// between the layers, which only copy in fp32, all gradients must still reach their layers.
 TEST(Network, GradientsOfAGptFitFiniteDifferences) {
   const auto layer_norm = simple(LayerType::kLayerNorm);
   for (const bool wide : {false, true}) {
@@ -138,7 +138,7 @@ TEST(Network, GradientsOfAGptFitFiniteDifferences) {
   }
 }
 
-// A linear layer and a sum that take the stream itself, and a norm behind the sum.
+// A linear layer and a sum that read the stream itself, and a norm behind the sum.
 TEST(Network, GradientsFitWhereLayersTakeTheFp32StreamAsItIs) {
   expect_gradients_fit(
       {embedding(8), simple(LayerType::kResidual), linear(8), simple(LayerType::kAdd),
@@ -156,8 +156,7 @@ TEST(Network, GradientsFitWithRowNormsAndGelu) {
                         linear(3)});
 }
 
-// Alone between two linear layers a GELU is theirs; not where a dropout or a shortcut takes it,
-// too.
+// A GELU is fused between two linear layers only if no dropout or shortcut reads it, too.
 TEST(Network, GradientsFitWithGelusBetweenLinearLayers) {
   const auto gelu = simple(LayerType::kGelu);
   expect_gradients_fit({linear(7), gelu, linear(6), gelu, linear(3)});
@@ -167,7 +166,7 @@ TEST(Network, GradientsFitWithGelusBetweenLinearLayers) {
                         simple(LayerType::kAdd), linear(3)});
 }
 
-// In the block's input both ways meet: an identity, a projection, and a block within a block.
+// Both paths meet in the block's input: an identity, a projection, and a block within a block.
 TEST(Network, GradientsFitWithResidualBlocks) {
   const auto residual = simple(LayerType::kResidual);
   const auto shortcut = simple(LayerType::kShortcut);
@@ -191,8 +190,8 @@ TEST(Network, GradientsFitWithResidualBlocks) {
   expect_gradients_fit({conv(4), residual, conv(4), relu, add, relu, linear(3)});
 }
 
-// A batch norm before a sum works that out, a row norm behind it; a norm alone in its block does
-// both, and a sum of dropped numbers neither.
+// A batch norm before a sum computes it, as does a row norm behind it; a norm alone in its block
+// does both, and a sum with dropout on both sides neither.
 TEST(Network, GradientsFitWithNormsAroundSums) {
   const auto residual = simple(LayerType::kResidual);
   const auto add = simple(LayerType::kAdd);
@@ -228,7 +227,7 @@ TEST(Network, StartsAsTorchDoesAndDependsOnTheSeedAlone) {
   EXPECT_EQ(statistics[static_cast<std::size_t>(plan.layers[1].running_variance.offset)], 1.0F);
 }
 
-// The options that layers make their operations with.
+// Records the options with which layers make their operations.
 class RecordingBackend : public kernels::ReferenceBackend {
  public:
   Result<std::unique_ptr<kernels::LinearOp>> make_linear(

@@ -17,7 +17,7 @@ NetworkPlan plan(std::vector<api::LayerConfig> layers, std::int64_t side, std::i
   return *made;
 }
 
-// What torchvision.models.resnet18() and resnet50() have.
+// Parameters of torchvision.models.resnet18() and resnet50().
 TEST(ResNet, HasAsManyParametersAsTorchvisions) {
   EXPECT_EQ(plan(resnet18(1000, ResNetStem::kLarge), 224, 1000).trained(), 11'689'512);
   EXPECT_EQ(plan(resnet50(1000, ResNetStem::kLarge), 224, 1000).trained(), 25'557'032);

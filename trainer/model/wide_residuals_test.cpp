@@ -32,7 +32,7 @@ api::TrainerConfig gpt_of(std::int64_t layers, api::Precision precision, bool wi
   return config;
 }
 
-// "layerNorm32": what a layer gives is fp32.
+// "layerNorm32": the layer's output is fp32.
 std::vector<std::string> layers_of(const NetworkPlan& plan) {
   std::vector<std::string> names;
   for (const LayerPlan& layer : plan.layers) {
@@ -43,7 +43,7 @@ std::vector<std::string> layers_of(const NetworkPlan& plan) {
   return names;
 }
 
-// The types that torch.autocast(bfloat16) gives the tensors of a GPT.
+// The types of a GPT's tensors under torch.autocast(bfloat16).
 TEST(WideResiduals, TheStreamOfAGptIsFp32AndItsMatricesAreNot) {
   const NetworkPlan plan = *plan_network(gpt_of(1, api::Precision::kBf16, true), kText);
   EXPECT_THAT(layers_of(plan),
@@ -109,7 +109,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(squares / static_cast<double>(a.size()));
 }
 
-// What the option is for: each block rounds the whole stream otherwise.
+// The option's purpose: without it each block rounds the whole stream.
 TEST(WideResiduals, AreNearerToFp32) {
   const std::vector<float> exact = logits_of(api::Precision::kFp32, false);
   const double narrow = distance(logits_of(api::Precision::kBf16, false), exact);

@@ -35,7 +35,7 @@ class MembershipTest : public testing::Test {
     request_.trial = "uid/study-3";
     request_.run = 1;
     request_.token = "secret";
-    request_.timeout = 120s;  // which only a failing test waits for
+    request_.timeout = 120s;  // only a failing test waits this long
     request_.log = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);
       log_ += line + "\n";
@@ -56,7 +56,7 @@ class MembershipTest : public testing::Test {
     return std::jthread([&result, request] { result.emplace(Membership::join(request)); });
   }
 
-  // What rank 0 of two says to a second worker that is wrong, before the right one comes.
+  // The answer of rank 0 of two to a wrong second worker, before the right one comes.
   std::string refusal_of(const RendezvousRequest& wrong) {
     std::optional<Joined> refused;
     std::optional<Joined> right;
@@ -115,7 +115,7 @@ TEST_F(MembershipTest, WhoHasNoTokenIsToldToSetIt) {
   EXPECT_THAT(refusal_of(wrong), HasSubstr("it has no token; set FETTLE_RENDEZVOUS_TOKEN"));
 }
 
-// Whoever can connect has the empty token.
+// Any client has the empty token.
 TEST_F(MembershipTest, WithoutATokenAStrangerHearsNothingOfTheTrial) {
   request_.token = "";
   RendezvousRequest wrong = as(1, 3);
@@ -182,7 +182,7 @@ TEST_F(MembershipTest, ARankThatNeverComesIsNamedToAll) {
   request_.timeout = 1s;
   RendezvousRequest first = as(1, 4);
   std::latch has_greeted(1);
-  first.should_stop = [&, asked = false]() mutable {  // it asks while it waits for the welcome
+  first.should_stop = [&, asked = false]() mutable {  // called while it waits for the welcome
     if (!std::exchange(asked, true)) has_greeted.count_down();
     return false;
   };
@@ -285,7 +285,7 @@ TEST_F(MembershipTest, AWorkerThatDiesBeforeAllAreThereMayComeAgain) {
   EXPECT_TRUE((*again).ok());
 }
 
-// In an open world the second waits until the first is known to have gone, here in the same round.
+// In an open world the second waits until the first is known to have gone; here in the same round.
 TEST_F(MembershipTest, AWorkerThatComesBackBeforeItIsMissedGetsItsPlace) {
   RendezvousRequest open = as(0, 2);
   open.open = true;
@@ -333,8 +333,7 @@ TEST_F(MembershipTest, NoiseOnThePortKeepsNobodyOut) {
   EXPECT_TRUE(joined->ok()) << joined->error().message;
 }
 
-// Any program that reaches the port can open connections and say nothing; each is heard for ten
-// seconds.
+// Any program that reaches the port can open silent connections; each is kept for ten seconds.
 TEST_F(MembershipTest, SilentStrangersKeepNobodyOut) {
   std::optional<Joined> joined;
   std::vector<Connection> silent;
@@ -358,7 +357,7 @@ TEST(ListenerTest, SaysWhyThereIsNoSocket) {
   EXPECT_THAT(listener.error().message, HasSubstr("Too many open files"));
 }
 
-// Keep-alive does not watch a connection with bytes on their way.
+// Keep-alive does not watch a connection with unacknowledged bytes.
 TEST(ConnectionTest, IsCutWhenNothingIsAcknowledged) {
   Listener listener = *Listener::open({"127.0.0.1", 0});
   const Connection near = *Connection::open({"127.0.0.1", listener.port()}, in(120s));
@@ -377,7 +376,7 @@ Acknowledgements silent_for(std::chrono::milliseconds time) { return {true, time
 TEST(CutWatch, OneThatAcknowledgesAProbeIsNotCut) {
   const Deadline start{};
   CutWatch watch(30s);
-  // Of a closed window: probes come ever more rarely, each is acknowledged.
+  // A closed window: probes become ever rarer, each is acknowledged.
   for (int second = 0; second < 300; second += 50) {
     EXPECT_FALSE(watch.is_cut({false, 50s}, start + std::chrono::seconds(second)));
     EXPECT_FALSE(watch.is_cut(silent_for(50s), start + std::chrono::seconds(second + 50)));
@@ -401,7 +400,7 @@ TEST(CutWatch, EachAcknowledgementBeginsAnew) {
   EXPECT_TRUE(watch.is_cut(silent_for(30s), start + 65s));
 }
 
-// Before it is read: these bytes only have addresses.
+// Refused before it is read: these bytes only have addresses.
 TEST(ConnectionTest, RefusesAFrameWhoseLengthDoesNotFit) {
   constexpr std::size_t kTooLong = std::size_t{1} << 32;
   Listener listener = *Listener::open({"127.0.0.1", 0});
@@ -416,10 +415,10 @@ TEST(ConnectionTest, RefusesAFrameWhoseLengthDoesNotFit) {
             "a message of 4294967296 bytes cannot be sent; 4294967295 are the most");
 }
 
-// ---- A worker is lost while not all have noticed -----------------------------------------------
+// ---- A worker is lost before all have noticed --------------------------------------------------
 
-// Rank 2 of three is lost. Rank 0 and rank 1 learn of it in different calls; then they form the
-// next epoch by themselves.
+// Rank 2 of three is lost. Ranks 0 and 1 learn of it in different calls; then they form the next
+// epoch without it.
 class LostWhileMeetingTest : public MembershipTest {
  protected:
   using Call = std::function<void(Membership&)>;

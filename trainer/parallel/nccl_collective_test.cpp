@@ -31,7 +31,7 @@ struct Gpu {
   explicit Gpu(std::vector<float> begin) : values(array(std::move(begin))) {}
 
   std::span<float> span() { return {values.data(), static_cast<std::size_t>(values.size())}; }
-  // Enqueues the sum of what is there by now, and makes the backend wait for it.
+  // Enqueues the sum of the present values, and makes the backend wait for it.
   Status enqueue_all_reduce(DeviceCollective& gpus) {
     before->record();
     FETTLE_TRY(gpus.enqueue_all_reduce(span(), *before));
@@ -56,7 +56,7 @@ std::string error_of(const Gpus::Made& made) {
   return made.ok() ? "it was made" : made.error().message;
 }
 
-// How late GPUs are, and how often NCCL has to be asked whether an order lies on its stream.
+// Delays of the GPUs, and the polls until NCCL reports that a call is enqueued on its stream.
 struct Pace {
   Streams streams = Streams::kAtOnce;
   int polls = 0;
@@ -116,7 +116,7 @@ TEST_P(NcclCollective, GathersSharesOfAnySize) {
   });
 }
 
-// The GPUs would stand still for ever, and a host that waits for its own with them.
+// Otherwise the GPUs would wait for ever, and so would a host that waits for its own GPU.
 TEST_P(NcclCollective, GivesUpWhatDoesNotComeToAnEndAndNamesIt) {
   std::barrier both_know(2);
   Gpus{.settings = {.timeout = 2s}}.run([&](Membership&, Gpus::Made made) {
@@ -197,7 +197,7 @@ TEST(MeetingOfGpus, RefusesTwoRanksOnOneCard) {
   });
 }
 
-// Another maker, but for what a test changes.
+// The real maker, except for the functions that a test overrides.
 class Changed : public kernels::CommunicatorMaker {
  public:
   std::string version() const override { return real_->version(); }
@@ -242,7 +242,7 @@ TEST(MeetingOfGpus, GoesByTheRingWhereOneHasNoGpu) {
   });
 }
 
-// Comes to the rendezvous, and never to NCCL's meeting.
+// Joins the rendezvous, but never NCCL's meeting.
 class Hanging final : public Changed {
  public:
   explicit Hanging(std::atomic<bool>& may_end) : may_end_(may_end) {}

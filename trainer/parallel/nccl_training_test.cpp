@@ -1,5 +1,5 @@
 // Steps of several workers with an emulated GPU each: their sums leave during the backward pass,
-// the host waits for none of it, and what comes out is what one worker makes, whatever is late, and
+// the host waits for none of them, and the results are those of one worker, whatever is late, and
 // whichever worker is lost.
 #include <gtest/gtest.h>
 
@@ -28,13 +28,13 @@ using kernels::emulator::Streams;
 constexpr std::int64_t kBatch = 7;
 constexpr std::int64_t kHeld = 1;
 constexpr std::int64_t kSteps = 3;
-constexpr std::int64_t kLeastMessage = 200;  // floats: several a step
+constexpr std::int64_t kLeastMessage = 200;  // floats: several messages a step
 
-// What steps leave behind at one worker.
+// State and results of a run at one worker.
 struct Outcome {
-  std::vector<double> losses;  // of the steps whose results are there
+  std::vector<double> losses;  // of the steps with results
   std::vector<bool> skipped;
-  bool lost = false;        // the next one's was that it is
+  bool lost = false;        // the next step's result was its loss
   double communicated = 0;  // seconds
   std::vector<float> weights;
   std::vector<float> statistics;
@@ -44,7 +44,7 @@ struct Steps {
   api::TrainingConfig config;
   std::int64_t batch = kBatch;
   std::int64_t steps = kSteps;
-  std::optional<std::int64_t> leaves_after;  // steps: the last rank
+  std::optional<std::int64_t> leaves_after;  // steps, after which the last rank leaves
 };
 
 Steps steps_of(api::Precision precision = api::Precision::kFp32) {
@@ -75,8 +75,8 @@ void take(const Learner::Step& step, Outcome& outcome) {
   outcome.skipped.push_back(step.skipped);
 }
 
-// The worker's part of one step, in micro-batches of one sample: over what batchNorm takes its
-// statistics must not depend on the world.
+// Enqueues the worker's part of one step, in micro-batches of one sample: the statistics of
+// batchNorm must not depend on the world size.
 void enqueue_step(Learner& learner, const ImageSet& images, const BatchWriter& writer, Batch& held,
                   const Steps& run, std::int64_t number, const Collective& world) {
   const Range share = share_of({0, run.batch}, world.world_size(), world.rank());
@@ -125,14 +125,14 @@ std::vector<Outcome> train_on_gpus(std::int64_t world_size, const Steps& run) {
     ASSERT_TRUE(made.ok()) << made.error().message;
     const auto rank = static_cast<std::size_t>(membership.rank());
     outcomes[rank] = train(*kernels::cuda_backend(), run, **made);
-    // No worker leaves while others are at work, but for one that is to be lost.
+    // No worker leaves while others are at work, except one that is to be lost.
     const bool all_stay = !run.leaves_after;
     EXPECT_TRUE(!all_stay || (*made)->barrier().ok());
   });
   return outcomes;
 }
 
-// As CPUs do it.
+// The same on CPUs.
 Outcome train_on_cpus(std::int64_t world_size, const Steps& run) {
   Outcome outcome;
   Threads::run(world_size, [&](Collective& world) {
@@ -168,13 +168,13 @@ void expect_same_bits(const std::vector<Outcome>& outcomes, const Outcome& expec
   }
 }
 
-// A communicator that lets the backend work up to where a sum may begin, and no further, and checks
-// which gradients are there by then.
+// A communicator that lets the backend work exactly to the point where a sum may begin, and checks
+// which gradients are complete there.
 class Witness final : public Collective, public DeviceCollective {
  public:
   struct Seen {
-    bool complete;     // some of its gradients, at least
-    bool first_layer;  // that of the first layer is there, too
+    bool complete;     // at least some of its gradients are complete
+    bool first_layer;  // the first layer's gradient is complete, too
   };
 
   std::int64_t world_size() const override { return 2; }
@@ -267,7 +267,7 @@ TEST_P(TrainingOnGpus, IsThatOfOneWorkerAndOfCpusForEveryWorldSize) {
   expect_like(train_on_cpus(3, run), alone, 2e-5);
 }
 
-// Some have no sample, and enqueue the same messages.
+// Some workers have no sample, and enqueue the same messages.
 TEST_P(TrainingOnGpus, OfABatchSmallerThanTheWorldIsThatOfOneWorker) {
   Steps run = steps_of();
   run.config.global_batch = run.batch = 2;
@@ -276,7 +276,7 @@ TEST_P(TrainingOnGpus, OfABatchSmallerThanTheWorldIsThatOfOneWorker) {
   expect_like(several[0], train_alone(run), 2e-5);
 }
 
-// All skip the same steps, of which their hosts learn later.
+// All workers skip the same steps; their hosts learn of it later.
 TEST_P(TrainingOnGpus, InFp16SkipsTheStepsThatOneWorkerSkips) {
   Steps run = steps_of(api::Precision::kFp16);
   run.steps = 6;
@@ -294,7 +294,7 @@ TEST_P(TrainingOnGpus, AShardedOptimiserChangesNoBit) {
   expect_same_bits(train_on_gpus(3, run), whole[0]);
 }
 
-// The hosts have enqueued more steps; nothing is seen of these.
+// The hosts have enqueued further steps, which must leave no trace.
 TEST_P(TrainingOnGpus, ALostWorkerLeavesTheOthersAtTheLastStepThatAllMade) {
   constexpr std::int64_t kMade = 2;
   Steps run = steps_of();

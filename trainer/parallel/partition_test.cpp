@@ -1,4 +1,4 @@
-// Workers that all reach rank 0 but not one another: the odd one is left out, the others train on.
+// Workers that all reach rank 0 but not each other: the odd one is excluded, the others train on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(UnreachablePairs, ProgressForgetsWhatWasReported) {
   EXPECT_FALSE(pairs.worst()) << "no worker was reported since";
 }
 
-// Ranks 0 and 1 train; rank 2 is played by the test.
+// Ranks 0 and 1 train; the test plays rank 2.
 class PartitionTest : public testing::Test {
  protected:
   PartitionTest() {
@@ -95,7 +95,7 @@ class PartitionTest : public testing::Test {
       const ReservedPort closed;
       const Json nobody = Json::object({{"host", "127.0.0.1"}, {"port", int{closed.number()}}});
       if (const auto all = membership->all_gather(nobody.dump()); all.ok()) {
-        // It waits for the rank before it, until it hears that others have given up.
+        // It waits for the previous rank, until it hears that others have given up.
         while (sign_of(membership->connections()[0]) != Sign::kTrouble) {
           std::this_thread::sleep_for(5ms);
         }
@@ -138,7 +138,7 @@ TEST_F(PartitionTest, TheOddOneIsLeftOutAndTheOthersTrain) {
   EXPECT_THAT(written(), HasSubstr("rank 0 of 2 workers"));
 }
 
-// It would be as unreachable again, and cost the others three epochs each time.
+// It would be unreachable again, and cost the others three epochs each time.
 TEST_F(PartitionTest, TheOddOneIsRefusedWhenItComesAgain) {
   std::optional<Result<std::unique_ptr<Membership>>> rank0;
   std::optional<Result<std::unique_ptr<Membership>>> rank1;
@@ -172,7 +172,8 @@ TEST_F(PartitionTest, TheOddOneIsRefusedWhenItComesAgain) {
   EXPECT_THAT(again->error().message, HasSubstr("did not reach each other 3 times in a row"));
 }
 
-// Of the two GPUs' own network, say: no rank can tell whose fault it is, and it must end.
+// For example the GPUs' own network fails: no rank can tell which is at fault, and training must
+// end.
 TEST_F(PartitionTest, WhereNobodyIsReportedAllGiveUp) {
   std::optional<Result<std::unique_ptr<Membership>>> joined[3];
   Status ended[3] = {success(), success(), success()};

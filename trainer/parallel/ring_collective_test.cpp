@@ -23,7 +23,7 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-// Longer than ctest lets a test run: a collective that comes back has not waited for its time.
+// Longer than ctest lets a test run: a collective that returns has not waited for its time-out.
 constexpr auto kNever = 24h;
 
 RendezvousRequest request_of(const Listener& listener, std::int64_t rank, std::int64_t world_size,
@@ -40,7 +40,7 @@ RendezvousRequest request_of(const Listener& listener, std::int64_t rank, std::i
 
 using Worker = std::function<void(Membership&, Collective&)>;
 
-// As one rank, from meeting to the end.
+// Runs one rank, from the meeting to the end.
 void work(const RendezvousRequest& request, Listener* listener, const Worker& worker) {
   const auto membership = listener != nullptr ? Membership::host(request, std::move(*listener))
                                               : Membership::join(request);
@@ -74,7 +74,7 @@ TEST_P(Worlds, EveryoneHasTheSameSumsAndRankZerosBytes) {
       const auto n = static_cast<double>(world_size);
       EXPECT_THAT(values, testing::Each(0.5 * n + n * (n - 1) / 2));
     }
-    // Numbers whose sum depends on the order: the same bits for all nevertheless.
+    // Numbers whose sum depends on the order: all workers must still get the same bits.
     std::vector<float> mine(100'000);
     for (std::size_t i = 0; i < mine.size(); ++i) {
       mine[i] = 1.0F / (1.0F + static_cast<float>(i) + rank * 3.7F);
@@ -82,7 +82,7 @@ TEST_P(Worlds, EveryoneHasTheSameSumsAndRankZerosBytes) {
     ASSERT_TRUE(collective.sum(std::span(mine)).ok());
     sums[static_cast<std::size_t>(collective.rank())] = mine;
 
-    // Each brings as many floats as its rank, counted from the last, says.
+    // Each worker contributes world size - 1 - rank floats.
     std::vector<std::int64_t> bounds = {0};
     for (std::int64_t i = world_size; i-- > 0;) bounds.push_back(bounds.back() + i);
     std::vector<float> gathered(static_cast<std::size_t>(bounds.back()), NAN);
@@ -147,7 +147,7 @@ TEST(Ring, AWorkerThatHangsIsNamedWhenTimeIsUp) {
   });
 }
 
-// Their bytes would be added to those of the others, as numbers.
+// Their bytes would be added to those of the other workers, as numbers.
 void expect_mismatch(const std::string& words, const std::function<Status(Collective&)>& of_rank1,
                      const std::function<Status(Collective&)>& of_others) {
   run(3, kNever, [&](Membership&, Collective& collective) {
@@ -171,7 +171,7 @@ TEST(Ring, WorkersInDifferentCollectivesGetAnErrorAndNoSum) {
       "sum of floats of 48 bytes (collective 2)",
       [](Collective& collective) { return sum_of<float>(collective, 12); }, ten);
   expect_mismatch(
-      "sum of doubles of 40 bytes",  // as many bytes
+      "sum of doubles of 40 bytes",  // the same number of bytes
       [](Collective& collective) { return sum_of<double>(collective, 5); }, ten);
   expect_mismatch(
       "is in a sum of floats of 40 bytes (collective 2), but rank",
@@ -191,7 +191,7 @@ TEST(Ring, WorkersInDifferentCollectivesGetAnErrorAndNoSum) {
 
 TEST(Ring, AWorkerThatIsOneCollectiveBehindGetsAnError) {
   run(2, kNever, [&](Membership&, Collective& collective) {
-    // Rank 0 has handed the bytes on, and continues before rank 1 takes them.
+    // Rank 0 has forwarded the bytes, and continues before rank 1 takes them.
     if (collective.rank() == 0) {
       std::vector<std::byte> bytes(8);
       ASSERT_TRUE(collective.broadcast(bytes).ok());
@@ -202,7 +202,7 @@ TEST(Ring, AWorkerThatIsOneCollectiveBehindGetsAnError) {
   });
 }
 
-// The connections of this process that the kernel itself cuts after this time.
+// Number of this process's connections that the kernel itself cuts after this time.
 int cut_by_the_kernel_after(std::chrono::milliseconds time) {
   int found = 0;
   for (int fd = 0; fd < 1024; ++fd) {
@@ -219,9 +219,9 @@ int cut_by_the_kernel_after(std::chrono::milliseconds time) {
   return found;
 }
 
-// One that was paused, or is slow, behind more bytes than sockets hold. It reads nothing for twice
-// as long as a cut network may stay silent; less than some seconds the kernel takes to notice that
-// its window is closed.
+// A worker that is paused or slow, behind more bytes than sockets hold. It reads nothing for twice
+// as long as a cut network may stay silent. That limit must exceed the seconds that the kernel
+// takes to notice a closed window.
 TEST(Ring, AWorkerThatIsSlowIsNotCutOff) {
   constexpr auto kUnacknowledged = 8s;
   Listener listener = *Listener::open({"127.0.0.1", 0});
@@ -236,7 +236,7 @@ TEST(Ring, AWorkerThatIsSlowIsNotCutOff) {
       ASSERT_TRUE(ring.ok());
       ASSERT_TRUE((*ring)->barrier().ok());  // both have met
       if (request.rank == 0) {
-        // It counts the time in which a reader is slow, too.
+        // The kernel's limit also counts the time in which a reader is slow.
         EXPECT_EQ(cut_by_the_kernel_after(0ms), 4) << "both ends of the ring's connections";
         EXPECT_EQ(cut_by_the_kernel_after(kUnacknowledgedTime), 2) << "of the members'";
       }
@@ -298,7 +298,7 @@ void send_bytes(const Connection& to, const std::string& bytes) {
   EXPECT_EQ(::send(to.fd(), bytes.data(), bytes.size(), 0), std::ssize(bytes));
 }
 
-// Of two workers the second, by hand: before it comes, some come to rank 0 that are no workers.
+// The test plays the second of two workers: before it, strangers connect to rank 0.
 TEST(Ring, ConnectionsThatSayNothingKeepNoWorkerWaiting) {
   Listener meeting = *Listener::open({"127.0.0.1", 0});
   const RendezvousRequest first = request_of(meeting, 0, 2, 120s),
@@ -328,15 +328,15 @@ TEST(Ring, ConnectionsThatSayNothingKeepNoWorkerWaiting) {
   rank0.join();  // while the second is still there
 }
 
-// Drops whatever comes in before the kernel sees it: nothing is acknowledged, as of a machine that
-// has lost its power.
+// Drops incoming packets before the kernel sees them: nothing is acknowledged, as with a machine
+// that has lost power.
 void cut_off(const Connection& connection) {
   sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
   const sock_fprog program{1, &drop};
   ASSERT_EQ(setsockopt(connection.fd(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program), 0);
 }
 
-// Of two workers the second, by hand.
+// The test plays the second of two workers.
 TEST(Ring, ACutNetworkIsNoticedLongBeforeTimeIsUp) {
   Listener meeting = *Listener::open({"127.0.0.1", 0});
   const RendezvousRequest first = request_of(meeting, 0, 2, kNever),
@@ -363,7 +363,7 @@ TEST(Ring, ACutNetworkIsNoticedLongBeforeTimeIsUp) {
   while (!from_rank0) from_rank0 = listener.accept();
   cut_off(*from_rank0);
   has_met.count_down();
-  // Its connection with rank 0 is still there, over which rank 0 says that the collective failed.
+  // Its connection with rank 0 stays open; over it rank 0 reports that the collective failed.
   const Connection& said = *from_rank0;
   pollfd polled{membership->connections().front(), POLLIN, 0};
   EXPECT_EQ(::poll(&polled, 1, /*milliseconds=*/-1), 1) << said.fd();

@@ -66,7 +66,7 @@ TEST(PlaceOfWorker, OneAloneHasNone) {
 TEST(PlaceOfWorker, OneToWhomOthersMayComeHasOne) {
   Environment variables = kSecondOfThree;
   variables["WORLD_SIZE"] = "1";
-  variables["RANK"] = "4";  // one that comes later
+  variables["RANK"] = "4";  // one that joins later
   const auto found = place(variables, true);
   ASSERT_TRUE(found.ok() && *found);
   EXPECT_EQ((*found)->rendezvous.rank, 4);

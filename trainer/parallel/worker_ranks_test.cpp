@@ -1,4 +1,4 @@
-// What tells the ranks of a worker with several GPUs apart.
+// Variables that distinguish the ranks of a worker with several GPUs.
 #include "trainer/parallel/worker_ranks.h"
 
 #include <gmock/gmock.h>

@@ -76,7 +76,8 @@ TEST(Arguments, WhatIsWrongIsNamedWithTheWayOut) {
   }
 }
 
-// From one table: what is parsed is in the help, and fits a terminal.
+// Parser and help share one table: every parsed option is in the help, and the help fits a
+// terminal.
 TEST(Arguments, TheHelpNamesEveryOptionOnceAndFitsATerminal) {
   const std::string help = help_text();
   for (const char* option : {"--seed N", "--profile[=STEPS]", "--output text|json", "--version",

@@ -1,4 +1,4 @@
-// What goes when: a table of what happens to a trainer, and the times at which it sends.
+// Times of reports: a table of a trainer's events and the times at which it sends.
 #include "trainer/reporter/pace.h"
 
 #include <gmock/gmock.h>
@@ -23,11 +23,11 @@ struct Case {
   std::string name;
   std::vector<std::int64_t> rungs;
   std::vector<Said> said;
-  std::int64_t fails_until_ms;  // the server refuses before
+  std::int64_t fails_until_ms;  // the server refuses until then
   std::vector<std::int64_t> sent_ms;
 };
 
-// When a reporter that asks every 10 ms would send, answers coming at once.
+// Times at which a reporter that checks every 10 ms would send, with immediate answers.
 std::vector<std::int64_t> play(const Case& c) {
   constexpr std::int64_t kEnd = 60'000;
   Pace pace(c.rungs, 5'000);

@@ -1,4 +1,5 @@
-// A reporter against an API server in memory: what it writes, what it hears, what it survives.
+// A reporter against an API server in memory: its writes, the directives it takes, the failures it
+// survives.
 #include "trainer/reporter/reporter.h"
 
 #include <gmock/gmock.h>
@@ -20,12 +21,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 const kube::ObjectKey kKey{"team", "digits-3"};
-// What is held back is not sent because time passes.
+// An interval at which a held-back report is never sent.
 constexpr std::int64_t kNeverMs = 24 * 3'600'000;
-// What only a failing test waits for, however busy the machine.
+// Limit of waits that only a failing test reaches, however busy the machine.
 constexpr seconds kPatience{120};
 
-// A way to the API server that is shut until open() is called.
+// A transport to the API server that is shut until open() is called.
 class Gate final : public kube::HttpTransport {
  public:
   explicit Gate(kube::HttpTransport& behind) : behind_(behind) {}
@@ -80,7 +81,7 @@ class ReporterTest : public testing::Test {
     return out;
   }
 
-  // The report that the server has; an empty one while it has none.
+  // The server's report; empty if it has none.
   api::Report stored() {
     const Json trial = server_.get(kube::kTrials, kKey);
     const Json* report = trial.find("status")->find("report");
@@ -95,7 +96,7 @@ class ReporterTest : public testing::Test {
     const std::lock_guard lock(mutex_);
     return log_;
   }
-  // Waits, with a limit that only a failing test reaches, until `condition` holds.
+  // Waits until `condition` holds, with a limit that only a failing test reaches.
   static bool eventually(const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (!condition()) {
@@ -228,7 +229,7 @@ TEST_F(ReporterTest, GivesUpWhenItsTimeIsOver) {
   EXPECT_FALSE(reporter.finish(milliseconds(100)));
 }
 
-// Would it wait, this test would not come to open the gate.
+// If submit() waited, this test would never open the gate.
 TEST_F(ReporterTest, SubmitNeverWaitsForTheServer) {
   Gate gate(server_);
   kube::Client client(gate, {});

@@ -54,7 +54,7 @@ TEST(Trace, WhatIsRareIsKeptAlways) {
   EXPECT_EQ(events_of(trace).size(), 2U);
 }
 
-// A device that is done with each mark a second after the one before it.
+// A device that completes each mark a second after the previous one.
 class SlowDevice final : public kernels::Timeline {
  public:
   std::int64_t mark() override { return ++marks_; }
@@ -68,7 +68,7 @@ class SlowDevice final : public kernels::Timeline {
   int marks_ = 0;
 };
 
-// Of the events of a row, in order: name, beginning and length in seconds.
+// Events of a row, in order: name, begin and length in seconds.
 std::vector<std::tuple<std::string, double, double>> row_of(const Trace& trace, int row) {
   std::vector<std::tuple<std::string, double, double>> found;
   for (const Json& event : events_of(trace)) {
@@ -95,7 +95,7 @@ TEST(Trace, ShowsWhenTheDeviceHadWhatTheHostOnlyOrdered) {
   EXPECT_EQ(step, "step");
   EXPECT_NEAR(step_seconds, 3, 1e-6);
   EXPECT_NEAR(layer_begin - step_begin, 1, 1e-6);
-  // The host's row is in its own time, all of which has passed by now.
+  // The host's row is in its own time, which has passed by now.
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   for (const auto& [name, begin, seconds] : row_of(trace, 0)) {
     EXPECT_LE(begin + seconds, passed.count()) << name;
