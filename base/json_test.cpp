@@ -1,4 +1,4 @@
-// Json: parsing says where it goes wrong; what is written reads back as the same value.
+// Json: parse errors are located; dumped values read back as the same values.
 #include "base/json.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Philox: the published test vectors, and draws that depend on nothing but key and counter.
+// Philox: the published test vectors, and draws that depend only on key and counter.
 #include "base/philox.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@ using testing::IsEmpty;
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// Two cores that do 64 GFLOP/s each, and what they are connected with.
+// Two cores of 64 GFLOP/s each, and their connections.
 Machine small_machine() {
   Machine machine;
   machine.cpu.cores = machine.cpu.logical = 2;
@@ -124,7 +124,7 @@ TEST(Bounds, OnAGpuItsDataSheetCounts) {
   Need need = small_need();
   need.precision = "bf16";
   need.world_size = 2;
-  need.memory = 50 * kGiB;  // each has its own
+  need.memory = 50 * kGiB;  // each has its own memory
   need.flops = 989.4e12;
   need.memory_bytes = 3.35e12 / 2;
   need.sample_bytes = 6e9;

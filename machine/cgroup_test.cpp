@@ -1,4 +1,4 @@
-// The limits of containers, from directories laid out as the kernel does.
+// The limits of containers, from directories with the kernel's layout.
 #include "machine/cgroup.h"
 
 #include <gtest/gtest.h>

@@ -26,7 +26,7 @@ TEST(GpuReadings, AreMeansSinceTheLastQuestion) {
   EXPECT_EQ(second.power, 50);
 }
 
-// Power jumps within milliseconds; what was drawn between two readings only the counter knows.
+// Power jumps within milliseconds; only the counter knows the energy between two readings.
 TEST(GpuReadings, TheEnergyCounterTellsThePowerAndTheWholeTrial) {
   GpuReadings readings;
   readings.add({.utilization = {}, .memory = {}, .power = 1, .energy = 5000}, 10);
@@ -54,7 +54,7 @@ TEST(GpuMeter, ReadsTheGpuOfThisUuid) {
   EXPECT_GT(meter->take().energy, use.energy);
 }
 
-// What the whole card does is not told of its parts.
+// A part does not report the use of the whole card.
 TEST(GpuMeter, TellsOnlyTheMemoryOfAPart) {
   const auto meter = GpuMeter::open("5", fake_nvml());
   ASSERT_NE(meter, nullptr);

@@ -64,7 +64,7 @@ TEST(GpuPeaks, AreFoundByTheNameAsAWhole) {
   }
 }
 
-// The mistakes that make a share of the peak look too good or too bad.
+// Checks for mistakes that make a share of the peak look too good or too bad.
 TEST(GpuPeaks, AreDenseAndTellTf32FromFp32) {
   const auto h100 = peak_of_gpu("NVIDIA H100 80GB HBM3");
   ASSERT_TRUE(h100.has_value());

@@ -1,5 +1,5 @@
-// What is read of this machine and measured on it: it cannot be known here, only that it makes
-// sense.
+// Readings and measurements of this machine: their values are unknown here, so the test only checks
+// that they are plausible.
 #include "machine/machine.h"
 
 #include <gmock/gmock.h>

@@ -39,7 +39,7 @@ class CheckTest : public testing::Test {
     return check_installation(client, options_, "system", log_);
   }
 
-  // With a leader that renews the Lease, and all the time that this may take on a busy machine.
+  // Checks under a leader that renews the Lease, with all the time that a busy machine may need.
   Status check_under_leader() {
     options_.lease_times.lease = std::chrono::minutes(2);
     std::jthread leader([this](const std::stop_token& stop) {

@@ -51,7 +51,7 @@ class Socket {
     return ::poll(&polled, 1, static_cast<int>(most.count())) > 0;
   }
   void end_sending() const { ::shutdown(fd_, SHUT_WR); }
-  // All that comes until the server closes.
+  // Reads all bytes until the server closes.
   std::string read_all() const {
     std::string text;
     char bytes[4096];
@@ -73,7 +73,7 @@ std::ptrdiff_t open_files() {
 
 class HttpServerTest : public testing::Test {
  protected:
-  // Of connections; by default longer than any answer takes on a busy machine.
+  // `lifetime`: of connections; by default longer than any answer takes on a busy machine.
   explicit HttpServerTest(std::chrono::milliseconds lifetime = std::chrono::seconds(60))
       : server_(lifetime) {}
 
@@ -178,11 +178,11 @@ TEST_F(SlowClientTest, AClientThatSaysNothingIsDropped) {
   EXPECT_EQ(silent.read_all(), "");
 }
 
-// Each byte renews a timeout of idleness, so it is the lifetime that ends this connection.
+// Each byte renews an idle timeout, so the lifetime ends this connection.
 TEST_F(SlowClientTest, AClientThatKeepsSendingSlowlyIsDropped) {
   const Socket client(port_, false);
   ASSERT_TRUE(client.send("GET /hello HTTP/1.1\r\nX-Slow: "));
-  // At this pace a request reaches its limit of bytes after minutes.
+  // At this pace a request reaches its size limit only after minutes.
   while (!client.has_answer(std::chrono::milliseconds(20)) && client.send("1")) continue;
   EXPECT_EQ(client.read_all(), "");
 }
@@ -210,7 +210,7 @@ TEST_F(SlowClientTest, SlowClientsInEverySlotHoldUpOthersOnlyForAMoment) {
     loris.push_back(std::make_unique<Socket>(port_, false));
     ASSERT_TRUE(loris.back()->send("GET /hel"));
   }
-  // On a busy machine its own lifetime may end first.
+  // On a busy machine this client's own lifetime may end first.
   std::string answer;
   for (int i = 0; i < 240 && answer.empty(); ++i) answer = ask("GET /hello HTTP/1.1\r\n\r\n");
   EXPECT_THAT(answer, EndsWith("hi\n"));

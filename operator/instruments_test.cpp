@@ -1,4 +1,4 @@
-// What is counted of trials and of GPU-hours, as a scrape shows it.
+// Counts of trials and of GPU-hours, as a scrape shows them.
 #include "operator/instruments.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ TEST_F(InstrumentsTest, TheStartOfATrialAndTheEndsOfItsRunsAreCountedOnce) {
   EXPECT_THAT(text, HasSubstr("fettle_gang_line_oldest_seconds 42\n"));
 }
 
-// Accounts are kept by what a counter has grown: the Study may be deleted.
+// Accounting uses a counter's growth: the Study may be deleted.
 TEST_F(InstrumentsTest, GpuHoursOfDeletedStudiesStayInTheCounter) {
   put_study("old", "a", 5);
   EXPECT_THAT(instruments_.text(), Not(HasSubstr("fettle_gpu_hours_total{")))

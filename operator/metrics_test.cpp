@@ -1,4 +1,4 @@
-// The families as Prometheus reads them, and their bound.
+// The families as Prometheus reads them, and their limit.
 #include "operator/metrics.h"
 
 #include <gtest/gtest.h>

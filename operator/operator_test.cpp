@@ -1,5 +1,5 @@
-// fettle-operator over an API server in memory: from start to the last write. The part of the Job
-// controller and the kubelet is played by hand.
+// fettle-operator over an API server in memory: from start to the last write. The test plays the
+// Job controller and the kubelet.
 #include "operator/operator.h"
 
 #include <gmock/gmock.h>
@@ -21,8 +21,8 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-// What only a failing test waits for, however busy the machine; informers that failed pause for up
-// to a minute.
+// Limit of waits that only a failing test reaches, however busy the machine; informers that failed
+// pause for up to a minute.
 constexpr milliseconds kLong{240'000};
 
 bool eventually(const std::function<bool()>& is_true) {
@@ -77,7 +77,7 @@ class OperatorTest : public testing::Test {
 
   Json lease() { return server_.get(kube::kLeases, {"system", "fettle-operator"}); }
 
-  // As of a namespace that was deleted, and the Role in it with it.
+  // Refuses lists as for a namespace that was deleted, together with its Role.
   void refuse_lists(const std::string& ns) {
     kube::Fault refused;
     refused.kind = kube::Fault::Kind::kAnswer;
@@ -113,7 +113,7 @@ TEST_F(OperatorTest, AStudyBecomesTrialsAndJobs) {
   EXPECT_TRUE(end().ok());
 }
 
-// All times of a Study are of the API server's clock, whatever that of the operator's node says.
+// All times of a Study are by the API server's clock, whatever the clock of the operator's node.
 TEST_F(OperatorTest, ItWritesTimesOfTheApiServersClock) {
   control::SystemClock own;
   constexpr std::int64_t kAhead = 300'000;
@@ -138,14 +138,14 @@ Json named(const std::string& name) {
   return Json::object({{"metadata", Json::object({{"name", name}})}});
 }
 
-// What the metrics say of it; -1 where they do not.
+// The metric's value; -1 without it.
 double number_of(const std::string& metric, Operator& program) {
   const std::string text = program.answer_metrics("/metrics").body;
   const std::size_t at = text.find("\n" + metric + " ");
   return at == text.npos ? -1 : std::stod(text.substr(at + metric.size() + 2));
 }
 
-// What it says of the policies, once it leads.
+// The metric of the policies, once the operator leads.
 std::string policies_of(Operator& program) {
   const std::string text = program.answer_metrics("/metrics").body;
   const std::string name = "\nfettle_admission_policies ";
@@ -164,7 +164,7 @@ TEST_F(OperatorTest, ItSaysWhetherTheAdmissionPoliciesAreThere) {
   begin("two");
   EXPECT_TRUE(eventually([&] { return policies_of(*program_) == "1"; }));
   EXPECT_TRUE(end().ok());
-  server_.remove(kBinding, {"", "fettle-trial"});  // what nothing binds has no effect
+  server_.remove(kBinding, {"", "fettle-trial"});  // a policy without a binding has no effect
   begin("three");
   EXPECT_TRUE(eventually([&] { return policies_of(*program_) == "0"; }));
 }
@@ -192,7 +192,7 @@ TEST_F(OperatorTest, NoNamespaceWaitsForAnotherOne) {
   EXPECT_TRUE(eventually([&] { return jobs_in("team") == 2; }));
   server_.set(kube::kStudies, demo_study("gone"));
   EXPECT_EQ(jobs_in("gone"), 0u);
-  server_.clear_faults();  // it was made again
+  server_.clear_faults();  // the namespace exists again
   EXPECT_TRUE(eventually([&] { return jobs_in("gone") == 2; }));
   EXPECT_TRUE(end().ok());
 }
@@ -238,7 +238,7 @@ TEST_F(OperatorTest, StoppingBeforeItLeadsIsNoError) {
   EXPECT_TRUE(end().ok());
 }
 
-// Answers nothing to writes of Jobs until it is let go.
+// Leaves writes of Jobs unanswered until it is released.
 class Stuck final : public kube::HttpTransport {
  public:
   explicit Stuck(kube::HttpTransport& server) : server_(server) {}
@@ -274,7 +274,7 @@ TEST(OperatorLiveness, ALookThatDoesNotComeBackFailsTheProbeAndShowsInTheMetrics
   options.metrics_port = 0;
   options.health_port = 0;
   options.reconcile_timeout_s = 0.1;
-  options.leader_elect = false;  // or it lets the lease go, and ends, if this test is slow
+  options.leader_elect = false;  // a slow test would lose the lease and end it
   Operator program(options, Identity{"one", "system", 7}, stuck, server, log);
   std::thread thread([&] { EXPECT_TRUE(program.run().ok()); });
   server.set(kube::kStudies, demo_study());
