@@ -102,8 +102,8 @@ class Memory {
     expect("output", add.shortcut, shortcut);
   }
 
-  // A gradient is complete when its layer steps back, so it does not matter which reader wrote it;
-  // a gradient that a layer and its shortcut share belongs to both.
+  // A gradient is complete when its layer steps back, so it does not matter which contributor wrote
+  // it last; a gradient that a layer and its shortcut share belongs to both.
   void step_back(const ActivationStep& step) {
     const LayerPlan& layer = network_.layer(step.layer);
     if (reads_of(layer).input) expect("output", layer.source, step.x);

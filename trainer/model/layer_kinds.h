@@ -33,7 +33,7 @@ struct LayerKind {
   bool adds_gradients = false;
 };
 
-// Flatten, residual, shortcut and dropout of rate 0 have no kind: they change no number.
+// Flatten, residual and shortcut have no kind: they change no number, and no plan has them.
 const LayerKind& kind_of(api::LayerType type);
 BackwardReads reads_of(const LayerPlan& layer);
 // Whether one kernel runs both, if `second` reads the output of `first` and both outputs are
