@@ -14,7 +14,7 @@
 
 namespace fettle::core {
 
-// Reasons of the condition Waiting of trials that wait for no room: a retry is due later, or the
+// Reasons of the condition Waiting that do not mean a lack of room: a retry is due later, or the
 // run takes long to start.
 inline constexpr const char* kBackOff = "BackOff";
 inline constexpr const char* kStarting = "Starting";
@@ -22,14 +22,14 @@ inline constexpr const char* kStarting = "Starting";
 struct Backlog {
   std::int64_t running = 0;
   std::int64_t pending = 0;  // active, and not running
-  std::int64_t told = 0;     // of both: trials with the condition Waiting (meeting.h: running ones)
+  std::int64_t told = 0;     // running or pending trials with the condition Waiting (meeting.h)
   std::int64_t waiting = 0;  // pending trials that wait for room
-  std::string words;         // what the first of them waits for: "digits-3: ..."
+  std::string words;         // why the first of them waits: "digits-3: ..."
 };
 
 Backlog backlog_of(const Ledger& ledger);
 
-// How many trials may be created, of the `free` ones that the budget leaves.
+// How many of the `free` trials that the budget leaves may be created.
 std::int64_t room_beside(const Backlog& backlog, std::int64_t free);
 
 // Why nothing trains, when all trials wait; "" otherwise.

@@ -20,7 +20,7 @@ using api::TrialPtr;
 
 namespace {
 
-// A value as something to be minimised.
+// The value with its sign changed if it is maximised: smaller is better.
 double loss_of(const api::Objective& objective, double value) {
   return objective.direction == Direction::kMaximize ? -value : value;
 }
@@ -50,7 +50,7 @@ BestTrial describe(const api::Trial& trial, FactKind kind) {
   BestTrial best;
   best.trial = trial.metadata.name;
   best.step = fact.step;
-  // The objectives are those of the newest report, which may be past the last step that was asked.
+  // The values are of the newest report, which may be past the last step that was asked for.
   if (kind == FactKind::kResult && trial.status.report) {
     best.step = std::max(best.step, trial.status.report->step);
   }
@@ -59,7 +59,7 @@ BestTrial describe(const api::Trial& trial, FactKind kind) {
   return best;
 }
 
-// Its size in a status, roughly.
+// Approximate size of the entry in a status.
 std::size_t bytes_of(const BestTrial& best) {
   constexpr std::size_t kNumber = 24;
   constexpr std::size_t kKeys = 64;
@@ -106,7 +106,7 @@ void Front::set(std::size_t position, std::optional<search::Losses> losses, std:
   if (!stale_) add(position);
 }
 
-// Of one objective equal losses are a tie, which goes to the trial that was created first.
+// With one objective equal losses are a tie, which goes to the trial that was created first.
 bool Front::beats(std::size_t a, std::size_t b) const {
   if (steps_[a] != steps_[b]) return steps_[a] > steps_[b];
   const bool is_tie = losses_[a].size() == 1 && losses_[a] == losses_[b];
@@ -144,7 +144,7 @@ std::optional<double> Front::hypervolume(const api::StudySpec& spec) const {
     std::vector<search::Losses> losses;
     for (const std::size_t member : members_) losses.push_back(losses_[member]);
     volume_ = search::hypervolume(std::move(losses), reference_of(spec, worst_));
-    const bool fits = *volume_ && **volume_ <= api::kLargestBound;  // what a status may hold
+    const bool fits = *volume_ && **volume_ <= api::kLargestBound;  // the limit of a status
     if (!fits) volume_.emplace(std::nullopt);
   }
   return *volume_;

@@ -15,17 +15,18 @@ namespace fettle::core {
 
 using api::kMaxFront;
 
-// Whether `a` is a better value of the objective than `b`; equal ones are not.
+// Whether `a` is strictly better than `b` for the objective.
 bool is_better(const api::Objective& objective, double a, double b);
 
-// The losses by which a trial is compared: those of its newest fact of this kind, if it is feasible
-// and has a value for each objective. A stopped trial counts as feasible if its last report was
-// within all constraints; what it would have become is unknown.
+// Returns the losses by which a trial is compared, from its newest fact of this kind. Absent unless
+// the fact is feasible and has a value for each objective. A stopped trial counts as feasible if
+// its last report was within all constraints; how it would have ended is unknown.
 std::optional<search::Losses> losses_of(const api::StudySpec& spec, const api::Trial& trial,
                                         api::FactKind kind);
 
 // Front: the trials that no other one dominates, updated as trials come and change. With one
-// objective: the first of the best. A trial is identified by its position among those of the Study.
+// objective that is the best trial, of equals the first. A trial is identified by its position in
+// the Study's list.
 // Not synchronised.
 //
 // Values at different steps cannot be compared: of two stopped trials the one that reached the
@@ -39,9 +40,9 @@ class Front {
   // By position.
   const std::set<std::size_t>& members() const;
   const search::Losses& losses(std::size_t position) const { return losses_[position]; }
-  // The volume between the front and the references of the objectives (where there is none: the
-  // worst value of a feasible trial), see search/maths/pareto.h. Absent for a single objective,
-  // before the first feasible trial, and where it takes too long to compute or is not finite.
+  // The volume between the front and the references of the objectives (by default the worst value
+  // of a feasible trial), see search/maths/pareto.h. Absent for a single objective, before the
+  // first feasible trial, and if it takes too long to compute or is not finite.
   std::optional<double> hypervolume(const api::StudySpec& spec) const;
 
  private:
@@ -49,7 +50,7 @@ class Front {
   void add(std::size_t position) const;
   void refresh() const;
 
-  std::vector<search::Losses> losses_;  // by position; empty = it is not compared
+  std::vector<search::Losses> losses_;  // by position; empty = not compared
   std::vector<std::int64_t> steps_;     // by position
   std::size_t count_ = 0;
   // Caches. Adding a trial updates them; a change marks them stale, and the next reader recomputes.
@@ -69,7 +70,7 @@ std::vector<api::BestTrial> best_trials(const api::StudySpec& spec, const Front&
 inline constexpr std::size_t kMaxBestBytes = 65'536;
 
 // How the hypervolume grew with the number of results, measured against the final references. At
-// most kMaxVolumes points, the last one among them; those without a volume are left out.
+// most kMaxVolumes points, the last one among them; points without a volume are left out.
 struct VolumePoint {
   std::int64_t results = 0;
   double volume = 0;

@@ -1,4 +1,4 @@
-// What a status says of a front.
+// The best trials of a Study, and its front.
 #include "core/best.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +54,7 @@ TEST(Best, ATrialThatGetsWorseUncoversAnother) {
   EXPECT_THAT(names_of(ledger.best()), ElementsAre("s-2", "s-1"));
 }
 
-// Its objectives are those of the step that it reported last, unasked.
+// Its objectives come from the step that it reported last, unasked.
 TEST(Best, ATrialThatTrainedOnIsBestAtItsLastStep) {
   api::Trial trial = *trial_of(0, {1});
   trial.status.report.emplace();

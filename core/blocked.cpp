@@ -54,8 +54,8 @@ api::StudyStatus blocked_status(const api::Study& study, const std::string& word
        .message = blocked ? truncate_message(words) : "what was refused has been accepted"},
       now_ms);
   set_readiness(status, now_ms);
-  // kstatus looks at no condition of a generation that was not observed. Not of a Study that is
-  // over: its new spec has not been acted on.
+  // kstatus ignores conditions of a generation that was not observed. A Study that is over does not
+  // observe its new generation: it has not acted on the new spec.
   if (blocked && !is_finished(status)) status.observed_generation = study.metadata.generation;
   status.updated_ms = now_ms;
   status.display.state = state_of(status);

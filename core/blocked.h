@@ -15,12 +15,12 @@ namespace fettle::core {
 inline constexpr const char* kEarlierTrials = "EarlierTrials";
 
 // Plans a Study without trials while `earlier` trials of a deleted Study still have the names that
-// its own will get: it creates nothing, and the condition Waiting says why. Each deletion of a
-// trial causes another reconcile.
+// its own trials will get: the plan creates nothing, and the condition Waiting says why. Each
+// deletion of a trial causes another reconcile.
 StudyPlan plan_waiting_study(const api::Study& study, std::int64_t earlier, std::int64_t now_ms);
 
 bool is_blocked(const api::StudyStatus& status);
-// What the condition says; "" where there is none.
+// Message of the condition Blocked; "" if the Study has no such condition.
 std::string blocked_message(const api::StudyStatus& status);
 
 // The Study's status with the condition Blocked: true with the message `words`, false if they are

@@ -1,5 +1,5 @@
-// Plans of Studies with a thousand trials: no plan has more than kMaxWrites writes, and the plans
-// together do what one would have done.
+// Plans of Studies with a thousand trials: no plan has more than kMaxWrites writes, and together
+// the plans do the same as one plan without a bound.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ class BoundedPlanTest : public testing::Test {
     study_.spec.budget.parallelism = kTrials;
   }
 
-  // One look. Returns whether its plan was cut.
+  // Reconciles once. Returns whether the plan was cut.
   bool look() {
     now_ms_ += 1'000;
     StudyPlan facts = plan_facts({study_, trials_, {}}, ledger_, now_ms_);
@@ -50,7 +50,7 @@ class BoundedPlanTest : public testing::Test {
     carry_out(decisions);
     return decisions.is_cut;
   }
-  // Looks until a plan is not cut; returns how many were.
+  // Reconciles until a plan is not cut; returns how many were cut.
   int look_until_done() {
     int cut = 0;
     while (look()) ++cut;
@@ -179,7 +179,7 @@ TEST_F(BoundedPlanTest, ASuspensionReachesAllTrials) {
   EXPECT_EQ(count([](const Trial& trial) { return trial.spec.suspend; }), kTrials);
 }
 
-// All reach a rung in one look: the verdicts are those of a plan without a bound.
+// All trials reach a rung in one reconcile: the verdicts are the same as without a bound.
 TEST_F(BoundedPlanTest, VerdictsDoNotDependOnTheBound) {
   study_.spec.early_stopping.emplace().name = api::StoppingKind::kAsha;
   look_until_done();

@@ -1,4 +1,4 @@
-// Conditions as Kubernetes keeps them: one of a type, `since_ms` moves only when `status` does.
+// Conditions as Kubernetes keeps them: one for each type, `since_ms` moves only when `status` does.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -28,15 +28,15 @@ bool is_finished(const api::StudyStatus& status);
 // Whether two messages are equal apart from digits, which are counts and times.
 bool same_reason(const std::string& a, const std::string& b);
 
-// What becomes of a condition that is false and was never true.
+// How a condition is stored that is false and was never true.
 enum class WhenFalse { kLeaveOut, kSayIt };
 
 // Sets condition `wanted.type`; `wanted.since_ms` is ignored.
 void set_condition(Conditions& conditions, api::StatusCondition wanted, std::int64_t now_ms,
                    WhenFalse when_false = WhenFalse::kLeaveOut);
 
-// Those of a trial that has ended: of Complete and Failed one becomes true; the other and Waiting
-// become false where they were true.
+// Sets the conditions of a trial that has ended: Complete or Failed becomes true; the other one and
+// Waiting become false if they were true.
 void end_conditions(Conditions& conditions, bool failed, const std::string& reason,
                     const std::string& message, std::int64_t now_ms);
 

@@ -11,7 +11,7 @@ using api::TrialPtr;
 
 namespace {
 
-// The run that has not ended; null where there is none.
+// The run that has not ended; null if all have.
 const api::RunRecord* open_run(const Trial& trial) {
   const std::vector<api::RunRecord>& runs = trial.status.runs;
   return runs.empty() || runs.back().outcome ? nullptr : &runs.back();
@@ -22,7 +22,7 @@ std::int64_t running_workers(const Trial& trial) {
   return run == nullptr || run->running_ms == 0 ? 0 : workers_now(*run);
 }
 
-// Since when some of its workers have waited for a node; 0 = all have one.
+// The time since which some of its workers have waited for a node; 0 = all have one.
 std::int64_t unplaced_since(const Trial& trial) {
   const api::RunRecord* run = open_run(trial);
   return run == nullptr ? 0 : run->unplaced_ms;
@@ -82,7 +82,7 @@ class SizePlanner {
   SizePlan plan_;
 };
 
-// Rule 1 (elastic.h). Whether a change was decided.
+// Rule 1 (elastic.h). Returns whether a change was decided.
 bool SizePlanner::give_back() {
   for (std::size_t i = 0; i < trials_.size(); ++i) {
     const Trial& trial = *trials_[i];
@@ -113,9 +113,9 @@ std::optional<std::size_t> SizePlanner::largest_that_can_shrink() {
   return largest;
 }
 
-// Rule 2. Whether a change was decided.
+// Rule 2. Returns whether a change was decided.
 bool SizePlanner::make_room() {
-  std::optional<std::int64_t> since_ms = view_.waiting_elsewhere_ms;  // of what waits longest
+  std::optional<std::int64_t> since_ms = view_.waiting_elsewhere_ms;  // of the longest wait
   std::string who =
       view_.who_waits.empty() ? "a trial of another Study" : "a trial of Study " + view_.who_waits;
   for (std::size_t i = 0; i < trials_.size(); ++i) {
@@ -155,7 +155,7 @@ bool SizePlanner::nothing_waits() const {
   });
 }
 
-// Whether growing found no room, and nothing has changed since that could have made some.
+// Whether growing found no room, and since then no trial has ended and kTryAgainMs have not passed.
 bool SizePlanner::has_found_no_room() {
   return std::ranges::any_of(trials_, [this](const TrialPtr& trial) {
     const std::optional<api::Sizing>& sizing = trial->spec.sizing;

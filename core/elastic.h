@@ -8,17 +8,17 @@
 //  2. Make room. A trial that cannot start for kMakeRoomMs is reduced to min, which counts as
 //     having found no room: it may have lost its place in a queue by growing. If it wants min
 //     already, the largest trial is halved. A waiting trial of another Study has the same effect,
-//     for kTryAgainMs at most: what still waits then is not waiting for these nodes.
+//     for kTryAgainMs at most: a trial that still waits then waits for other nodes.
 //  3. Grow. While nothing waits, the oldest trial below max is doubled, then the next one. So the
-//     GPUs of a stopped trial go to those that remain. No trial grows in a queue that would preempt
-//     it for that (Capacity::may_grow).
+//     GPUs of a stopped trial go to the remaining trials. No trial grows in a queue that would
+//     preempt it for that (Capacity::may_grow).
 // A trial changes at most once in kSettleMs, except to give back. New trials begin with min, and
 // before any trial grows. A trial that was scaled by hand keeps its size: the policy changes only
 // sizes that it has set.
 //
-// The state of the policy is in the Trials (TrialSpec::sizing): it survives a restart.
-// The global batch never follows the number of workers (spec.trial.trainer.training.globalBatch):
-// the policy changes how long a trial takes, not what it learns.
+// The state of the policy is in the Trials (TrialSpec::sizing): it survives a restart. The global
+// batch never follows the number of workers (spec.trial.trainer.training.globalBatch): the policy
+// changes how long a trial takes, not its results.
 // Pure; usable from any thread.
 #pragma once
 
@@ -43,12 +43,12 @@ inline constexpr std::int64_t kTryAgainMs = 300'000;
 // be able to regroup its workers while it trains, so its Study has to ask for the policy.
 bool sizes_itself(const api::StudySpec& spec);
 
-// What the policy sees beside the trials.
+// Inputs of the policy besides the trials.
 struct SizingView {
   std::int64_t min = 1;
   std::int64_t max = 1;
   std::int64_t ended = 0;  // trials of the Study that have ended
-  // Since when a worker of another Study has waited for a node; absent: all have one.
+  // The time since which a worker of another Study has waited for a node; absent: none waits.
   std::optional<std::int64_t> waiting_elsewhere_ms;
   std::string who_waits = {};  // that Study; "" = not known
   bool may_grow = true;        // Capacity::may_grow
@@ -67,7 +67,7 @@ struct SizePlan {
   std::optional<std::int64_t> wake_at_ms;  // plan again then, even if nothing happens
 };
 
-// The next change. `trials`: those that are active, by index.
+// Returns the next change. `trials`: the active trials, by index.
 SizePlan plan_sizes(const SizingView& view, const std::vector<api::TrialPtr>& trials,
                     std::int64_t now_ms);
 

@@ -1,4 +1,4 @@
-// What the elastic policy says; what it does is in tests/plan/study_elastic.yaml.
+// Reasons that the elastic policy gives; its decisions are in tests/plan/study_elastic.yaml.
 #include "core/elastic.h"
 
 #include <gtest/gtest.h>

@@ -28,18 +28,18 @@ enum class How {
 
 struct Rule {
   std::optional<Host> host;               // absent: either
-  std::optional<EndCondition> condition;  // absent: whatever is known
+  std::optional<EndCondition> condition;  // absent: any
   How how;
   Outcome outcome;
-  std::string_view reason;  // {code}, {signal} and {description} stand for those of the exit
+  std::string_view reason;  // {code}, {signal} and {description} are filled in from the exit
 };
 
 using enum EndCondition;
 constexpr std::optional<Host> kEither;
 constexpr std::optional<EndCondition> kWhatever;
 
-// The first row that fits counts. So success comes before a stop that was asked for, what the
-// system says before what an exit code suggests, and the unexplained exit code last.
+// The first row that fits counts. So success comes before a stop that was asked for, evidence from
+// the system before the meaning of an exit code, and the unexplained exit code last.
 //
 // Exit code 0 of a container is a success even after we asked for a stop: whether the trial was
 // done is decided by its report, in run_outcome.h. A local process that was asked to stop often

@@ -1,6 +1,6 @@
-// Endings: translates the exit of a process, with whatever else is known about it, into an outcome
-// and a sentence. One table, for containers and for processes of this machine
-// (docs/how-a-trial-ends.md). trial_plan.h decides what follows from an outcome.
+// Endings: translates the exit of a process, with other evidence about it, into an outcome and a
+// sentence. One table, for containers and for processes of this machine (docs/how-a-trial-ends.md).
+// trial_plan.h decides what follows from an outcome.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -17,11 +17,12 @@ inline constexpr int kStoppedBySigterm = 143;
 // The exit code by which a shell or a container runtime reports SIGKILL: 128 + SIGKILL.
 inline constexpr int kKilledBySigkill = 137;
 
-// Who saw the end. A container runtime reports a signal as exit code 128 + n; of a process of this
-// machine the signal itself is known, and such a code comes from a shell that reports its child.
+// The observer of the end. A container runtime reports a signal as exit code 128 + n. For a process
+// of this machine the signal itself is known, and such a code comes from a shell that reports its
+// child.
 enum class Host { kContainer, kProcess };
 
-// What is known of an end besides the exit.
+// Evidence about an end besides the exit.
 enum class EndCondition {
   kNone,
   kStopAsked,           // we asked for the end
@@ -56,8 +57,8 @@ struct JudgedExit {
   bool presumed = false;  // nothing but the exit code says that it was disrupted
 };
 
-// The first row of the table that fits. A caller that knows more (how much memory, the cluster's
-// own words) replaces the reason or appends to it.
+// Applies the first row of the table that fits. A caller that knows more (how much memory, the
+// cluster's own words) replaces the reason or appends to it.
 JudgedExit judge_exit(const Exit& exit);
 
 }  // namespace fettle::core

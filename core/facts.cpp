@@ -78,9 +78,9 @@ Fact rung_fact(const api::StudySpec& spec, const std::vector<HistoryPoint>& curv
           .at_ms = now_ms};
 }
 
-// Adds the rungs up to the trial's step that are not among its facts yet (facts.h says with which
-// values). Where trials pause, a trial that trains past a rung gets the value up to the rung, as
-// one that pauses there does: otherwise the two could not be compared.
+// Adds the rungs up to the trial's step that are not among its facts yet, with the values that
+// facts.h defines. If trials pause, a trial that trains past a rung gets the value up to the rung,
+// like one that pauses there: otherwise the two could not be compared.
 void add_rung_facts(const api::Study& study, const api::Trial& trial,
                     const std::vector<std::int64_t>& rungs, std::int64_t now_ms,
                     std::vector<Fact>& facts) {
@@ -92,19 +92,19 @@ void add_rung_facts(const api::Study& study, const api::Trial& trial,
   auto rung = std::ranges::upper_bound(rungs, newest == nullptr ? begun : newest->step);
   const bool completed = trial.status.phase == TrialPhase::kCompleted;
   const std::int64_t sent_to = completed ? completed_step(trial) : 0;
-  // Before the curve is read, which takes long: most reports reach no new rung.
+  // Most reports reach no new rung: return before the curve is read, which takes long.
   if (rung == rungs.end() || *rung > std::max(sent_to, trial.status.report->step)) return;
   const bool pauses = search::promotes(search::problem_of(study));
   const std::vector<HistoryPoint> curve = curve_of(*trial.status.report);
   for (const HistoryPoint& point : curve) {
     if (!has_all_objectives(spec, point)) continue;
-    // All rungs since the last such point: the program may report less often than at each.
+    // One point may settle several rungs: the program may report less often than at each.
     for (; rung != rungs.end() && *rung <= point.step; ++rung) {
       const bool is_known = pauses && is_measured_by(spec, curve, *rung);
       facts.push_back(rung_fact(spec, curve, *rung, is_known ? *rung : point.step, now_ms));
     }
   }
-  // Rungs for which no point of the curve came: it exited with 0 before them.
+  // Rungs without a point of the curve at or after them: the program exited with 0 before them.
   if (!pauses || curve.empty()) return;
   for (; rung != rungs.end() && *rung <= sent_to; ++rung) {
     const bool is_known = is_measured_by(spec, curve, *rung);
@@ -112,7 +112,8 @@ void add_rung_facts(const api::Study& study, const api::Trial& trial,
   }
 }
 
-// How the trial ended: Failed, Result (it ran to its end) or Stopped (early, or paused at a rung).
+// Returns the fact about the trial's end: Failed, Result (it ran to its end) or Stopped (early, or
+// paused at a rung).
 Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now_ms) {
   Fact fact;
   fact.at_ms = now_ms;

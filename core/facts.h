@@ -14,10 +14,10 @@ namespace fettle::core {
 // values first, then how it ended. `rungs` are search::rung_steps of the Study, ascending. seq is
 // left 0.
 //
-// The value at a rung is that of the first point of the curve at or after its step that has all
-// objectives; until the trial has reported such a point there is no fact. Where trials pause at
-// rungs it is the newest value up to the step, if there is one. There a trial that exited with 0
-// before the step will report nothing more: its rung gets the last value that was reported.
+// The value at a rung is taken from the first point of the curve at or after its step that has all
+// objectives; until the trial has reported such a point there is no fact. If trials pause at rungs,
+// the newest value up to the step is taken instead where it exists; and as a trial that exited with
+// 0 before the step reports nothing more, its rung then gets the last reported value.
 std::vector<api::Fact> unrecorded_facts(const api::Study& study, const api::Trial& trial,
                                         const std::vector<std::int64_t>& rungs,
                                         std::int64_t now_ms);

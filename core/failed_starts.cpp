@@ -11,7 +11,7 @@ using api::RunRecord;
 
 namespace {
 
-// More of them run at once only where the first ones have reported long ago.
+// With more trials than this, the first have reported long ago.
 constexpr std::size_t kMostTrials = 64;
 
 bool failed_at_start(const api::TrialStatus& status, const RunRecord& record) {

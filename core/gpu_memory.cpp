@@ -39,7 +39,7 @@ bool is_shapeless(std::string_view field) {
   });
 }
 
-// A metric of the trial's newest report; 0 where it has none.
+// A metric of the trial's newest report; 0 if it has none.
 double metric_of(const api::Trial& trial, const char* name) {
   if (!trial.status.report) return 0;
   const auto found = trial.status.report->metrics.find(name);
@@ -47,8 +47,8 @@ double metric_of(const api::Trial& trial, const char* name) {
   return said ? std::max(0.0, found->second) : 0;
 }
 
-// The highest use that was measured; 0 = none was. On a shared card NVML counts other processes,
-// too, so it is limited by what the trial had requested.
+// The highest use that was measured; 0 = not measured. On a shared card NVML counts other
+// processes, too, so the value is limited to the trial's request.
 double used_by(const api::Trial& trial) {
   const double seen = metric_of(trial, api::kGpuMemoryUsed);
   if (seen == 0 || trial.status.runs.empty()) return 0;
@@ -123,7 +123,8 @@ double GpuMemory::need_of(const api::Trial& trial) const {
   const double planned = metric_of(trial, api::kGpuMemoryPlanned);
   const double used = used_by(trial);
   double need = used > 0 ? kRoom * used : planned > 0 ? with_overhead(planned) : 0;
-  // At least what runs that had too little have asked for, or more than they had.
+  // A run that had too little raises the need to what it asked for, or to a multiple of what it
+  // had.
   for (const api::RunRecord& run : trial.status.runs) {
     if (!run.gpu_memory_short) continue;
     const double had = run.gpu_memory.value_or(kFirstGpuMemory);
@@ -161,7 +162,7 @@ std::optional<double> GpuMemory::wanted_next(const api::Trial& trial,
   if (most && (had >= *most || asked_for > *most)) return std::nullopt;
   const auto known = needed_.find(shape_of(trial.spec.parameters));
   const double need = known != needed_.end() ? known->second : need_of(trial);
-  // A step more than it had at least, so that each retry is a larger request.
+  // At least a step more than before, so that each retry is a larger request.
   const double next = rounded_up(std::max(need, had + kGpuMemoryStep));
   return std::min(next, most.value_or(next));
 }

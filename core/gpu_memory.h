@@ -2,9 +2,9 @@
 //
 // The need follows from the shapes of the data, which only the trainer sees. So the first seconds
 // of a run are its dry run: the trainer plans its memory before it allocates any
-// (trainer/memory_plan.h), reports what it has planned, and refuses to begin with less, naming what
-// it needs. A first request that was too small costs the start of a pod; one that was large enough
-// costs nothing.
+// (trainer/memory_plan.h), reports the plan, and refuses to begin with less, naming its need. A
+// first request that was too small costs the start of a pod; one that was large enough costs
+// nothing.
 //
 // Reported needs are reused for trials with the same shape, which means the same values of all
 // parameters that decide about shapes. A process also needs memory that is in no plan (the CUDA
@@ -26,18 +26,19 @@
 
 namespace fettle::core {
 
-// What a trial of which nothing is known asks for, in bytes.
+// Request of a trial about which nothing is known, in bytes.
 inline constexpr double kFirstGpuMemory = 1024.0 * 1024 * 1024;
 inline constexpr double kGpuMemoryStep = 256.0 * 1024 * 1024;
-// The next request, as a multiple, after a run that had too little and did not say what it needs.
+// The factor by which the next request grows after a run that had too little and did not name its
+// need.
 inline constexpr double kMoreGpuMemory = 1.5;
-// No trial ends for want of a larger GPU before the GPU profiles have stayed the same for this
-// long.
+// A trial ends because no GPU is large enough only after the GPU profiles have stayed the same for
+// this long.
 inline constexpr std::int64_t kGpuListSettlesMs = 600'000;
 // The reason in TrialSpec::stop and in the condition Complete of a trial that no GPU here can hold.
 inline constexpr std::string_view kNoSuchGpuMemory = "NoSuchGpuMemory";
 
-// Whether trials of the Study ask for what they need.
+// Whether the Study says gpu {memory: auto}.
 bool sizes_gpu_memory(const api::StudySpec& spec);
 
 // The GPUs of the trial, for display: "2", "0.25", "20Gi"; "" = CPU.
@@ -47,7 +48,7 @@ std::string gpu_text_of(const api::StudySpec& spec, const api::TrialSpec& trial)
 // has not been given more since.
 bool needs_more_gpu_memory(const api::Trial& trial);
 
-// Why wanted_next() has nothing for the trial, for people. `most`: as there, in bytes.
+// Explains to people why wanted_next() is absent for the trial. `most`: as there, in bytes.
 std::string why_no_larger(const api::Trial& trial, std::optional<double> most);
 
 // Records that the run ended because its GPU memory was too small, if its Study sets that size.
@@ -72,7 +73,7 @@ class GpuMemory {
   std::string shape_of(const Json& parameters) const;
 
   const api::StudySpec& spec_;
-  std::optional<double> overhead_;        // most bytes beside a plan that were seen in use
+  std::optional<double> overhead_;        // largest measured use beyond a plan, bytes
   std::map<std::string, double> needed_;  // by shape
   std::map<std::string, double> least_;   // by shape: gpu_memory_short of its runs, no margin added
 };

@@ -1,4 +1,4 @@
-// What trials ask for of a GPU's memory, from what others of their Study have said and used.
+// The GPU memory that trials request, given the reports and the use of other trials of their Study.
 #include "core/gpu_memory.h"
 
 #include <gtest/gtest.h>
@@ -13,13 +13,13 @@ namespace {
 
 constexpr double kGi = 1024.0 * 1024 * 1024;
 
-// What is known of a trial, in GiB; 0 = nothing.
+// The known facts about a trial, in GiB; 0 = unknown.
 struct Known {
   double width = 0;  // a parameter that decides about shapes
   double planned = 0;
   double used = 0;
   double had = 0;
-  double short_of = -1;  // what its newest run says it needs; 0: it does not say; -1: it had enough
+  double short_of = -1;  // the need that its newest run names; 0: none named; -1: it had enough
 };
 
 api::StudySpec spec_of() {
@@ -58,13 +58,13 @@ api::TrialPtr trial_of(const Known& known, std::int64_t index) {
 
 class GpuMemoryTest : public testing::Test {
  protected:
-  // In GiB, for a new trial of that width.
+  // The request of a new trial of that width, in GiB.
   double wanted(const std::vector<Known>& known, double width, std::optional<double> most = {}) {
     learn(known);
     if (most) *most *= kGi;
     return GpuMemory(spec_, ledger_).wanted(parameters_of(width, 0.7), most) / kGi;
   }
-  // In GiB, for the next run of the last of them; 0: there is none.
+  // The request for the next run of the last of them, in GiB; 0 if absent.
   double next(const std::vector<Known>& known, double most) {
     learn(known);
     EXPECT_TRUE(needs_more_gpu_memory(*ledger_.trials().back()));

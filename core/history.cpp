@@ -15,7 +15,7 @@ using api::TrialPtr;
 
 namespace {
 
-// The index in the name of a trial of this Study, if it is one below `count`.
+// The index in the name of a trial of this Study; absent if the name has none below `count`.
 std::optional<std::int64_t> index_of(const std::string& study, const std::string& name,
                                      std::int64_t count) {
   const std::string_view prefix = study;
@@ -65,7 +65,7 @@ std::int64_t reached_step(const api::TrialStatus& status, std::int64_t asked) {
   if (!status.report) return 0;
   const api::Report& report = *status.report;
   const std::vector<api::RunRecord>& runs = status.runs;
-  // A promoted trial still carries the final report of the run before, which counts no more.
+  // A promoted trial still carries the final report of the run before, which no longer counts.
   const std::int64_t before = runs.size() > 1 ? runs[runs.size() - 2].last_step : 0;
   const bool is_final = report.final_result && report.step > before;
   return is_final ? std::max(report.step, asked) : report.step;
@@ -119,7 +119,7 @@ search::History history_of(const api::Study& study, const std::vector<TrialPtr>&
 }
 
 TrialPtr find_trial(const std::vector<TrialPtr>& trials, const std::string& name) {
-  std::int64_t index = -1;  // stays so where the name does not end with a number
+  std::int64_t index = -1;  // stays so if the name does not end with a number
   const char* end = name.data() + name.size();
   std::from_chars(name.data() + name.find_last_of('-') + 1, end, index);  // npos + 1 is 0
   const auto found = std::ranges::partition_point(

@@ -19,15 +19,15 @@ search::History history_of(const api::Study& study, const std::vector<api::Trial
 // again if its trial, the newest, was deleted by hand.
 std::int64_t next_index(const std::vector<api::TrialPtr>& trials, std::int64_t created);
 
-// The step that the newest run of a completed trial was asked for. Exit code 0 means that it
-// reached it, even if its last report is of an earlier step (reached_step).
+// The step that the newest run of a completed trial was asked for. Exit code 0 means that it was
+// reached, even if the last report is of an earlier step (reached_step).
 std::int64_t completed_step(const api::Trial& trial);
 
 // Whether trials have more than one step.
 bool counts_steps(const api::StudySpec& spec);
 
-// The step of the newest report. A final report counts as one of the step that the newest run was
-// `asked` for, even if it names an earlier one: programs need not report steps.
+// The step of the newest report. A final report counts as a report of the step that the newest run
+// was `asked` for, even if it names an earlier one: programs need not report steps.
 std::int64_t reached_step(const api::TrialStatus& status, std::int64_t asked);
 
 // Whether the trial is pending, running or suspended, or was promoted and its next run has not been
@@ -43,17 +43,18 @@ bool is_done(const api::Trial& trial);
 std::int64_t legs_of(const api::Trial& trial);
 std::int64_t ends_of(const api::Trial& trial);
 
-// The trial's stage, where trials pause at rungs. Of the trials that it names only those with an
-// index below `count` are kept.
+// The trial's stage in a Study whose trials pause at rungs. References to trials with an index of
+// `count` or more are dropped.
 search::Stage stage_of(const api::Trial& trial, std::int64_t count);
 
-// The trial of this name, or nullptr. `trials` are sorted by index; fast where names are those that
+// The trial of this name, or nullptr. `trials` are sorted by index; fast for names that
 // trial_name() gives.
 api::TrialPtr find_trial(const std::vector<api::TrialPtr>& trials, const std::string& name);
 
-// The reason in the stop of a trial that a rule of early stopping stopped.
+// The reason in the stop of a trial that early stopping stopped.
 inline constexpr const char* kEarlyStopped = "EarlyStopped";
-// That of the stop of a trial that paused without a value, where none will come: it fails.
+// The reason in the stop of a trial that paused without a value and will never report one: it
+// fails.
 inline constexpr const char* kNoResult = "NoResult";
 
 // The newest fact of this kind, or nullptr.

@@ -29,7 +29,7 @@ void IntervalUnion::add(const Interval& interval) {
 std::int64_t IntervalUnion::length_with(const std::vector<Interval>& more) const {
   IntervalUnion apart;
   for (const Interval& interval : more) apart.add(interval);
-  // Lengths are summed; what is in both unions is then counted twice and subtracted once.
+  // Sums both lengths and subtracts the overlap once.
   std::int64_t length = length_ + apart.length_;
   for (const auto& [from, to] : apart.parts_) {
     auto part =

@@ -12,16 +12,16 @@
 namespace fettle::core {
 namespace {
 
-// Where later ones report late, so do the first ones.
+// If the program reports late, the first trials show it.
 constexpr std::size_t kMostTrials = 64;
 
-// Whether trials pause at rungs where a value may be missing: a member of a population needs one.
+// Whether trials pause at rungs and may lack a value there: a member of a population needs one.
 bool pauses_without_value(const search::Problem& problem) {
   return search::promotes(problem) && !api::replaces_trials(problem.algorithm.name);
 }
 
-// The first step at which the trial reported `metric`. Facts do not tell: one of a rung that was
-// passed without a value has the next one.
+// The first step at which the trial reported `metric`. Facts do not show it: a rung that was passed
+// without a value has the next value.
 std::optional<std::int64_t> first_step_of(const api::Trial& trial, const std::string& metric) {
   if (!trial.status.report) return std::nullopt;
   for (const api::HistoryPoint& point : api::curve_of(*trial.status.report)) {

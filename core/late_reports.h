@@ -1,10 +1,11 @@
-// Programs that first report the objective after the lowest rung: one that evaluates every second
-// epoch, where trials pause after the first. Their silence there is no failure.
+// Programs that first report the objective after the lowest rung, such as one that evaluates every
+// second epoch while trials pause after the first. Their silence there is no failure.
 //
 // The first trial that is silent at its rung is sent on as a probe (search/rungs/halving.h), and
-// the others wait for it. The Study's status keeps the step of its first report, and trials begin
-// at a rung that is not below it from then on. If the probe ends in silence, the trials that paused
-// so have failed, too (StudyPlanner::fail_silent). Pure functions; usable from any thread.
+// the others wait for it. The Study's status keeps the step of its first report, and from then on
+// trials begin at a rung that is not below it. If the probe ends in silence, the trials that paused
+// without a value have failed, too (StudyPlanner::fail_silent). Pure functions; usable from any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ namespace fettle::core {
 // has reported or failed, and below the first report.
 bool may_report_later(const api::Study& study, std::int64_t until_step);
 
-// The first step at which trials reported the first objective, where it comes after the first rung.
-// Looks at the first trials only.
+// The first step at which trials reported the first objective; absent unless it comes after the
+// first rung. Reads the first trials only.
 std::optional<std::int64_t> first_late_report(const Ledger& ledger);
 
 }  // namespace fettle::core

@@ -20,7 +20,7 @@ using api::TrialPtr;
 
 namespace {
 
-// Only two controllers at once can write facts of equal seq; those are ordered by trial.
+// Facts have equal seq only if two controllers wrote at once; the trial then decides the order.
 bool comes_before(const search::Event& a, const search::Event& b) {
   return std::tie(a.fact.seq, a.trial) < std::tie(b.fact.seq, b.trial);
 }
@@ -33,7 +33,7 @@ void set_member(std::set<std::size_t>& positions, std::size_t position, bool is_
   }
 }
 
-// Whether it paused at a rung, and was promoted or not.
+// Whether the trial paused at a rung, promoted since or not.
 bool has_paused(const api::StudySpec& spec, const Trial& trial) {
   return trial.status.phase == TrialPhase::kCompleted &&
          trial.spec.until_step < spec.resource.max &&
@@ -66,7 +66,7 @@ std::int64_t& counter_of(const api::StudySpec& spec, const Trial& trial, api::Tr
   return is_active(trial) ? counts.pending : counts.stopped;
 }
 
-// Whether `facts` are `known` and perhaps more.
+// Whether `facts` begin with all of `known`.
 bool is_prefix(const std::vector<Fact>& known, const std::vector<Fact>& facts) {
   return known.size() <= facts.size() && std::equal(known.begin(), known.end(), facts.begin());
 }
@@ -100,7 +100,8 @@ void Ledger::reset(const api::Study& study) {
 }
 
 void Ledger::update(const api::Study& study, const std::vector<TrialPtr>& trials) {
-  // A trial was deleted, or belongs between two known ones: positions are no longer the same.
+  // Whether a trial was deleted, or inserted between known trials: positions are no longer the
+  // same.
   const auto differs_in_order = [&] {
     for (std::size_t i = 0; i < trials_.size(); ++i) {
       if (trials_[i] != trials[i] && trials_[i]->spec.index != trials[i]->spec.index) return true;
@@ -127,8 +128,8 @@ void Ledger::append(TrialPtr trial) {
   flush(next_index());
 }
 
-// Takes the trial at `position` out of all aggregates, as far as it was known, and puts `trial` in.
-// The caller must flush() afterwards.
+// Replaces the trial at `position`, if there is one, by `trial` in all aggregates. The caller must
+// flush() afterwards.
 void Ledger::put(std::size_t position, TrialPtr trial) {
   const TrialPtr before = std::exchange(trials_[position], std::move(trial));
   const Trial& after = *trials_[position];
@@ -188,7 +189,8 @@ Spending Ledger::spending(const api::Study& study, std::int64_t now_ms) const {
   return tally_.spending(study, unsettled(), now_ms);
 }
 
-// Trials to come cost the average, those that run what is left of it; all slots are always in use.
+// Assumes that a new trial costs the average and a running trial the rest of it, and that all slots
+// are always in use.
 std::optional<double> Ledger::estimate_remaining(const Spending& spending, std::int64_t slots,
                                                  std::int64_t now_ms) const {
   const std::optional<double> average = tally_.average_seconds(unsettled(), now_ms);
@@ -229,7 +231,7 @@ void Ledger::learn(const Trial* before, const Trial& after) {
   const std::vector<Fact>& known = before == nullptr ? kNone : before->status.facts;
   const std::vector<Fact>& facts = after.status.facts;
   const bool is_next = before == nullptr && after.spec.index == next_index();
-  // Stale: a trial appeared among the known ones, or known facts have changed.
+  // Stale: a trial appeared between known trials, or known facts have changed.
   history_is_stale_ = (before == nullptr && !is_next) || !is_prefix(known, facts);
   if (history_is_stale_) return;
   const auto at = static_cast<std::size_t>(after.spec.index);
@@ -246,12 +248,12 @@ void Ledger::learn(const Trial* before, const Trial& after) {
   }
 }
 
-// Appends the pending events to the history, or rebuilds what is stale. `created`: the number of
-// trials that the Study's status knows of; one that was deleted since leaves a gap.
+// Appends the pending events to the history, or rebuilds it if it is stale. `created`: the number
+// of trials that the Study's status knows of; one that was deleted since leaves a gap.
 void Ledger::flush(std::int64_t created) {
   std::ranges::sort(pending_events_, comes_before);
   const std::vector<search::Event>& events = history_.events;
-  // Not at the end: another controller has written a fact with a seq below the newest known one.
+  // False if another controller has written a fact with a seq below the newest known one.
   const bool at_the_end = pending_events_.empty() || events.empty() ||
                           comes_before(events.back(), pending_events_.front());
   const bool is_whole = core::next_index(trials_, created) == next_index();

@@ -1,12 +1,12 @@
 // Ledger: the aggregates over all trials of a Study, kept from reconcile to reconcile.
 //
-// A reconcile reads only the trials that changed since the one before; whatever a plan asks of all
-// of them (the history, spending, counts, the front) is updated incrementally. It is only a cache:
-// a new ledger of the same trials gives the same answers, and so the same plans
+// A reconcile reads only the trials that changed since the one before; the aggregates that a plan
+// needs of all trials (the history, spending, counts, the front) are updated incrementally. It is
+// only a cache: a new ledger of the same trials gives the same answers, and so the same plans
 // (core/ledger_test.cpp).
 //
 // While a plan is made, the ledger holds the trials as they will be once it is carried out: the
-// planner puts in what it decides. The next update() compares pointers, and reads every trial again
+// planner enters its decisions. The next update() compares pointers, and reads every trial again
 // that is not the very object it knows; so decisions that were not stored are forgotten.
 // Not synchronised; one ledger for one Study.
 #pragma once
@@ -27,12 +27,12 @@
 
 namespace fettle::core {
 
-// What a ledger's content depends on: if any of it changes, the ledger is rebuilt.
+// Everything that a ledger's content depends on: if any of it changes, the ledger is rebuilt.
 struct StudyVersion {
   std::string name;
   std::string uid;
   std::int64_t generation = -1;
-  std::vector<api::SearchPeriod> periods;  // what chooses the trials (search_period.h)
+  std::vector<api::SearchPeriod> periods;  // how trials are chosen (search_period.h)
   std::size_t priors = 0;                  // observations of earlier Studies
 
   bool operator==(const StudyVersion&) const = default;
@@ -50,7 +50,7 @@ class Ledger {
   // has changed.
   void update(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
-  // The version that the last update() was for.
+  // version_of(study) at the last update().
   const StudyVersion& version() const { return version_; }
 
   // Decisions of a plan: the trial at `position` becomes `trial`; a trial is created.
@@ -67,7 +67,7 @@ class Ledger {
   const search::History& history() const { return history_; }
   std::int64_t rebuilds() const { return rebuilds_; }
   std::int64_t highest_seq() const;
-  // The index the next trial gets.
+  // The index of the next trial.
   std::int64_t next_index() const { return static_cast<std::int64_t>(history_.trials.size()); }
 
   // Positions, ascending: trials that are active (history.h), that failed, and whose result reaches
@@ -76,23 +76,23 @@ class Ledger {
   const std::set<std::size_t>& failed() const { return failed_; }
   const std::set<std::size_t>& reaching_goals() const { return reaching_goals_; }
 
-  // Positions, ascending, of trials that are new or have changed since the last call: those whose
-  // status may show facts that are not recorded, and those whose facts changed, so that a rung may
-  // have to be judged. For all other trials the answers of the last time still hold.
+  // Positions, ascending, of trials that are new or have changed since the last call. Unexamined:
+  // their status may show facts that are not recorded. Unjudged: their facts changed, so that a
+  // rung may have to be judged. For all other trials the last answers still hold.
   std::set<std::size_t> take_unexamined() { return std::exchange(unexamined_, {}); }
   std::set<std::size_t> take_unjudged() { return std::exchange(unjudged_, {}); }
-  // Gives back positions that were taken and not dealt with.
+  // Gives back positions that were taken and not handled.
   void leave_unexamined(std::size_t position) { unexamined_.insert(position); }
   void leave_unjudged(std::size_t position) { unjudged_.insert(position); }
 
-  const api::TrialCounts& counts() const { return counts_; }  // `created` apart
-  // The best of the trials that reached their last step or, if none has, of the stopped ones.
+  const api::TrialCounts& counts() const { return counts_; }  // except `created`
+  // The best of the trials that reached their last step or, if none has, of the stopped trials.
   std::vector<api::BestTrial> best() const;
   std::optional<double> hypervolume() const { return front().hypervolume(spec_); }
   bool has_best() const { return !front().empty(); }
   Spending spending(const api::Study& study, std::int64_t now_ms) const;
-  // Seconds from now until the Study is done if trials keep taking as long as those that ended
-  // have taken on average, `slots` at once; absent before the first one has ended.
+  // Estimates the seconds until the Study is done, if `slots` trials run at once and take as long
+  // as the ended trials took on average; absent before the first one has ended.
   std::optional<double> estimate_remaining(const Spending& spending, std::int64_t slots,
                                            std::int64_t now_ms) const;
 
@@ -108,7 +108,7 @@ class Ledger {
   const Front& front() const { return results_.empty() ? stopped_ : results_; }
   std::vector<const api::Trial*> unsettled() const;
 
-  // Of the Study.
+  // Derived from the Study.
   StudyVersion version_;
   api::StudySpec spec_;
   search::Problem problem_;

@@ -24,7 +24,7 @@ using api::Trial;
 using api::TrialPhase;
 using api::TrialPtr;
 
-// ---- What is compared --------------------------------------------------------------------------
+// ---- Comparison --------------------------------------------------------------------------------
 
 std::string text_of(const StudyAction& action) {
   if (const auto* record = std::get_if<RecordFacts>(&action)) {
@@ -103,7 +103,7 @@ class World {
     }
   }
 
-  // Time passes, and something becomes of the trials.
+  // Time passes, and the trials proceed.
   void live() {
     now_ms_ += static_cast<std::int64_t>(random_.below(3'000));
     for (TrialPtr& trial : trials_) {
@@ -226,7 +226,7 @@ TEST_P(KeptLedger, GivesThePlansOfANewOne) {
 INSTANTIATE_TEST_SUITE_P(Algorithms, KeptLedger,
                          testing::Values("random", "tpe", "nsga2", "hyperband", "bohb", "pbt"));
 
-// ---- What makes it cheap -----------------------------------------------------------------------
+// ---- Cost --------------------------------------------------------------------------------------
 
 TrialPtr trial_of(std::int64_t index, std::int64_t seq) {
   Trial trial;

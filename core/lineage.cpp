@@ -40,7 +40,7 @@ std::vector<Leg> lineage_of(const std::vector<TrialPtr>& trials, const std::stri
 
 api::Study replay_of(const api::Study& study, const std::vector<Leg>& legs) {
   api::Study out;
-  // "<study>-again", with the Study's name cut where the whole would be too long.
+  // "<study>-again", with the Study's name cut if the whole would be too long.
   std::string name = study.metadata.name;
   const std::size_t room = api::kLongestStudyName - std::string_view(kReplayed).size();
   if (name.size() > room) name.resize(room);

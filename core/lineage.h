@@ -18,7 +18,7 @@ struct Leg {
   const api::Trial* trial = nullptr;
   std::int64_t from_step = 0;
   std::int64_t until_step = 0;
-  // One for each objective, at until_step; absent where it is not finite or unknown.
+  // One for each objective, at until_step; absent if it is not finite or unknown.
   std::vector<std::optional<double>> values;
 };
 

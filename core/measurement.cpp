@@ -14,8 +14,8 @@ using Metrics = std::map<std::string, double>;
 
 namespace {
 
-// The value of the metric at or before `step`. `newest` (see measure()) counts more than the curve,
-// which may be thinned.
+// The value of the metric at or before `step`. `newest` (see measure()) takes precedence over the
+// curve, which may be thinned.
 std::optional<double> last_value(const std::vector<HistoryPoint>& curve, std::int64_t step,
                                  const Metrics& newest, const std::string& metric) {
   const auto known = newest.find(metric);
@@ -64,7 +64,7 @@ Measurement measure(const api::StudySpec& spec, const std::vector<HistoryPoint>&
   return measurement;
 }
 
-// `needed`: a constraint whose metric is not there does not hold.
+// `needed`: a constraint whose metric is missing does not hold.
 bool is_within(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
                std::int64_t step, const Metrics& newest, bool needed) {
   return std::ranges::all_of(spec.constraints, [&](const auto& constraint) {

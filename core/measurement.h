@@ -23,9 +23,9 @@ struct Measurement {
 Measurement measure_at(const api::StudySpec& spec, const std::vector<api::HistoryPoint>& curve,
                        std::int64_t step);
 
-// The values that a trial ended with: those of report.metrics, which a thinned curve may lack, then
-// those of the curve. `completed`: a metric that a constraint names must have been reported, since
-// no later report will show that the constraint holds.
+// The values that a trial ended with, from report.metrics (which a thinned curve may lack) or else
+// from the curve. `completed`: a metric that a constraint names must have been reported, since no
+// later report will show that the constraint holds.
 Measurement measure_end(const api::StudySpec& spec, const api::Report& report, bool completed);
 
 // The same values, without regard to constraints.
@@ -35,7 +35,7 @@ Measurement measure_objectives(const api::StudySpec& spec, const api::Report& re
 // breach.
 bool is_within_constraints(const api::StudySpec& spec, const api::Report& report);
 
-// The objectives that `report` never mentions, and all metrics that it does, for messages.
+// For messages: the objectives that `report` never mentions, and all metrics that it does.
 std::vector<std::string> missing_metrics(const api::StudySpec& spec, const api::Report& report);
 std::vector<std::string> seen_metrics(const api::Report& report);
 // "a, b, c and 4 more"

@@ -7,7 +7,8 @@
 namespace fettle::core {
 namespace {
 
-// By its time, or, since the reporter's clock may be wrong, by a step that no earlier run reached.
+// Compares times and, because the reporter's clock may be wrong, steps: a step that no earlier run
+// reached was reported by this run.
 bool has_reported(const api::TrialStatus& status) {
   if (!status.report || status.runs.empty()) return false;
   const std::size_t count = status.runs.size();

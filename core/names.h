@@ -23,7 +23,8 @@ inline std::string study_uid_of(const api::Trial& trial) {
   return found == trial.metadata.labels.end() ? "" : found->second;
 }
 
-// Whether the trial is this Study's: not one of an earlier Study of the name, and not made by hand.
+// Whether the trial belongs to this Study: not to an earlier Study of the name, and not made by
+// hand.
 inline bool belongs_to(const api::Trial& trial, const api::Study& study) {
   return study_uid_of(trial) == study.metadata.uid;
 }

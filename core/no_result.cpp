@@ -16,8 +16,8 @@ using api::StudySpec;
 
 namespace {
 
-// Where the run was to pause at a rung, the rung may come before the program's first evaluation:
-// then the Study's field to raise. "" for any other run.
+// Names the Study's field to raise if the run was to pause at a rung, which may come before the
+// program's first evaluation; "" for any other run.
 std::string explain_rung(const StudySpec& study, const RunRecord& record) {
   if (record.until_step >= study.resource.max) return "";
   const api::AlgorithmKind algorithm = study.algorithm.name;
@@ -33,8 +33,8 @@ bool was_cut_short(const RunRecord& record) {
   return record.outcome == Outcome::kDisrupted || record.outcome == Outcome::kStopped;
 }
 
-// The newest step that was reported before the first of the runs that `record` continues: those
-// right before it that were cut short.
+// The newest step that was reported before the chain of runs that `record` continues, which are the
+// runs right before it that were cut short.
 std::int64_t step_before_leg(const std::vector<RunRecord>& records, const RunRecord& record) {
   std::int64_t step = 0;
   for (const RunRecord& earlier : records) {
@@ -52,7 +52,7 @@ bool has_reported(const EndedRun& ended) {
          ended.report->step > step_before_leg(ended.records, ended.record);
 }
 
-// What the program should have printed: an example, or that the Study has an expression for it.
+// The output that was expected: an example, or a mention of the Study's own expression.
 std::string expected_output(const StudySpec& study) {
   const std::string& metric = study.objectives.front().metric;
   if (study.trial.metrics && !study.trial.metrics->regex.empty()) {

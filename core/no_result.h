@@ -8,16 +8,16 @@
 
 namespace fettle::core {
 
-// "" if it has one: a report of its own, or of a run before it that was cut short and that it
-// continued. A program saves its checkpoint and then reports; one that is killed in between has
-// nothing left to report when it continues from that checkpoint.
+// Returns "" if the run has a result: a report of its own, or of a run before it that was cut short
+// and that it continued. A program saves its checkpoint and then reports; one that is killed in
+// between has nothing left to report when it continues from that checkpoint.
 std::string explain_no_result(const EndedRun& ended);
 
-// Whether it has none because a run before it was cut short, with all that it reported: this one
-// had nothing left to report, and nobody is to blame.
+// Whether the run has no result because the run before it was cut short and its reports were lost:
+// nothing was left to report, and neither run is to blame.
 bool is_result_lost(const EndedRun& ended);
 
-// Whether it reported a metric of nearly the name of an objective that it never reported.
+// Whether the run reported a metric under nearly the name of an objective that it never reported.
 bool is_misspelt(const EndedRun& ended);
 
 // The end of a sentence about a run without a report: "; SILENCE", or "".

@@ -58,7 +58,7 @@ void end(api::TrialStatus& status, std::int64_t now_ms) {
 
 TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std::int64_t now_ms) {
   TrialPlan plan;
-  // One without a run is left as it is: only its Study could have started it.
+  // A trial without a run is left as it is: only its Study could have started it.
   const bool has_begun = !runs.empty() || !trial.status.runs.empty();
   if (trial.metadata.deleted_ms != 0 || !has_begun) return plan;
   const bool any_lives =

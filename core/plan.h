@@ -1,4 +1,4 @@
-// Plans: what is observed of a Study and of a Trial, and what is to be done about it.
+// Plans: observations of a Study and of a Trial, and the actions that follow from them.
 //
 // plan_study (study_plan.h) and plan_trial (trial_plan.h) are pure: no IO, no clock (now_ms is
 // handed in), no randomness of their own. The cluster, the local runner and the simulator execute
@@ -20,12 +20,13 @@
 
 namespace fettle::core {
 
-// ---- What is observed --------------------------------------------------------------------------
+// ---- Observations ------------------------------------------------------------------------------
 
-// What runs can be had now. Local: worker slots on this machine.
+// The room for runs now. Local: worker slots on this machine.
 struct Capacity {
   std::optional<std::int64_t> trials;  // most trials at once here; absent = no limit but the budget
-  // Since when a worker of another Study has waited for a node; absent: all have one, or unknown.
+  // The time since which a worker of another Study has waited for a node; absent: all have one, or
+  // unknown.
   std::optional<std::int64_t> waiting_elsewhere_ms = std::nullopt;
   std::string who_waits{};  // the worker's Study, "team/digits"; "" = not known
   api::Place place = api::Place::kLocal;
@@ -48,44 +49,44 @@ enum class RunState { kPending, kRunning, kExited };
 
 struct Run {
   std::int64_t id = 0;
-  std::int64_t workers = 1;  // now wanted
+  std::int64_t workers = 1;  // wanted now
   // How many of them run now; absent: all if the run is Running, else none.
   std::optional<std::int64_t> running_workers;
   std::optional<double> gpus;         // of each worker; absent: as the Study says
   std::int64_t unplaced_workers = 0;  // wanted, and without a node
-  std::int64_t until_step = 0;        // how far it was asked to go; 0 = as the Trial says
+  std::int64_t until_step = 0;        // the step it was asked to reach; 0 = as the Trial says
   RunState state = RunState::kPending;
   bool terminating = false;  // Exited, but some of its workers still live: no other run may begin
-  std::string reason;        // Pending: what it waits for. Exited: explanation
-  std::string silence;       // Exited without a report: what was wrong with its output, if known
-  // Why its output, or a part of it, could not be read: what it reported there is unknown. "" = all
-  // of it was read, or is still being read.
+  std::string reason;        // Pending: the reason. Exited: explanation
+  std::string silence;       // Exited without a report: the fault of its output, if known
+  // Why some of its output could not be read, which leaves its reports there unknown. "" = all of
+  // it was read, or is still being read.
   std::string read_error;
   std::string pod_uid;
   std::int64_t started_ms = 0;  // when it began to run; 0 = unknown
-  std::int64_t seen_ms = 0;     // when it was first seen to run, if recording it may wait; 0 = not
+  std::int64_t seen_ms = 0;     // when it was first seen running, if its record may wait; else 0
   std::int64_t ended_ms = 0;    // Exited. Running: it has ended, and its output is still read
   std::optional<api::Outcome> outcome;  // Exited
-  std::optional<int> exit_code;         // Exited: of rank 0, where it ended by itself
+  std::optional<int> exit_code;         // Exited: of rank 0, if it ended by itself
   bool presumed = false;  // Disrupted by its exit code alone: nothing else says what ended it
-  // Exited for want of memory of its GPU: how many bytes it needs at least; 0: it does not say.
+  // Exited because its GPU's memory was too small: bytes needed at least; 0 = it does not say.
   std::optional<double> gpu_memory_short;
-  std::optional<api::Report> report;  // newest report read from its output, if that is the way
+  std::optional<api::Report> report;  // newest report read from its output, if it reports there
   // Times by our own clock, because the clock of the process that reports may differ.
   std::int64_t heard_ms = 0;            // its newest report was first seen; 0 = as the report says
   std::optional<std::int64_t> read_ms;  // all output up to here was read; absent = it is not read
-  // A queue preempted it. Pending: the queue will start it again. Exited, with kDisrupted: that was
-  // its end, and the next run waits in the queue.
+  // A queue preempted it. Pending: the queue will start it again. Exited, with kDisrupted: the
+  // preemption ended it, and the next run waits in the queue.
   bool queued = false;
 };
 
 struct TrialView {
   const api::Study& study;
   const api::Trial& trial;
-  const std::vector<Run>& runs;  // those that exist now
+  const std::vector<Run>& runs;  // existing now
 };
 
-// ---- What is to be done ------------------------------------------------------------------------
+// ---- Actions -----------------------------------------------------------------------------------
 
 enum class EventType { kNormal, kWarning };
 
@@ -115,7 +116,7 @@ struct UpdateTrialSpec {
 struct UpdateStudyStatus {
   api::StudyStatus status;
 };
-// The Study ended spec.ttlAfterFinished ago: delete it and its trials, where the Store deletes any.
+// The Study ended spec.ttlAfterFinished ago: delete it and its trials, if the Store deletes any.
 struct DeleteStudy {};
 struct UpdateTrialStatus {
   api::TrialStatus status;
@@ -123,8 +124,8 @@ struct UpdateTrialStatus {
 // With spec.workers workers, up to spec.until_step.
 struct StartRun {
   std::int64_t run = 0;
-  // Read the trial without a cache first, and start only if it is still the one that was planned
-  // from. Needed where no status write, which would fail on a stale view, comes before it.
+  // Read the trial without a cache first, and start only if it is still the object that was
+  // planned. Needed if no status write, which would fail on a stale view, comes before it.
   bool confirm = false;
 };
 struct ResizeRun {
@@ -148,7 +149,7 @@ using TrialAction = std::variant<UpdateTrialStatus, StartRun, ResizeRun, StopRun
 struct StudyPlan {
   std::vector<StudyAction> actions;
   std::optional<std::int64_t> wake_at_ms;  // plan again then, even if nothing happens
-  bool is_cut = false;  // kMaxWrites was reached (study_plan.h): the next plan goes on from here
+  bool is_cut = false;  // kMaxWrites was reached (study_plan.h): the next plan continues here
 };
 
 struct TrialPlan {

@@ -10,7 +10,7 @@ namespace {
 search::Problem with_known_values(const api::Study& study, const api::SearchPeriod* period,
                                   search::Problem out) {
   out.priors = study.status.prior_observations;
-  // The cost limit that the period was decided with, not that of today's budget.
+  // The cost limit of the period, not of today's budget.
   const bool settled = period != nullptr && study.spec.algorithm.cost_aware;
   out.max_cost = settled ? period->max_cost : max_cost_of(study.spec);
   return out;

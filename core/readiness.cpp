@@ -20,7 +20,7 @@ Readiness as(Stage stage, const api::StatusCondition& condition) {
   return {stage, condition.reason, condition.message};
 }
 
-// Of a Study that is neither over nor blocked nor suspended.
+// The readiness of a Study that is neither over nor blocked nor suspended.
 Readiness readiness_of_search(const api::StudyStatus& status) {
   if (is_true(status.conditions, "Waiting")) {
     return as(Stage::kInProgress, *find_condition(status.conditions, "Waiting"));

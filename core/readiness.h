@@ -3,9 +3,9 @@
 //
 //   InProgress  Reconciling is true, Ready is false: nothing runs yet, trials wait, or it suspends
 //   Current     Ready is true: trials run, it is suspended as its spec says, or it has succeeded
-//   Failed      Stalled is true, Ready is false: it has failed, or what it needs is refused
+//   Failed      Stalled is true, Ready is false: it has failed, or its writes are refused
 //
-// As a Job, a Study is Current while it runs; whether it is over is said by Succeeded and Failed.
+// Like a Job, a Study is Current while it runs; Succeeded and Failed say whether it is over.
 // Derived from the other conditions. Pure; usable from any thread.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace fettle::core {
 
-// Whether the condition is one of these three. They say nothing to people that others do not.
+// Whether the condition is one of these three. To people they only repeat the others.
 bool is_readiness(const api::StatusCondition& condition);
 
 void set_readiness(api::StudyStatus& status, std::int64_t now_ms);

@@ -22,8 +22,8 @@ using api::TrialPtr;
 namespace {
 
 // The history as it grew: trials in the order of creation, each with the facts that its decision
-// saw. (Stages are those of the end, except the bracket, which never changes; samplers read only
-// that.) The failure that stands for a deleted trial becomes known with the trial.
+// saw. (Stages are final ones, but samplers read only the bracket, which never changes.) The
+// failure that stands for a deleted trial becomes known with the trial.
 class GrowingHistory {
  public:
   explicit GrowingHistory(search::History whole) : whole_(std::move(whole)) {
@@ -33,7 +33,7 @@ class GrowingHistory {
     deleted_end_ = next_;
   }
 
-  // What was known just before trial `index` was created on `basis`. Called for rising indices.
+  // The history just before trial `index` was created on `basis`. Called for rising indices.
   const search::History& before(std::int64_t index, std::int64_t basis) {
     while (std::ssize(known_.trials) < index) {
       const auto trial = std::ssize(known_.trials);
@@ -60,7 +60,7 @@ class GrowingHistory {
 // A trial that had ended when its rung became known was not judged.
 bool was_judged(const Trial& trial, const Fact& rung) {
   if (trial.spec.stop && trial.spec.stop->basis < rung.seq) return false;
-  // Of the same time: the planner learnt the end together with the rung.
+  // Equal times: the planner learnt the end together with the rung.
   return std::ranges::none_of(trial.status.facts, [&rung](const Fact& fact) {
     return fact.kind != FactKind::kRung && fact.at_ms == rung.at_ms && fact.seq > rung.seq;
   });
@@ -71,7 +71,7 @@ bool stopped_at(const Trial& trial, const Fact& rung) {
          trial.spec.stop->basis == rung.seq;
 }
 
-// Two numbers as two machines compute them; anything else is equal or not.
+// Whether two documents agree, numbers within kCrossMachineTolerance.
 bool is_close(const Json& recorded, const Json& again) {
   if (recorded == again) return true;
   if (recorded.is_number() && again.is_number()) {
@@ -87,8 +87,8 @@ bool is_close(const Json& recorded, const Json& again) {
   });
 }
 
-// Counts the suggestion, and notes how it differs from what was recorded. A difference of rounding
-// is none where another machine computed the recorded one.
+// Counts the suggestion, and notes how it differs from the record. A rounding difference is ignored
+// if another machine computed the record.
 void compare_suggestion(const api::Study& study, const ReplayedSuggestion& again,
                         const std::string& computed_by, Replay& out) {
   ++out.suggestions;
@@ -132,8 +132,8 @@ std::string words(const search::Judgement& judgement) {
   return (stop ? "stop: " : "continue: ") + judgement.reason;
 }
 
-// Judges each recorded rung again. A stop must be recorded with the same words; where a trial
-// continued, no words were recorded.
+// Judges each recorded rung again. A stop must be recorded with the same words; for a trial that
+// continued none were recorded.
 void replay_judgements(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
   const search::Problem problem = problem_of(study);
   if (!problem.early_stopping || search::promotes(problem)) return;

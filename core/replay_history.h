@@ -1,4 +1,4 @@
-// ReplayHistory: what was known of a Study whose trials pause at rungs, decision by decision: the
+// ReplayHistory: the knowledge about a Study whose trials pause at rungs, decision by decision: the
 // facts up to a basis, and each trial at the stage to which the decisions so far had sent it. For
 // replay_rungs.h and replay_population.h. Pure; not synchronised.
 #pragma once
@@ -28,28 +28,29 @@ struct DecisionsOf {
   std::vector<const api::Trial*> created;  // by index
 };
 
-// The one of `recorded` that is `decided`, or the end.
+// The promotion in `recorded` that equals `decided`, or the end.
 std::vector<RecordedPromotion>::iterator find_same(std::vector<RecordedPromotion>& recorded,
                                                    const search::Promotion& decided);
 
 // The step of a rung; clamped, because the ladder may have been shortened since.
 std::int64_t step_of_rung(const std::vector<std::int64_t>& ladder, std::int64_t rung);
 
-// By basis. `trials` are sorted by index and must outlive the answer.
+// Returns the recorded decisions by basis. `trials` are sorted by index and must outlive the
+// answer.
 std::map<std::int64_t, DecisionsOf> recorded_decisions(const std::vector<api::TrialPtr>& trials);
 
 class ReplayHistory {
  public:
   ReplayHistory(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
-  // All that is recorded, and what was known of it by now.
+  // The whole recorded history, and the part that is known by now.
   const search::History& whole() const { return whole_; }
   const search::History& known() const { return known_; }
   std::int64_t basis() const { return basis_; }
 
   // Learns all facts up to `basis`, which rises from call to call.
   void learn(std::int64_t basis);
-  // A trial was created, in the order of indices, and begins at `stage`.
+  // Adds a created trial, in the order of indices, at the stage `stage`.
   void begin(const api::Trial& trial, const search::Stage& stage);
   // Adds the deleted trials with an index below `index`, in the form that history_of gives them.
   void add_deleted_before(std::int64_t index);
@@ -66,7 +67,7 @@ class ReplayHistory {
   const search::History whole_;
   std::map<std::int64_t, const api::Trial*> by_index_;
   search::History known_;
-  std::size_t events_ = 0;  // of whole_, that were learnt
+  std::size_t events_ = 0;  // of whole_, learnt so far
   std::int64_t basis_ = 0;
 };
 

@@ -19,12 +19,12 @@ using api::TrialPtr;
 
 namespace {
 
-// Which trial a new one replaces, from which checkpoint it continues, and with what.
+// The trial that a new one replaces, the checkpoint from which it continues, and its parameters.
 struct Succession {
   std::optional<std::int64_t> replaces;
   std::optional<search::Origin> parent;
   Json parameters = Json::object();
-  std::optional<std::int64_t> seed;  // the trainer's, where it is prescribed
+  std::optional<std::int64_t> seed;  // the trainer's, if it is prescribed
 
   // Every recorded trial has a seed; the rule prescribes one only for some.
   bool agrees(const Succession& recorded) const {
@@ -52,10 +52,10 @@ class PopulationReplay {
   }
 
  private:
-  // The next decision by the rule, and what is recorded in its place.
+  // Takes the next decision by the rule, and compares it with the record.
   void decide() {
     problem_ = problem_at(study_, std::ssize(history_.known().trials), basis_);
-    // The indices between the newest known trial and the next one are those of deleted trials.
+    // The indices between the newest known trial and the next one belong to deleted trials.
     if (!left_.created.empty()) history_.add_deleted_before(left_.created.front()->spec.index);
     if (search::trials_missing(problem_, history_.known()) > 0) return begin_member();
     // `last`: the population is complete, so the planner had no new trial to create either.
@@ -96,8 +96,8 @@ class PopulationReplay {
     left_.promotions.erase(same);
   }
 
-  // Something else was recorded than `decided`. The replay continues from what was recorded: run()
-  // asks only while something is left, so there is a creation where there is no promotion.
+  // The record differs from `decided`, and the replay continues from the record. run() asks only
+  // while something is left, so without a promotion there is a creation.
   void otherwise(const std::string& decided) {
     if (!left_.promotions.empty()) {
       const RecordedPromotion recorded = left_.promotions.front();
@@ -112,7 +112,8 @@ class PopulationReplay {
     carry_out_creation();
   }
 
-  // With the stage at which the trial began: recorded is how far it was sent in the end.
+  // Uses the stage at which the trial began; the record has the stage that it was sent to in the
+  // end.
   void carry_out_creation() {
     const Trial& trial = *left_.created.front();
     search::Stage stage = recorded_stage(trial);
@@ -148,7 +149,7 @@ class PopulationReplay {
   ReplayHistory history_;
   Replay& out_;
   std::int64_t basis_ = 0;
-  DecisionsOf left_;  // at the present basis, not yet met
+  DecisionsOf left_;  // at the present basis, not yet matched
 };
 
 }  // namespace

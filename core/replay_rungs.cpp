@@ -41,8 +41,8 @@ class PromotionReplay {
   }
 
  private:
-  // Those of `recorded` that the rule makes here, which are taken out of it. Where it names another
-  // one instead, that is a difference, and the recorded one counts from there on.
+  // Takes the promotions that the rule makes here out of `recorded`. If the rule names another
+  // trial, that is a difference, and the replay continues from the recorded promotion.
   void promote(std::vector<RecordedPromotion>& recorded, bool last) {
     while (!recorded.empty()) {
       const auto again = search::next_promotion(problem_, history_.known(), last);

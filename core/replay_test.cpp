@@ -1,4 +1,4 @@
-// Studies that were really planned, decided again; and what another rule would have made of them.
+// Replays Studies that were really planned, and asks what another rule would have made of them.
 #include "core/replay.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,8 @@ using api::TrialPhase;
 using api::TrialPtr;
 using testing::HasSubstr;
 
-// A Study whose trials train in memory: one step of every running trial, then a reconcile.
+// A Study whose trials train in memory: each round is one step of every running trial, then a
+// reconcile.
 class Rehearsal {
  public:
   explicit Rehearsal(const std::string& algorithm) {
@@ -45,7 +46,7 @@ class Rehearsal {
     study.spec.budget.parallelism = 3;
   }
 
-  // A change of the budget, as a spec is changed.
+  // Changes the budget, as an edit of the spec does.
   template <class Edit>
   void change_budget(const Edit& edit) {
     edit(study.spec.budget);
@@ -168,7 +169,7 @@ TEST(Replay, OfWhatWasDecidedAgrees) {
   }
 }
 
-// With trials that pause at rungs, and promotions up to the last.
+// Trials pause at rungs, and promotions go up to the last rung.
 Rehearsal promoting(const std::string& algorithm) {
   Rehearsal out(algorithm == "asha" ? "tpe" : algorithm);
   if (algorithm == "asha") {
@@ -237,7 +238,7 @@ TEST(Replay, OfPopulationsAgrees) {
   }
 }
 
-// auto, where the budget limits the work: trials pause, or are stopped.
+// auto with a budget that limits the work: trials pause, or are stopped.
 Rehearsal saving_steps(bool resumes) {
   Rehearsal out("auto");
   out.study.spec.algorithm.startup_trials.reset();
@@ -302,7 +303,7 @@ TEST(Replay, OfABudgetThatWasRaisedAgrees) {
   EXPECT_THAT(rehearsal.study.status.algorithm, HasSubstr("auto: sobol"));
   rehearsal.change_budget([](api::Budget& budget) { budget.trials = 14; });
   rehearsal.run();
-  // From here on there is something to learn from, and that is said.
+  // From here on there are results to learn from, and an event says so.
   ASSERT_EQ(rehearsal.study.status.search.size(), 2U);
   EXPECT_EQ(rehearsal.study.status.search[1].since, 4);
   EXPECT_EQ(rehearsal.study.status.search[1].algorithm, "portfolio");
@@ -310,12 +311,12 @@ TEST(Replay, OfABudgetThatWasRaisedAgrees) {
               testing::Contains(HasSubstr("SearchChanged: from trial 4 on auto is portfolio, no "
                                           "longer sobol, because it needs")));
   EXPECT_TRUE(differences_of(rehearsal).empty());
-  // Nothing is left to run; the trials that there are were chosen as they were chosen.
+  // Nothing is left to run, and the choice of the existing trials stays as it was.
   rehearsal.change_budget([](api::Budget& budget) { budget.parallelism = 14; });
   rehearsal.run();
   EXPECT_EQ(rehearsal.study.status.search.size(), 2U);
   EXPECT_TRUE(differences_of(rehearsal).empty());
-  // A search that learns is not given up for one that does not.
+  // A search that learns is not given up for a search that does not.
   rehearsal.change_budget([](api::Budget& budget) { budget.trials = 16; });
   rehearsal.run();
   EXPECT_EQ(rehearsal.study.status.search.back().algorithm, "portfolio");
@@ -349,8 +350,8 @@ TEST(Replay, OfAPopulationThatGrewAgrees) {
 
 TEST(Replay, ComparesWhatWasComputedElsewhereToWhatCanBePromised) {
   struct Case {
-    const char* machine;  // that has chosen
-    double shift;         // of a number, by so much of its size
+    const char* machine;  // that computed the choices
+    double shift;         // relative change of a number
     std::int64_t close;
     std::size_t differences;
   };

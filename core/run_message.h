@@ -24,8 +24,8 @@ inline constexpr std::int64_t kReasonWindowMs = 6'000;
 bool update_message(api::RunRecord& record, const std::vector<api::RunRecord>& before,
                     const std::string& reason, std::int64_t now_ms);
 
-// How far a run came that has succeeded: "reached epoch 9", or short of the step that it was asked
-// for.
+// How far a successful run came: "reached epoch 9", or that it fell short of the step that it was
+// asked for.
 std::string describe_completion(const api::StudySpec& study, const api::TrialStatus& status,
                                 const api::RunRecord& record);
 

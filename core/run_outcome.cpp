@@ -41,7 +41,7 @@ bool is_complete_at(const api::StudySpec& study, const Report& report, std::int6
          });
 }
 
-// Whether the result is there, however the run ended after it.
+// Whether there is a result, however the run ended after it.
 bool has_result(const EndedRun& ended) {
   if (is_final_now(ended)) return missing_metrics(ended.study.spec, *ended.report).empty();
   // Without `resource` the step that is asked for is 1, and a program counts as it likes.

@@ -1,5 +1,5 @@
-// What the end of a run means for its trial: the outcome that was observed (endings.h), compared
-// with what the run was asked to do and what it reported. Pure functions; usable from any thread.
+// Judges the end of a run: compares the observed outcome (endings.h) with the run's task and its
+// reports. Pure functions; usable from any thread.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@
 
 namespace fettle::core {
 
-// A run that has exited, with all that decides what its end means.
+// A run that has exited, with everything that decides the meaning of its end.
 struct EndedRun {
   const api::Study& study;
   const api::TrialSpec& trial;
   const std::optional<api::Report>& report;  // the trial's newest
   const std::vector<api::RunRecord>& records;
-  const api::RunRecord& record;  // that of the run, one of `records`
+  const api::RunRecord& record;  // the run's, one of `records`
   const Run& run;
 };
 
@@ -35,10 +35,10 @@ struct JudgedRun {
 //    however the run ended afterwards. (A Study without `resource` counts no steps: there only a
 //    final report is.)
 //  - Any other exit of a run that we asked to stop (record.stopping) is explained by the stop.
-//  - A run that exited with 0, and whose output could not be read, was disrupted: what it reported
-//    is unknown.
-//  - A run that exited with 0 before its last step is over: it is judged by what it reported, and
-//    has failed if it never reported the objective, unless reports may begin at a later rung
+//  - A run that exited with 0, and whose output could not be read, was disrupted: its reports are
+//    unknown.
+//  - A run that exited with 0 before its last step is over: it is judged by its reports, and has
+//    failed if it never reported the objective, unless reports may begin at a later rung
 //    (late_reports.h).
 JudgedRun judge_run(const EndedRun& ended);
 

@@ -145,7 +145,7 @@ double worker_seconds(const RunRecord& record, std::int64_t now_ms) {
   if (record.running_ms == 0) return 0;
   double total = 0;
   std::int64_t from_ms = record.running_ms;
-  // Of a full list, what came before the first resize is in earlier_seconds (set_workers).
+  // A full list has the time before its first resize in earlier_seconds (set_workers).
   std::int64_t workers = has_full_resizes(record) ? 0 : record.workers;
   for (const api::Resize& resize : record.resizes) {
     total += seconds_of(workers, from_ms, resize.at_ms);

@@ -1,8 +1,8 @@
 // RunRecords: the records of a trial's runs in Trial.status.
 //
 // At most kMaxRunRecords are kept. Sums over all runs (failures, seconds) are copied from each
-// record into the next, so the newest one includes those that were pruned. No counter is
-// incremented: a new record is derived from the one before.
+// record into the next, so the newest record includes the pruned runs. No counter is incremented: a
+// new record is derived from the one before.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -35,9 +35,9 @@ bool counts_against_retries(api::Outcome outcome);
 // Runs that failed by the trial's own fault, the newest included.
 std::int64_t failures_of(const api::TrialStatus& status);
 
-// Disrupted runs without progress at the end of the list, except those that a queue preempted.
-// Progress is a step that the trial had not reached before; where checkpoints do not outlive a run
-// (`resumes` is false), a step of the run itself.
+// Disrupted runs without progress at the end of the list, except preemptions by a queue. Progress
+// is a step that the trial had not reached before; if checkpoints do not outlive a run (`resumes`
+// is false), a step of the run itself.
 std::int64_t disruptions_without_progress(const api::TrialStatus& status, bool resumes = true);
 
 // RunRecord::last_step of a run that ends now: the newest step of the trial; where checkpoints do
@@ -45,12 +45,12 @@ std::int64_t disruptions_without_progress(const api::TrialStatus& status, bool r
 std::int64_t last_step_of(const api::TrialStatus& status, const api::RunRecord& record,
                           bool resumes);
 
-// Those of them at the end of the list that are kPresumed.
+// Disrupted runs without progress at the end of the list that are kPresumed.
 std::int64_t presumed_without_progress(const api::TrialStatus& status);
 
-// Of a record that is the newest of `status`, and Disrupted by its exit code alone: marks it, and
-// makes it Failed where too many in a row have ended so. A program that exits so each time, and
-// gets nowhere, does it by itself.
+// Marks the newest record of `status`, which is Disrupted by its exit code alone, as kPresumed.
+// Makes it Failed if too many in a row have ended so: a program that always exits so, and gets
+// nowhere, does it by itself.
 void doubt_disruption(const api::TrialStatus& status, api::RunRecord& record);
 
 // How long to wait before run n + 1 after the n-th failure (or disruption) in a row; n >= 1.
@@ -59,9 +59,9 @@ std::int64_t backoff_ms(std::int64_t n);
 // Only running workers are charged: a worker that waits for a node costs nothing, and neither does
 // a gang that is not complete. Until a run has run, its record has the workers it is to start with.
 //
-// The workers of the run that run now.
+// How many of the run's workers run now.
 std::int64_t workers_now(const api::RunRecord& record);
-// Records that from now on `workers` run, if their number has changed. Requires running_ms.
+// Records that `workers` run from now on, if their number has changed. Requires running_ms.
 void set_workers(api::RunRecord& record, std::int64_t workers, std::int64_t now_ms);
 // Whether the list of resizes is full: then earlier_seconds has the beginning of this run, too.
 bool has_full_resizes(const api::RunRecord& record);
@@ -75,11 +75,11 @@ std::string describe_preemption(const api::RunRecord& record,
                                 std::int64_t now_ms);
 // Adds seconds of this run's workers to what earlier runs have cost.
 void carry_seconds(api::RunRecord& record, double seconds);
-// GPU-seconds of this run and all earlier ones, exact for parts of a GPU; absent where the record
-// does not say how many GPUs a worker has.
+// GPU-seconds of this run and all earlier runs, exact for parts of a GPU; absent if the record does
+// not say how many GPUs a worker has.
 std::optional<double> gpu_seconds(const api::RunRecord& record, std::int64_t now_ms);
 
-// Appends the intent of the next run, with what it carries on, and prunes. Returns the record.
+// Appends the intent of the next run, with the sums carried over, and prunes. Returns the record.
 api::RunRecord& append_run(api::TrialStatus& status, const api::TrialSpec& spec,
                            std::int64_t now_ms);
 

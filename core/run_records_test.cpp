@@ -1,4 +1,4 @@
-// The ledger of runs forgets records but no count.
+// Run records are pruned, but no count is lost.
 #include "core/run_records.h"
 
 #include <gtest/gtest.h>
@@ -86,8 +86,8 @@ TEST(RunRecords, LongMessagesKeepTheirEndAndTheirCharactersWhole) {
   EXPECT_EQ(cut.substr(0, 5), "...\u00fc");
 }
 
-// Where checkpoints go with their pod each run begins at 0 again, and may never get as far as the
-// first one.
+// If checkpoints are lost with their pod, each run begins at 0 again, and may never get as far as
+// the first run.
 TEST(RunRecords, ARunThatStartsAgainGetsFurtherByStepsOfItsOwn) {
   api::TrialStatus status;
   std::int64_t now_ms = 1'000;

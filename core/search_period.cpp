@@ -43,7 +43,7 @@ SearchPeriod period_from(const api::Study& study, const Ledger& ledger,
                                     search::is_known(periods.back());
   SearchPeriod out = only_machine_changed ? periods.back() : search::settle(study, place);
   out.max_cost = max_cost(study.spec);
-  // Trials that an earlier version created were chosen by what is in force now, as far as known.
+  // Trials that an earlier version created are assumed to have been chosen by the present rules.
   out.since = periods.empty() ? 0 : ledger.next_index();
   out.basis = periods.empty() ? 0 : ledger.highest_seq();
   out.computed_by = computed_by;
@@ -52,8 +52,8 @@ SearchPeriod period_from(const api::Study& study, const Ledger& ledger,
   return out;
 }
 
-// How much more a trial costs that pays for the lower rungs again at each promotion: with a
-// reduction factor of 3, 1 + 1/3 + 1/9 ... times as much.
+// The extra cost of training the lower rungs again at each promotion: with a reduction factor of 3,
+// a trial costs 1 + 1/3 + 1/9 ... times as much.
 std::string price_of_promotions(const api::Study& study) {
   const std::optional<api::EarlyStopping>& rule = study.spec.early_stopping;
   const bool by_rule = rule && rule->promote;
@@ -63,8 +63,7 @@ std::string price_of_promotions(const api::Study& study) {
          std::to_string(std::lround(more)) + " % more of a trial that goes to its end";
 }
 
-// Said once, before the first trial. The result is right all the same: a trial trains again what it
-// has trained before.
+// Warns once, before the first trial. The results stay correct: trials only repeat earlier steps.
 void warn_of_lost_checkpoints(const api::Study& study, StudyPlan& plan) {
   if (search::keeps_checkpoints(study.status) || !search::promotes(search::problem_of(study)))
     return;

@@ -1,4 +1,4 @@
-// What is written down of a search, when, and what of it may change.
+// When a search period is written, and which of its fields may change.
 #include "core/search_period.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ class SettledSearchTest : public testing::Test {
     trials_.push_back(std::make_shared<const api::Trial>(std::move(trial)));
   }
 
-  // Writes down what is to be; returns whether there was anything.
+  // Carries out the plan of a search period; returns whether one was needed.
   bool settle(const std::string& machine = "one") {
     const Ledger ledger(study_, trials_);
     if (!needs_search_period(study_, ledger, machine)) return false;

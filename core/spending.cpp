@@ -14,15 +14,15 @@ using api::TrialPtr;
 
 namespace {
 
-// How long `run` took for the worker-seconds.
+// How long `run` took to use the worker-seconds.
 std::int64_t length_ms(double seconds, const RunRecord& run) {
   const auto workers = static_cast<double>(std::max<std::int64_t>(1, run.workers));
   return std::llround(1000 * seconds / workers);
 }
 
-// What is only known as a sum gets a place of its own. Runs whose records were pruned count as one
-// interval that ended right before the oldest run that is kept. What a run had done when its queue
-// preempted it counts from the intent to start it.
+// Time that is only known as a sum is placed by convention. Runs whose records were pruned count as
+// one interval that ended right before the oldest run that is kept. The time of a run before its
+// queue preempted it counts from the intent to start it.
 void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Interval>& intervals) {
   const RunRecord* previous = nullptr;
   for (const RunRecord& run : trial.status.runs) {
@@ -30,10 +30,9 @@ void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Int
     if (previous == nullptr && run.run > 0) {
       intervals.emplace_back(start - length_ms(run.earlier_seconds, run), start);
     } else if (!has_full_resizes(run)) {
-      // What is not of earlier runs in earlier_seconds is this run's own. With a full list of
-      // resizes it would also have time from running_ms on, which the interval below covers. What
-      // such a run had done before its queue preempted it is then missing from the time, not from
-      // the GPU-hours.
+      // The excess of earlier_seconds over the earlier runs is this run's own. With a full list of
+      // resizes it would include time from running_ms on, which the interval below covers. So the
+      // time of such a run before a preemption is missing here, but not from the GPU-hours.
       const double of_others =
           previous == nullptr ? 0 : previous->earlier_seconds + worker_seconds(*previous, now_ms);
       intervals.emplace_back(start, start + length_ms(run.earlier_seconds - of_others, run));
@@ -45,8 +44,8 @@ void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Int
   }
 }
 
-// For runs whose record does not say what a worker had. A request for GPU memory counts as a whole
-// GPU, because the share depends on the card.
+// The default for runs whose record does not say how many GPUs a worker had. A request for GPU
+// memory counts as a whole GPU, because the share depends on the card.
 double gpus_per_worker(const api::TrialTemplate& trial) {
   if (!trial.gpu) return 0;
   if (trial.gpu->fraction) return *trial.gpu->fraction;
@@ -63,7 +62,7 @@ std::int64_t worker_ms(const api::Trial& trial, std::int64_t now_ms) {
   return std::llround(seconds_of(trial, now_ms) * 1000);
 }
 
-// GPU time; absent where the records do not say how many GPUs a worker has.
+// GPU time; absent if the records do not say how many GPUs a worker has.
 std::optional<std::int64_t> gpu_ms(const api::Trial& trial, std::int64_t now_ms) {
   const std::vector<RunRecord>& runs = trial.status.runs;
   if (runs.empty()) return std::nullopt;
@@ -112,7 +111,7 @@ bool keeps_time(const api::Trial& before, const api::Trial& after) {
   std::vector<Interval> kept;
   add_intervals(after, /*now_ms=*/0, kept);
   return std::ranges::all_of(ended, [&](const Interval& interval) {
-    const bool is_empty = interval.second <= interval.first;  // it runs still
+    const bool is_empty = interval.second <= interval.first;  // it still runs
     return is_empty || std::ranges::find(kept, interval) != kept.end();
   });
 }

@@ -1,4 +1,4 @@
-// What a Study has spent, and how long it still takes.
+// The spending of a Study, and the estimate of its remaining time.
 #include "core/spending.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST(Spending, GpuHoursAreThoseOfTheWorkersThatRan) {
   }
 }
 
-// It may hold GPUs for the minutes that it is given, but that is not the trial's doing.
+// The gang may hold GPUs for a few minutes, but that is not the trial's doing.
 TEST(Spending, AGangThatHasNotGatheredCostsNothing) {
   api::RunRecord waiting;
   waiting.workers = 4;
@@ -114,8 +114,8 @@ TEST(Spending, AGangThatHasNotGatheredCostsNothing) {
   EXPECT_EQ(spending_with(waiting, 9'000'000).gpus_in_use, 0);
 }
 
-// Parts of a GPU as what they are, over resizes and over runs with different parts: the second run
-// was given more memory than the first.
+// Parts of a GPU count exactly, over resizes and over runs with different parts: the second run was
+// given more memory than the first.
 TEST(Spending, PartsOfAGpuCountExactly) {
   constexpr std::int64_t kHour = 3'600'000;
   api::Study study;

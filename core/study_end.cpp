@@ -1,5 +1,4 @@
-// The order of the checks matters: a goal that was reached counts more than what failed or was
-// spent.
+// The order of the checks matters: a reached goal outweighs failures and spending.
 #include "core/study_end.h"
 
 #include <algorithm>

@@ -25,7 +25,7 @@ std::optional<StudyEnd> current_end(const api::Study& study, const Ledger& ledge
 // The end of a Study in which nothing runs and nothing will be created. `cause`: from current_end;
 // absent: all trials are done or, with `exhausted`, every point of the space was tried.
 //
-// If no trial reported the last step, the message says so. Where trials are promoted, only the last
+// If no trial reported the last step, the message says so. If trials are promoted, only the last
 // step gives a result: a Study without one has failed.
 StudyEnd final_end(const api::Study& study, const Ledger& ledger,
                    const std::optional<StudyEnd>& cause, bool exhausted);

@@ -1,4 +1,4 @@
-// What a Study says about its end; when it ends is in tests/plan/study_endings.yaml.
+// The reason and message of a Study's end; tests/plan/study_endings.yaml says when it ends.
 #include "core/study_end.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // plan_study: learn, judge, then end the Study or fill its slots (first by promoting trials that
-// paused or replacing them, then by creating new ones), and write the status.
+// paused or replacing them, then by creating new trials), and write the status.
 //
 // The ledger holds the trials as they will be once the actions so far are carried out, so each
-// decision sees the ones before it. If only the first actions of a plan are carried out, the next
-// plan continues there: it reads what was written, and decides the rest as before.
+// decision sees the earlier decisions. If only the first actions of a plan are carried out, the
+// next plan continues there: it reads what was written, and decides the rest as before.
 #include "core/study_plan.h"
 
 #include <algorithm>
@@ -120,7 +120,7 @@ class StudyPlanner {
   void wake_when_spent(const Spending& spending);
   void report(const Spending& spending, const std::optional<StudyEnd>& draining);
 
-  // Trials at once: what the Study asks for and what there is room for.
+  // Trials at once: the Study's parallelism, limited by the room.
   std::int64_t slots() const {
     const std::int64_t wanted = study_.spec.budget.parallelism;
     return std::min(wanted, capacity_.trials.value_or(wanted));
@@ -204,7 +204,7 @@ void StudyPlanner::judge_trials() {
     if (api::is_terminal(trial.status.phase) || trial.spec.stop) continue;
     const api::Fact* rung = newest_fact(trial, api::FactKind::kRung);
     if (rung == nullptr) continue;
-    // Rungs of one reconcile have the same time: those of the newest are the ones not judged yet.
+    // Rungs of one reconcile have the same time; only the newest are not judged yet.
     for (const api::Fact& fact : trial.status.facts) {
       const bool is_as_new = fact.kind == api::FactKind::kRung && fact.at_ms == rung->at_ms;
       if (is_as_new) by_seq[fact.seq] = position;
@@ -303,8 +303,8 @@ const GpuMemory& StudyPlanner::gpu_memory() {
   return *gpu_memory_;
 }
 
-// An administrator who replaces the profiles may take the large ones away for a moment, and a trial
-// that ends for want of them ends for good.
+// An administrator who replaces the profiles may remove the large GPUs for a moment, and a trial
+// that ends because they are missing ends for good.
 bool StudyPlanner::is_gpu_list_settled(const Trial& trial) {
   if (capacity_.gpu_changed_ms == 0) return true;
   const std::int64_t settled_ms = capacity_.gpu_changed_ms + kGpuListSettlesMs;
@@ -313,8 +313,8 @@ bool StudyPlanner::is_gpu_list_settled(const Trial& trial) {
   return trial.spec.suspend;
 }
 
-// Paused trials are promoted before new ones are created. The last promotions, of the best at each
-// rung, wait until it is certain that no new trial will come.
+// Paused trials are promoted before new trials are created. The last promotions, of the best at
+// each rung, wait until it is certain that no new trial will come.
 void StudyPlanner::fill_slots() {
   stop_replaced();  // what a crash left undone
   promote_trials();
@@ -464,7 +464,7 @@ void StudyPlanner::set_sizes() {
   ledger_.replace(positions[change.trial], std::move(resized));
 }
 
-// Says a day before it, once, that the best model goes with the Study: its claim is the Study's.
+// Warns once, a day before, that the best model is deleted with the Study, which owns the claim.
 void StudyPlanner::announce_expiry(std::int64_t at_ms) {
   const auto& checkpoints = study_.spec.trial.checkpoints;
   const bool loses_claim = checkpoints && checkpoints->size;

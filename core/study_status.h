@@ -24,7 +24,7 @@ inline constexpr std::int64_t kStatusIntervalMs = 1'000;
 // How often spending and ETA are refreshed while nothing but time passes.
 inline constexpr std::int64_t kSpendingIntervalMs = 60'000;
 
-// What plan_study observed and decided.
+// The observations and decisions of plan_study.
 struct StudyOutlook {
   const Ledger& ledger;  // of the trials as they are once the plan is carried out
   const Spending& spending;

@@ -14,8 +14,8 @@
 //
 // The first run needs no such write: its intent is the Trial itself, which determines the run. It
 // is started after an uncached read (StartRun::confirm), and its record is written together with
-// the first news of it: what it waits for, that it runs (before it can report, since a report
-// counts only once the pod is recorded), or how it ended. Why this is safe:
+// the first news of it: a reason to wait, that it runs (before it can report, since a report counts
+// only once the pod is recorded), or how it ended. Why this is safe:
 //  - Two starts make one run, because the name is deterministic.
 //  - A crash after the start leaves a run without a record; the next reconcile adds the record.
 //  - A run that disappears before it was recorded was not seen running: it is started again, like a
@@ -214,8 +214,8 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
   if (record.outcome) stop_or_delete(run);
 }
 
-// A queue preempted the run. What it has cost so far stays on the record; the time in the queue
-// costs nothing.
+// A queue preempted the run. Its cost so far stays on the record; the time in the queue costs
+// nothing.
 void TrialPlanner::reset_running(RunRecord& record) {
   if (record.running_ms == 0) return;
   note_preemption(record);
@@ -444,7 +444,7 @@ void TrialPlanner::wait_for_end() {
   note(EventType::kWarning, "Waiting", message);
 }
 
-// The newest run exists and has not exited: reports what it waits for, stops or resizes it.
+// Reports why the newest run, which exists and has not exited, waits; stops or resizes it.
 void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   const bool running = run.state == RunState::kRunning;
   status_.phase = running ? TrialPhase::kRunning : TrialPhase::kPending;
@@ -462,7 +462,7 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   if (record.stopping) {
     commands_.emplace_back(StopRun{record.run});
   } else if (run.workers != spec_.workers) {
-    // Once it runs, update_workers() records what it has, not what was asked for.
+    // Once it runs, update_workers() records the actual number, not the requested one.
     if (record.running_ms == 0) record.workers = spec_.workers;
     commands_.emplace_back(ResizeRun{record.run, spec_.workers});
   }
@@ -556,9 +556,9 @@ void TrialPlanner::enter_phase(TrialPhase phase, const std::string& reason,
 
 // ---- Doing -------------------------------------------------------------------------------------
 
-// Whether actions are still refused shows only once they are carried out, and the controller takes
-// the condition away then. Before that it would come and go with each attempt: two writes, each of
-// which would bring the next attempt at once.
+// Keeps the condition of refused actions. Only carrying them out shows whether they are still
+// refused, and then the controller removes the condition. Removed here, it would come and go with
+// each attempt: two writes, and each would cause the next attempt at once.
 void TrialPlanner::keep_refusal() {
   const bool acts = !commands_.empty() || !cleanups_.empty();
   const bool is_over = api::is_terminal(status_.phase) || is_true(status_.conditions, "Waiting");

@@ -1,5 +1,5 @@
-// What a trial that does not run says of it in its condition Waiting, after a minute at the latest.
-// Pure; usable from any thread.
+// The condition Waiting of a trial that does not run, set after a minute at the latest. Pure;
+// usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 namespace fettle::core {
 
 inline constexpr std::int64_t kSayWaitMs = 60'000;
-// Of a run for which no other reason is known.
+// For a run without another known reason.
 inline constexpr const char* kStartsSlowly =
     "it has been starting for more than a minute; pulling an image or mounting a volume may take "
     "long";
 
-// Of a run whose GPU was too small, while the Study does not say what comes next (gpu_memory.h).
+// For a run whose GPU was too small, while the Study has not decided what comes next
+// (gpu_memory.h).
 inline constexpr const char* kNoLargerGpuNow =
     "its GPU was too small, and the profiles of the cluster, which have changed a moment ago, "
     "offer none that is larger";
 
-// The reason where the trial's actions are refused. control::TrialController writes it.
+// The reason if the trial's actions are refused. control::TrialController writes it.
 inline constexpr const char* kRefused = "Refused";
 bool is_refused(const Conditions& conditions);
 
@@ -37,7 +38,7 @@ bool starts_slowly(const api::Trial& trial, const api::RunRecord& record, std::i
 std::string why_backing_off(const std::string& trial, const api::RunRecord& record,
                             std::int64_t next_ms);
 
-// " starts", " continues from step 4" or " starts again: ...": of the trial's next run.
+// How the trial's next run starts: " starts", " continues from step 4" or " starts again: ...".
 std::string how_it_starts(const api::Study& study, const api::TrialStatus& status);
 
 }  // namespace fettle::core

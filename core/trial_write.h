@@ -1,5 +1,4 @@
-// What is written to the status of a trial, and when it is worth a write. Pure; usable from any
-// thread.
+// Decides whether and when a change of a trial's status is written. Pure; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ struct StatusChange {
   const api::Study& study;
   const api::TrialStatus& before;  // as stored
   const api::TrialStatus& after;   // as planned
-  const Run* newest = nullptr;     // the newest recorded run, where it exists
+  const Run* newest = nullptr;     // the newest recorded run, if it exists
   bool acts = false;               // the plan also starts, stops or resizes a run
 };
 
@@ -27,9 +26,9 @@ void drop_idle_first_run(const api::TrialStatus& before, api::TrialStatus& after
 
 bool is_changed(const StatusChange& change);
 
-// Until when the write can wait, because more news is likely soon and both are then one write:
-// the only news is that a first run, whose image does not report by itself, runs; or a report that
-// no decision waits for, soon after the last write. Nothing: it is due now.
+// Until when the write can wait, because more news is likely soon and both are then one write: the
+// only news is that a first run, whose image does not report by itself, runs; or a report that no
+// decision waits for came soon after the last write. Absent: it is due now.
 std::optional<std::int64_t> deferred_until(const StatusChange& change, std::int64_t now_ms);
 
 }  // namespace fettle::core

@@ -28,7 +28,7 @@ struct Candidate {
   std::int64_t at_ms = 0;  // when its result was learnt
 };
 
-// The position of each wanted objective among those of the earlier Study; or what is missing.
+// The position of each wanted objective in the earlier Study. The error names the missing one.
 Result<std::vector<std::size_t>> objectives_in(const api::Study& earlier,
                                                const std::vector<api::Objective>& wanted) {
   std::vector<std::size_t> out;
@@ -64,7 +64,7 @@ class Collection {
         map_(std::move(map)),
         key_(mix_keys(static_cast<std::uint64_t>(study.spec.algorithm.seed), kFillPurpose)) {}
 
-  // Takes the feasible results that lie in the new space; found() counts those outside, too.
+  // Takes the feasible results that lie in the new space; found() also counts the others.
   void add(const EarlierStudy& earlier) {
     if (!earlier.study) return complain(earlier.name, earlier.problem);
     const auto objectives = objectives_in(*earlier.study, study_.spec.objectives);
@@ -141,7 +141,7 @@ class Collection {
   std::string complaints_;
 };
 
-// Halves the number of observations until they fit into a status; two always may stay.
+// Halves the number of observations, down to two, until they fit into a status.
 std::vector<PriorObservation> within_limits(const Collection& collection) {
   std::size_t most = api::kMaxPriorObservations;
   for (;;) {

@@ -30,7 +30,7 @@ struct EarlierStudy {
   std::string problem;  // why there is no `study`
 };
 
-// Whether the Study names earlier ones whose results were not written into its status yet. False
+// Whether the Study names earlier Studies whose results were not written into its status yet. False
 // while it is suspended and once it has trials.
 bool needs_priors(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 

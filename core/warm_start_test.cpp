@@ -1,4 +1,4 @@
-// What is written down of earlier Studies when a new one begins.
+// The observations of earlier Studies that are recorded when a new Study begins.
 #include "core/warm_start.h"
 
 #include <gmock/gmock.h>

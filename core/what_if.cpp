@@ -33,8 +33,8 @@ std::map<std::int64_t, std::int64_t> moments_of(const Trial& trial) {
   return moments;
 }
 
-// The time at which the trial was at `step`, interpolated between recorded ones; outside of them
-// the nearest. 0: none is recorded.
+// The time at which the trial was at `step`: interpolated between recorded times, outside of them
+// the nearest; 0 if none is recorded.
 std::int64_t moment_of(const std::map<std::int64_t, std::int64_t>& moments, std::int64_t step) {
   const auto after = moments.lower_bound(step);
   if (after == moments.end()) return moments.empty() ? 0 : moments.rbegin()->second;
@@ -113,7 +113,7 @@ WhatIf simulate_stopping(const api::Study& study, const api::EarlyStopping& rule
     out.stops.push_back({trial.metadata.name, event.fact.step, reached(trial), judgement.reason});
     out.saved += std::max<std::int64_t>(reached(trial) - event.fact.step, 0);
     stopped.insert(event.trial);
-    // What the planner would have recorded next: the trial's end, with the values at this rung.
+    // The planner would have recorded the trial's end next, with the values at this rung.
     event.fact.kind = FactKind::kStopped;
     event.fact.seq = std::ssize(known.events) + 1;
     known.events.push_back(std::move(event));

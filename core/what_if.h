@@ -1,7 +1,6 @@
-// What another rule of early stopping would have done to the trials that ran: which of them it
-// would have stopped, when, and how much that would have saved. No values are invented: a trial
-// that was stopped, and that the other rule would have let continue, counts as unknown from there
-// on.
+// Simulates another rule of early stopping on the trials that ran: which of them it would have
+// stopped, when, and how much that would have saved. No values are invented: a trial that was
+// stopped, and that the other rule would have let continue, counts as unknown from there on.
 //
 // The records have times only for steps that were judged. The times of other steps are interpolated
 // linearly between them.
@@ -33,10 +32,10 @@ struct WhatIfStop {
 struct WhatIf {
   std::vector<WhatIfStop> stops;  // in the order in which they would have come
   std::int64_t steps = 0;         // that all trials really made
-  std::int64_t saved = 0;         // of them
+  std::int64_t saved = 0;         // steps saved by the stops
   std::int64_t unknown = 0;       // trials that were stopped and would have continued
-  std::string best;               // the best trial; "" = there is none
-  std::string best_left;          // the best of those that the other rule would not have stopped
+  std::string best;               // the best trial; "" = none
+  std::string best_left;          // the best trial that the other rule would not have stopped
 };
 
 // `trials` are all of the Study, sorted by index.

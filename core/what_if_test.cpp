@@ -1,4 +1,4 @@
-// Which algorithms a Study's trials can be asked about. What other rules would have stopped is
+// The algorithms for which a Study's trials can answer what-if questions. Other stopping rules are
 // tested with the replay of whole Studies (replay_test.cpp).
 #include "core/what_if.h"
 

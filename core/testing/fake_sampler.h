@@ -1,4 +1,4 @@
-// A sampler for tests: point i of its space is {"x": (i + 1) / 100}, whatever was learnt.
+// A sampler for tests: point i of its space is {"x": (i + 1) / 100}, whatever the history is.
 #pragma once
 
 #include <string>

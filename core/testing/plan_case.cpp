@@ -58,7 +58,7 @@ E to_enum(const Json& name) {
   return *value;
 }
 
-// "inf" and "nan" for what JSON cannot say.
+// Reads "inf" and "nan", which JSON cannot express.
 double to_value(const Json& value) {
   if (value.is_number()) return value.as_double();
   return value.as_string() == "inf" ? INFINITY : NAN;
@@ -242,7 +242,7 @@ Run to_run(const Json& from) {
   return run;
 }
 
-// `study` of a case: fields of the spec, and under `status` and `metadata` those of the rest.
+// `study` of a case: fields of the spec; `status` and `metadata` hold the other fields.
 api::Study to_study(const Json* over) {
   Json document = parse_json(kStandardStudy).value();
   if (over != nullptr) {

@@ -1,5 +1,5 @@
-// One case of a plan table (tests/plan/README.md): what is observed, and the plan that is expected.
-// For plan_table_test only.
+// One case of a plan table (tests/plan/README.md): the observations, and the expected plan. For
+// plan_table_test only.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ struct PlanCase {
   std::vector<Run> runs;
   bool orphan = false;  // its Study is gone: asks plan_orphan
   Capacity capacity;
-  std::int64_t space = 0;  // points that the space has
+  std::int64_t space = 0;  // number of points in the space
   std::vector<std::string> expected;
 };
 
-// How GoogleTest shows a case.
+// Tells GoogleTest how to print a case.
 inline void PrintTo(const PlanCase& plan_case, std::ostream* out) { *out << plan_case.name; }
 
-// All cases of a file, in order. Aborts on a file that is wrong, saying where.
+// Reads all cases of a file, in order. Aborts on a file that is wrong, saying where.
 std::vector<PlanCase> read_plan_cases(const std::string& path);
 
 }  // namespace fettle::core

@@ -1,4 +1,4 @@
-// One line an action. What a line leaves out (times, uids) the tables do not look at.
+// Writes one line for each action. The tables do not check what a line omits (times, uids).
 #include "core/testing/plan_text.h"
 
 #include "api/display.h"
@@ -58,13 +58,14 @@ std::string counts_of(const api::TrialCounts& counts) {
   return text;
 }
 
-// Endings that a reason alone does not tell: what failed, and what ended short of the last step.
+// Whether the reason alone does not identify the ending: a failure, or an end short of the last
+// step.
 bool needs_message(const api::StatusCondition& condition) {
   return condition.type == "Failed" || condition.reason == kShortOfUntilStep ||
          condition.message.find("; no trial reported") != std::string::npos;
 }
 
-// "Succeeded(GoalReached)"; with its message where that matters.
+// "Succeeded(GoalReached)"; with its message if needs_message().
 std::string text_of(const std::vector<api::StatusCondition>& conditions) {
   std::string text;
   for (const api::StatusCondition& condition : conditions) {
@@ -101,7 +102,7 @@ std::string text_of(const api::TrialStatus& status) {
   return conditions.empty() ? text : text + "; " + conditions;
 }
 
-// Where trials ask for the memory that they need.
+// The memory request; "" unless trials request memory.
 std::string gpu_text(const api::TrialSpec& spec) {
   return spec.gpu_memory ? " with " + api::format_quantity(*spec.gpu_memory) : "";
 }
