@@ -1,6 +1,6 @@
-// CheckBackOff: how often a Study that has no trials, and whose template check was refused, asks
-// again. A check is a dry run of several objects, and a Study is looked at for many reasons: the
-// refusal stands between two checks. A change of the spec is asked about at once.
+// CheckBackOff: limits how often the template check of a Study without trials is repeated after a
+// refusal. A check is a dry run of several objects, and a Study is reconciled for many reasons: the
+// refusal stands between two checks. A changed spec is checked at once.
 //
 // The interval begins with the time after which a refusal blocks (refusals.h) and doubles up to
 // kMaxCheckMs, which is less than a resync, so each resync still asks. Not synchronised.
@@ -22,7 +22,7 @@ inline constexpr std::int64_t kMaxCheckMs = 20'000;
 
 class CheckBackOff {
  public:
-  // The refusal that still stands; nothing: ask.
+  // The refusal that still stands; absent: ask.
   std::optional<Error> standing(const core::StudyVersion& study, std::int64_t now_ms) const {
     if (!refused_ || refused_->study != study || now_ms >= refused_->until_ms) return std::nullopt;
     return refused_->error;

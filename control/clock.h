@@ -1,4 +1,4 @@
-// Clock: where the controllers get the time from, so that the simulator can have a virtual one.
+// Clock: the controllers' source of time, which the simulator replaces by a virtual one.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// InFlight: the reconciles in flight, and when each of them last got anything done, so that a stuck
+// InFlight: the reconciles in flight, and when each of them last made progress, so that a stuck
 // worker shows as a reconcile that does not return. A long plan over a slow API server is not
 // stuck: each of its calls that ends is progress. Thread-safe; a thread has one reconcile at a
 // time.
@@ -30,14 +30,14 @@ class InFlight {
     InFlight& in_flight_;
   };
 
-  // The reconcile of the calling thread has got something done. Other threads have none.
+  // Records progress of the calling thread's reconcile. Does nothing in a thread without one.
   void progress() {
     const std::lock_guard lock(mutex_);
     const auto mine = since_.find(std::this_thread::get_id());
     if (mine != since_.end()) mine->second = clock_.now_ms();
   }
 
-  // For how long the slowest one has got nothing done, ms; 0 = there is none.
+  // Time since the slowest reconcile last made progress, ms; 0 = none is in flight.
   std::int64_t oldest_ms() const {
     const std::lock_guard lock(mutex_);
     const auto oldest =

@@ -1,4 +1,4 @@
-// The loop: what changed is enqueued, what is due goes to its controller.
+// The loop: changes are enqueued, and due items go to their controllers.
 #include "control/manager.h"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ Key key_of(const std::string& text) {
   return {text.substr(0, slash), text.substr(slash + 1)};
 }
 
-// Errors that may pass: another writer was faster, an object is not there yet or still there, or an
-// administrator may allow what is forbidden.
+// Errors that may pass: another writer was faster, an object is missing or not yet gone, or an
+// administrator may still permit the action.
 bool is_transient(ErrorCode code) {
   return code == ErrorCode::kConflict || code == ErrorCode::kAlreadyExists ||
          code == ErrorCode::kNotFound || code == ErrorCode::kUnavailable ||
@@ -66,7 +66,7 @@ Status Manager::run(const std::function<bool()>& finished) {
   std::atomic<bool> ending = false;
   std::mutex mutex;
   Status outcome = success();  // of the worker that failed first
-  // One worker, until `over` or an error. Either ends the others, too.
+  // Runs one worker until `over` or an error; either ends the others, too.
   const auto work_until = [&](const std::function<bool()>& over, Lane lane) {
     Status worked = work(over, lane);
     const std::lock_guard lock(mutex);
@@ -187,7 +187,7 @@ void Manager::write_blocked(const Key& study, ReconcileRecord& record) {
   note_unsaid("Blocked", studies_->set_blocked(study, why_blocked(study)), record);
 }
 
-// The same of a trial, which its own condition tells.
+// The same for a trial, in its own condition.
 void Manager::write_refused(const Key& trial, const std::string& words, ReconcileRecord& record) {
   note_unsaid("Waiting", trials_->set_refused(trial, words), record);
 }
@@ -217,7 +217,7 @@ Status Manager::resync() {
 }
 
 // Enqueues all Studies and Trials. Trials that have ended are reconciled once by each Manager,
-// because the one before may have stopped before it cleaned up after them.
+// because an earlier Manager may have stopped before it cleaned up after them.
 Status Manager::resync_now() {
   // Tries again after 5 ms, 10 ms ... 5 s; the error counts once it has come too often.
   const auto failed = [this](const Error& error) -> Status {

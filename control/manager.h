@@ -7,8 +7,8 @@
 //
 // When an object is refused repeatedly for the same reason (refusals.h), its Study gets the
 // condition Blocked with the message of the refusal, and one warning event. The object is retried
-// with a back-off, and the condition is taken away when it is accepted. A Trial that is refused
-// says so, too, in its condition Waiting.
+// with a back-off, and the condition is removed once the object is accepted. A refused Trial also
+// says so in its condition Waiting.
 //
 // run() or step() are called from one thread, the first worker; run() adds workers of its own. One
 // of several workers takes Trials only: a Study may ask a sampler for seconds, and the ends of
@@ -42,8 +42,8 @@ struct ManagerOptions {
   int workers = 1;                  // threads that reconcile, the caller of run() included
   // Whether a namespace was listed completely; until then its objects wait. Empty: always.
   std::function<bool(const std::string& ns)> ready = {};
-  // Why the objects of a namespace are not seen as they are now: a list or watch that has failed
-  // for a while; "" = they are. Its Studies say so. Empty: always seen.
+  // Why the view of a namespace is out of date: a list or watch has failed for a while; "" = it is
+  // not. The namespace's Studies show the reason. Empty: never out of date.
   std::function<std::string(const std::string& ns)> trouble = {};
 };
 
@@ -68,16 +68,17 @@ class Manager {
   // Makes run() ask finished() at once. From any thread, not from a signal handler.
   void wake();
 
-  // For the simulator: reconciles the next object that is due; false when none is. Errors as run().
+  // For the simulator: reconciles the next object that is due; returns false if none is. Errors as
+  // run().
   Result<bool> step(Lane lane = Lane::kAll);
   // When step() will have something to do: 0 = now.
   std::int64_t next_ms() const;
   // Objects that are due and wait for a worker, for metrics. From any thread.
   std::size_t queue_depth() const;
-  // For how long the slowest reconcile in flight has got nothing done, ms; 0 = there is none. From
+  // Time since the slowest reconcile in flight last made progress, ms; 0 = none is in flight. From
   // any thread.
   std::int64_t oldest_reconcile_ms() const { return in_flight_.oldest_ms(); }
-  // A call to the outside has ended, whatever its answer; by the thread that made it.
+  // Records that a call to the outside has ended, whatever its answer; for the thread that made it.
   void note_progress() { in_flight_.progress(); }
   // Objects that are blocked now, for metrics. From any thread.
   std::size_t blocked() const { return refusals_.blocked(); }
@@ -107,7 +108,7 @@ class Manager {
   InFlight in_flight_;
   Refusals refusals_;
   std::atomic<std::int64_t> resync_at_ms_ = 0;
-  std::mutex resync_mutex_;  // one worker at a time; guards what follows
+  std::mutex resync_mutex_;  // one worker at a time; guards the members below
   int resyncs_ = 0;          // done by this Manager
   int resync_failures_ = 0;  // in a row
 };

@@ -16,7 +16,7 @@ struct ReconcileRecord {
   int actions = 0;        // executed
   bool requeued = false;  // the plan was stale or failed and is made again
   std::string error;      // "" or why the plan was not carried out
-  int refused = 0;        // times in a row that this object was refused the same (refusals.h)
+  int refused = 0;        // refusals of this object in a row for the same reason (refusals.h)
   std::int64_t took_ms = 0;
 };
 

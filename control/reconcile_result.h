@@ -1,4 +1,4 @@
-// ReconcileResult: what the two controllers return to the Manager.
+// ReconcileResult: the answer of the two controllers to the Manager.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 namespace fettle::control {
 
 struct ReconcileResult {
-  int actions = 0;                         // that were executed
+  int actions = 0;                         // executed
   std::optional<std::int64_t> wake_at_ms;  // reconcile again then, even if nothing changes
-  // The object's status said that it is refused, when it was read: the condition Blocked of a
-  // Study, Waiting with the reason Refused of a Trial.
+  // Whether the object's status, as it was read, said that it is refused: the condition Blocked of
+  // a Study, Waiting with the reason Refused of a Trial.
   bool said_refused = false;
 };
 

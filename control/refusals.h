@@ -36,12 +36,12 @@ class Refusals {
   int add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms);
   // The item was reconciled without an error. Returns the Study that it had blocked, if any.
   std::optional<Key> remove(const Item& item);
-  // Counts the refusal just added as an error that no retry cures. Returns how many of these there
-  // were since the item was last reconciled, whatever their reasons.
+  // Counts the refusal just added as an error that no retry cures. Returns how many such errors
+  // there were since the item was last reconciled, whatever their reasons.
   int count_failure(const Item& item);
 
-  // Why the Study or one of its trials is blocked now, in the message of the refusal; "" when
-  // nothing is. Of several the first by kind and name.
+  // The message of the refusal that blocks the Study or one of its trials now, the first one by
+  // kind and name; "" if nothing is blocked.
   std::string of_study(const Key& study) const;
   bool is_blocked(const Item& item) const;
   // Objects that are blocked now.

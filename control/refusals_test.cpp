@@ -1,4 +1,4 @@
-// Refusals: which errors are in a row, and from when on an object counts as blocked.
+// Which errors form a row of refusals, and when an object counts as blocked.
 #include "control/refusals.h"
 
 #include <gtest/gtest.h>

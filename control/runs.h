@@ -36,7 +36,7 @@ class Runs {
   virtual Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) = 0;
   // SIGTERM to all its processes, SIGKILL after the grace period.
   virtual Status stop(const api::Trial& trial, std::int64_t run) = 0;
-  // Deletes what is left of a run that has exited, except its log.
+  // Deletes the remains of a run that has exited, except its log.
   virtual Status remove(const api::Trial& trial, std::int64_t run) = 0;
   // The runs of a trial that exist now.
   virtual Result<std::vector<core::Run>> observe(const api::Trial& trial) = 0;
@@ -48,7 +48,7 @@ class Runs {
     return success();
   }
 
-  // Ends what a trial that is gone has left behind.
+  // Ends the leftovers of a trial that is gone.
   virtual Status remove_orphans(const std::string& ns, const std::string& trial) {
     (void)ns;
     (void)trial;

@@ -1,5 +1,5 @@
-// Store: where Studies and Trials live. On a cluster the Kubernetes API server, locally SQLite, in
-// tests a map.
+// Store: keeps Studies and Trials. On a cluster the Kubernetes API server, locally SQLite, in tests
+// a map.
 //
 // Semantics are the API server's. Every write carries the resourceVersion it was planned from and
 // fails with kConflict when the object has changed since; create of an existing name fails with
@@ -45,7 +45,7 @@ class Store {
   // The trials that the Study owns (core/names.h), sorted by spec.index. kUnavailable: one of them
   // cannot be read now, and decisions without it would be wrong.
   virtual Result<std::vector<api::TrialPtr>> list_trials(const Key& study) = 0;
-  // How many trials are left of a deleted Study that had this one's name. Stores that delete a
+  // How many trials are left of a deleted Study that had this Study's name. Stores that delete a
   // Study together with its trials need not override it.
   virtual std::int64_t count_earlier_trials(const api::Study& study) {
     (void)study;
@@ -63,8 +63,8 @@ class Store {
     return StudyAndTrials{std::move(found), std::move(trials)};
   }
 
-  // kConflict unless what is stored now, and not only what a cache shows, is `trial`. Stores whose
-  // reads are never stale need not override it.
+  // kConflict unless `trial` is the version that is stored now, not only the version in a cache.
+  // Stores whose reads are never stale need not override it.
   virtual Status confirm(const api::Trial& trial) {
     FETTLE_ASSIGN(const api::TrialPtr stored, get_trial({trial.metadata.ns, trial.metadata.name}));
     return same_version(*stored, trial);

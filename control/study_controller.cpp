@@ -1,4 +1,5 @@
-// Writes carry the resourceVersion that was planned from, or that of this reconcile's last write.
+// Writes carry the resourceVersion of the object that was planned, or of this reconcile's last
+// write.
 #include "control/study_controller.h"
 
 #include <algorithm>
@@ -103,7 +104,7 @@ Result<bool> StudyController::learn(Pass& pass) {
   const core::StudyView view{study, pass.objects.listed, pass.room};
   const core::StudyPlan facts = core::plan_facts(view, cache.ledger, pass.now_ms);
   FETTLE_TRY(carry_out(facts, pass));
-  if (facts.is_cut) return false;  // the next look learns the rest, then decides
+  if (facts.is_cut) return false;  // the next reconcile learns the rest, then decides
   cache.facts = {core::version_of(study), cache.ledger.rungs(), cache.ledger.highest_seq()};
   return true;
 }
@@ -152,7 +153,7 @@ Result<api::Trial> StudyController::store_end(const api::Study& study, const api
 }
 
 // If a trial may not be created (a quota), the plan ends before the status is written. So that the
-// status still follows the other trials, a second plan is made with no room for new ones.
+// status still follows the other trials, a second plan is made with no room for new trials.
 void StudyController::advance_without_new_trials(const Key& key, Cache& cache) {
   Result<api::Study> study = store_.get_study(key);
   if (!study.ok()) return;
@@ -226,9 +227,9 @@ Status StudyController::record_search_period(Pass& pass) {
   return success();
 }
 
-// Asks only before the first trial: later the trials themselves show whether they can start. That
-// the question was asked is remembered by status.observedGeneration, which a Study that is blocked
-// has too: perhaps by the question.
+// Asks only before the first trial: later the trials themselves show whether they can start.
+// status.observedGeneration records that the question was asked. A blocked Study has it, too, but
+// may be blocked by this question, so it asks again.
 Status StudyController::check(const Pass& pass) {
   const api::Study& study = pass.objects.study;
   const bool asked = study.status.observed_generation == study.metadata.generation &&
@@ -266,8 +267,8 @@ void StudyController::Cache::clear() {
   sampler_rebuilds = -1;
 }
 
-// Makes a new sampler where the present one has folded another history. kInvalid: the space cannot
-// be searched by this algorithm.
+// Makes a new sampler if the present one has folded another history. kInvalid: the space cannot be
+// searched by this algorithm.
 Status StudyController::refresh_sampler(const api::Study& study, Cache& cache) {
   const std::int64_t rebuilds = cache.ledger.rebuilds();
   if (cache.sampler != nullptr && cache.sampler_rebuilds == rebuilds) return success();
@@ -302,7 +303,7 @@ Status StudyController::execute(const core::StudyAction& action, Objects& object
 }
 
 // If this Study's trial of that name exists, the decision was taken before and this view is old:
-// the conflict makes the Manager reconcile again from what is stored. If the trial belongs to
+// the conflict makes the Manager reconcile again from the stored objects. If the trial belongs to
 // another Study, a person has to resolve that.
 Status StudyController::create(const api::Trial& trial, const api::Study& study) {
   const Result<api::Trial> created = store_.create_trial(trial);

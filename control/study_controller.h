@@ -1,7 +1,7 @@
 // StudyController: reads a Study and its Trials, plans, and carries the plan out.
 //
 // A reconcile has two halves. The first one stores what the trials' statuses show as facts. The
-// second one decides on the basis of those facts; it may ask a sampler and take seconds. The facts
+// second one decides on the basis of these facts; it may ask a sampler and take seconds. The facts
 // of a Study are numbered (Fact::seq), and only this class numbers them: in the first half of a
 // reconcile, or together with the end of a trial (store_end). Both hold Cache::facts_mutex until
 // the facts are stored, so they are stored in the order of their numbers. The second half does not
@@ -39,8 +39,8 @@ class StudyController {
   StudyController(Store& store, Runs& runs, Clock& clock, Observer& observer)
       : store_(store), runs_(runs), clock_(clock), observer_(observer) {}
 
-  // Errors are those of the first action that failed; the actions before it are done.
-  // A Study that is gone is no error.
+  // Returns the error of the first action that failed; the actions before it are done. A Study that
+  // is gone is no error.
   Result<ReconcileResult> reconcile(const Key& key);
 
   // Stores a trial that has ended, in one write with the facts about it. Leaves the facts to the
@@ -54,13 +54,13 @@ class StudyController {
   Status set_blocked(const Key& key, const std::string& words);
 
  private:
-  // What store_end() needs for numbering facts.
+  // The state that store_end() needs to number facts.
   struct FactOrder {
     core::StudyVersion study;
     std::vector<std::int64_t> rungs;  // search::rung_steps
     std::int64_t newest_seq = 0;
   };
-  // Kept between the reconciles of a Study. All of it can be derived from what is stored.
+  // Kept between the reconciles of a Study. All of it can be derived from stored objects.
   struct Cache {
     std::mutex mutex;  // held by a reconcile from its first to its last action
     core::Ledger ledger;
@@ -70,9 +70,9 @@ class StudyController {
     CheckBackOff checks;
 
     std::timed_mutex facts_mutex;  // taken after `mutex`; held while facts are numbered and stored
-    std::optional<FactOrder> facts;  // absent where the newest seq is not known
+    std::optional<FactOrder> facts;  // absent if the newest seq is not known
 
-    void clear();  // all that depends on trials, but `facts`
+    void clear();  // everything that depends on trials, except `facts`
   };
   // The objects of one reconcile, as last written.
   struct Objects {
@@ -80,7 +80,7 @@ class StudyController {
     std::vector<api::TrialPtr> listed = {};
     std::map<std::string, api::TrialPtr> written = {};  // by name
 
-    // The trial of an action; null if there is none.
+    // The trial of an action; null if it does not exist.
     api::TrialPtr find(const std::string& name) const;
   };
   // The state of one reconcile.
@@ -98,7 +98,7 @@ class StudyController {
 
   void forget(const Key& key);
   std::shared_ptr<Cache> cache_of(const Key& key);
-  std::shared_ptr<Cache> find_cache(const Key& key);  // null where there is none
+  std::shared_ptr<Cache> find_cache(const Key& key);  // null if the Study has none
   Status advance(Pass& pass);
   Result<bool> learn(Pass& pass);
   Status decide(Pass& pass);
@@ -119,7 +119,7 @@ class StudyController {
   Runs& runs_;
   Clock& clock_;
   Observer& observer_;
-  std::mutex mutex_;  // guards the map, not what is in it
+  std::mutex mutex_;  // guards the map, not the caches
   std::map<Key, std::shared_ptr<Cache>> caches_;
 };
 

@@ -1,4 +1,5 @@
-// Writes carry the resourceVersion that was planned from, or that of this reconcile's last write.
+// Writes carry the resourceVersion of the object that was planned, or of this reconcile's last
+// write.
 #include "control/trial_controller.h"
 
 #include <utility>
@@ -15,7 +16,7 @@ namespace fettle::control {
 
 namespace {
 
-// The object, or nothing where it is gone.
+// The object; absent if it is gone.
 template <class T>
 Result<std::optional<T>> if_there(Result<T> object) {
   if (object.ok()) return std::optional<T>(std::move(object).value());
@@ -27,7 +28,7 @@ api::StatusCondition refused_with(const std::string& message) {
   return {.type = "Waiting", .status = true, .reason = core::kRefused, .message = message};
 }
 
-// The condition as its newest run has it, by its record.
+// The condition Waiting that follows from the record of the newest run.
 api::StatusCondition waiting_of(const api::Trial& trial) {
   const std::vector<api::RunRecord>& runs = trial.status.runs;
   const bool waits = trial.status.phase == api::TrialPhase::kPending && !runs.empty() &&
@@ -38,8 +39,8 @@ api::StatusCondition waiting_of(const api::Trial& trial) {
           .message = waits ? runs.back().message : "what was refused has been accepted"};
 }
 
-// A run that can never start as it is written, seen as one that started and failed. One whose name
-// is taken has another name next time.
+// Reports a run that can never start as it is written as started and failed; or as disrupted if its
+// name is taken, because the next run has another name.
 core::Run refusal(std::int64_t run, const api::Trial& trial, const Error& why,
                   std::int64_t now_ms) {
   core::Run refused;
@@ -76,13 +77,13 @@ Result<ReconcileResult> TrialController::reconcile_found(const api::Trial& trial
   Result<ReconcileResult> result = carry_out(pass, runs);
   if (result.ok() && pass.refused.empty()) FETTLE_TRY(runs_.check_progress(pass.trial));
   if (!result.ok() || pass.refused.empty()) return result;
-  // A run that could not be started never exists, so no notice will come of it: its failure is
-  // planned at once. If a further run is refused now, the write that recorded it brings a notice.
+  // A run that could not be started never exists, so no notice will follow: its failure is planned
+  // at once. If a further run is refused now, the write that recorded it brings a notice.
   runs.insert(runs.end(), pass.refused.begin(), pass.refused.end());
   return carry_out(pass, runs);
 }
 
-// The garbage collector deletes most trials of a deleted Study. Those that were left behind on
+// The garbage collector deletes most trials of a deleted Study. Trials that were left behind on
 // purpose (kubectl delete --cascade=orphan) have no owner any more, and are ended here.
 Result<ReconcileResult> TrialController::reconcile_other(const api::Trial& trial) {
   if (!core::study_uid_of(trial).empty()) return ReconcileResult{};

@@ -21,9 +21,9 @@ class TrialController {
                   StudyController& studies)
       : store_(store), runs_(runs), clock_(clock), observer_(observer), studies_(studies) {}
 
-  // Errors are those of the first action that failed; the actions before it are done.
-  // A Trial that is gone is no error; runs that it left behind are ended. A trial that outlived its
-  // Study is ended; one of an earlier Study of the same name is left alone.
+  // Returns the error of the first action that failed; the actions before it are done. A Trial that
+  // is gone is no error; runs that it left behind are ended. A trial that outlived its Study is
+  // ended; a trial of an earlier Study of the same name is left alone.
   Result<ReconcileResult> reconcile(const Key& key);
 
   // Writes that the trial's actions are refused with these words: the condition Waiting with the
@@ -38,7 +38,7 @@ class TrialController {
     std::vector<core::Run> refused;  // runs that could not be started, as if they had exited
   };
 
-  // Carries out the plan for what is seen.
+  // Carries out the plan for the observed runs.
   Result<ReconcileResult> carry_out(Pass& pass, const std::vector<core::Run>& runs);
   Result<ReconcileResult> reconcile_found(const api::Trial& trial);
   Result<ReconcileResult> reconcile_other(const api::Trial& trial);

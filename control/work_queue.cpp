@@ -62,7 +62,7 @@ void WorkQueue::release_due(std::int64_t now_ms) {
 
 std::optional<Item> WorkQueue::take(std::int64_t now_ms, Lane lane) {
   release_due(now_ms);
-  // From later_ where nothing is urgent, or in its turn: after kLaterEvery - 1 urgent ones.
+  // Takes from later_ if nothing is urgent, or in its turn: after kLaterEvery - 1 urgent items.
   int& in_a_row = in_a_row_[lane];
   const bool turn_of_later = now_.size(lane) == 0 || in_a_row + 1 >= kLaterEvery;
   const bool takes_later = turn_of_later && later_.size(lane) > 0;
@@ -84,8 +84,7 @@ bool WorkQueue::done(const Item& item) {
   return true;
 }
 
-// Of what is due later the earliest counts, whatever it is: a worker that wakes for nothing waits
-// on.
+// The earliest delayed item counts, whatever its kind: a worker that wakes for nothing waits on.
 std::optional<std::int64_t> WorkQueue::next_ms(Lane lane) const {
   if (now_.size(lane) + later_.size(lane) > 0) return 0;
   if (waiting_.empty()) return std::nullopt;
@@ -96,7 +95,7 @@ std::size_t WorkQueue::depth() const { return now_.size(Lane::kAll) + later_.siz
 
 // ---- BlockingQueue -----------------------------------------------------------------------------
 
-// All threads look: the one that is woken may not take items of this kind.
+// Wakes all threads, because any single thread may not take items of this kind.
 void BlockingQueue::add(const Item& item, Urgency urgency) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;

@@ -1,13 +1,13 @@
-// WorkQueue: what to reconcile next, with the semantics of client-go's workqueue.
+// WorkQueue: the objects to reconcile next, with the semantics of client-go's workqueue.
 //
 // An item is queued, processing (a worker has it) or both: an item added while it is processed
 // comes back exactly once when it is done. So no item is processed twice at the same time, and a
-// burst of changes costs one more reconcile. Of several delayed additions of an item the earliest
-// time counts; retries back off exponentially per item until forget().
+// burst of changes costs one more reconcile. The earliest of several delayed additions of an item
+// counts; retries back off exponentially per item until forget().
 //
 // Items that changed come before items that a resync adds, so that a resync of a thousand trials
-// does not delay the one whose pod has ended. While both wait, one take in kLaterEvery is for the
-// latter.
+// does not delay the trial whose pod has ended. While both wait, one take in kLaterEvery goes to
+// the resync.
 //
 // WorkQueue is pure and unsynchronised: time is handed in. BlockingQueue is the same behind a
 // mutex, for any number of threads.
@@ -35,7 +35,7 @@ struct Item {
 };
 
 enum class Urgency { kNow, kLater };
-// What a worker takes.
+// The items that a worker takes.
 enum class Lane { kAll, kTrials };
 inline constexpr int kLaterEvery = 8;
 
@@ -48,19 +48,19 @@ class WorkQueue {
  public:
   // Queues `item`, unless it is queued already; one that was queued for later can become urgent.
   void add(const Item& item, Urgency urgency = Urgency::kNow);
-  // Queues `item` once it is `at_ms`. Of several times for one item the earliest counts.
+  // Queues `item` once it is `at_ms`. The earliest of several times for one item counts.
   void add_at(const Item& item, std::int64_t at_ms);
   // Queues `item` again after its back-off. Returns how many retries in a row this makes.
   int retry(const Item& item, std::int64_t now_ms);
   // Ends the item's row of retries.
   void forget(const Item& item);
 
-  // The next item that is due, now processing; nothing when none is. Pair with done().
+  // The next item that is due, now processing; absent if none is. Pair with done().
   std::optional<Item> take(std::int64_t now_ms, Lane lane = Lane::kAll);
   // True if the item was added meanwhile and is queued again.
   bool done(const Item& item);
 
-  // When take() will have something: 0 = now, nothing = not before something is added.
+  // When take() will have something: 0 = now; absent = not before an item is added.
   std::optional<std::int64_t> next_ms(Lane lane = Lane::kAll) const;
 
   // Items that are due and not taken.
@@ -73,7 +73,7 @@ class WorkQueue {
     std::map<std::uint64_t, Item> trials;
 
     std::map<std::uint64_t, Item>& of(Kind kind) { return kind == Kind::kStudy ? studies : trials; }
-    // Where the item is that comes next in the lane.
+    // The map that holds the lane's next item.
     std::map<std::uint64_t, Item>& first(Lane lane);
     std::size_t size(Lane lane) const {
       return trials.size() + (lane == Lane::kAll ? studies.size() : 0);

@@ -115,7 +115,7 @@ TEST(WorkQueue, WhatIsForLaterHasItsTurnHoweverMuchIsUrgent) {
   EXPECT_EQ(takes, kLaterEvery);
 }
 
-// One worker takes no Studies, whose looks may be long.
+// One worker takes no Studies, whose reconciles may be long.
 TEST(WorkQueue, TheLaneOfTrialsPassesStudiesBy) {
   WorkQueue queue;
   const Item study{Kind::kStudy, {"", "s"}};
@@ -166,7 +166,7 @@ TEST(InFlight, AWorkerThatGetsThingsDoneIsNotStuck) {
   for (int i = 0; i < 1'000; ++i) {
     clock.now += 300;
     EXPECT_LE(in_flight.oldest_ms(), 300);
-    std::thread([&] { in_flight.progress(); }).join();  // of nobody's reconcile
+    std::thread([&] { in_flight.progress(); }).join();  // this thread has no reconcile
     EXPECT_EQ(in_flight.oldest_ms(), 300);
     in_flight.progress();
   }
