@@ -12,7 +12,7 @@ namespace fettle::runtime {
 
 namespace {
 
-// The forms of docs/your-program.md, the narrow ones first.
+// The forms of docs/your-program.md, narrow forms first.
 constexpr std::array<const char*, 6> kForms = {R"((\w+)=([-+.\w]+))",
                                                R"((\w+): ([-+.\w]+))",
                                                R"(([\w-]+):([-+.\w]+))",
@@ -25,7 +25,7 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-// The name that the expression reads on the line for a metric of `wanted`; "" if for none.
+// The name under which the expression reads a metric of `wanted` on the line; "" if it reads none.
 std::string name_read_by(const char* form, std::string_view line,
                          const std::set<std::string>& wanted) {
   const RE2 re(form);
@@ -39,7 +39,7 @@ std::string name_read_by(const char* form, std::string_view line,
   return "";
 }
 
-// In single quotes, as YAML has them.
+// The text in single quotes, as YAML writes them.
 std::string quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);

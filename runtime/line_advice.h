@@ -1,5 +1,5 @@
-// For the author of a program whose output is no JSON: the expression that reads it.
-// Pure; usable from any thread. Compiles a few expressions, so it is for the one line that is
+// Advice for the author of a program whose output is not JSON: the expression that reads it.
+// Pure; usable from any thread. Compiles a few expressions, so it is meant for the one line that is
 // shown.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace fettle::runtime {
 
-// The member of `names` that is `name` but for upper and lower case; "" if none is.
+// The member of `names` that differs from `name` only in upper and lower case; "" if none does.
 std::string same_but_for_case(std::string_view name, const std::set<std::string>& names);
 
 // How to read a metric of `wanted` from this line, as the end of a sentence about the line: which

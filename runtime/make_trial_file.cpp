@@ -12,7 +12,7 @@ std::string checkpoint_directory(const std::string& root, const std::string& stu
   return root + "/" + study_uid + "/" + trial;
 }
 
-// A program of the user's own may not continue without one of its workers.
+// A user's own program may be unable to continue without one of its workers.
 std::optional<std::int64_t> least_workers(const api::Study& study) {
   const api::Workers& workers = study.spec.trial.workers;
   if (!study.spec.trial.trainer || workers.min >= workers.max) return std::nullopt;

@@ -26,28 +26,28 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// What a Report can carry as text: see read_value in api/field_reader.cpp.
+// Whether a Report can carry the text: see read_value in api/field_reader.cpp.
 bool is_text(std::string_view text, std::size_t max_bytes) {
   return !text.empty() && text.size() <= max_bytes && text.find('\0') == text.npos && is_utf8(text);
 }
 
 }  // namespace
 
-// What one line said.
+// The contents of one line.
 struct MetricLines::Found {
   std::optional<std::int64_t> step;
   std::map<std::string, double> metrics;
   std::string checkpoint;
   std::int64_t checkpoint_step = 0;
   bool final_result = false;
-  std::string unread_step;  // a step that is none, as it was written
+  std::string unread_step;  // an invalid step, as it was written
 
   void set_step(std::optional<std::int64_t> read, std::string_view text) {
     step = read;
     if (!read) unread_step = text;
   }
 
-  // `wanted`: there is room for it however many others there are.
+  // `wanted`: the metric has room, however many others there are.
   void metric(std::string_view name, double value, bool wanted) {
     if (!is_text(name, kMaxMetricName)) return;
     const auto known = metrics.find(std::string(name));
@@ -131,11 +131,11 @@ void MetricLines::json_line(std::string_view text) {
     return add(std::move(found), /*step_may_stay=*/false);
   }
   if (found.metrics.empty() || lines_ > 0) return;
-  // wanted_ holds a metric: if it were empty, any metric would have been asked for.
+  // wanted_ holds a metric: if it were empty, every metric would be asked for.
   miss_name(text, found);
 }
 
-// A line with metrics, none of which the Study asks for.
+// Notes a line whose metrics the Study does not ask for.
 void MetricLines::miss_name(std::string_view text, const Found& found) {
   for (const auto& [name, value] : found.metrics) {
     const std::string wanted = same_but_for_case(name, wanted_);
@@ -175,7 +175,7 @@ void MetricLines::json_member(const std::string& name, const Json& value, std::s
   }
 }
 
-// A line that does not begin like a JSON object.
+// Notes a line that does not begin like a JSON object.
 void MetricLines::miss_json(std::string_view text) {
   if (!names_a_wanted_metric(text)) return;
   const std::size_t brace = text.find('{');
@@ -190,7 +190,7 @@ void MetricLines::miss_json(std::string_view text) {
           (advice.empty() ? "; spec.trial.metrics.regex says how such a line is read" : advice));
 }
 
-// The end of a line that is too long.
+// Notes the end of a line that is too long.
 void MetricLines::miss_cut(std::string_view text) {
   const bool named = names_a_wanted_metric(text);
   if (!named && text.back() != '}') return;
@@ -211,8 +211,8 @@ std::string MetricLines::expected_line() const {
   return pattern_ ? "matched by spec.trial.metrics.regex" : "a JSON object with a metric";
 }
 
-// Reads the step that filter.step finds, as one counted from 1, whatever number the program gives
-// its first one. A fraction is rounded down: 1.5 of steps counted from 0 is within the second step.
+// Reads the step that filter.step finds and counts it from 1, whatever number the program gives its
+// first step. A fraction is rounded down: 1.5 of steps counted from 0 is within the second step.
 void MetricLines::read_step(std::string_view text) {
   re2::StringPiece number;
   const re2::StringPiece input(text.data(), text.size());
@@ -276,7 +276,7 @@ void MetricLines::regex_match(std::string_view name, std::string_view text, std:
   }
 }
 
-// Once a line.
+// Counts a line once.
 void MetricLines::note_unread(const std::string& metric) {
   Unread& unread = unread_[metric];
   if (unread.line != line_) ++unread.lines;
@@ -286,7 +286,7 @@ void MetricLines::note_unread(const std::string& metric) {
 void MetricLines::add(Found found, bool step_may_stay) {
   if (comes_after_the_end(found)) {
     printed_on_ = true;
-    found.step = report_.step;  // where it replaces nothing (api/report.h)
+    found.step = report_.step;  // a step at which it replaces nothing (api/report.h)
   }
   if (found.metrics.empty() && found.checkpoint.empty() && !found.final_result) return;
   keep_room_for(found);
@@ -347,7 +347,8 @@ std::int64_t MetricLines::step_of(const Found& found, bool step_may_stay) const 
   return step_may_stay && report_.step > 0 && !repeats ? report_.step : report_.step + 1;
 }
 
-// A line holds kMaxMetrics, and so does a report. What the Study asks for has its place in both.
+// A line holds kMaxMetrics, and so does a report. Metrics that the Study asks for have a place in
+// both.
 void MetricLines::keep_room_for(Found& found) {
   const auto drop_one = [&](std::map<std::string, double>& metrics) {
     const auto other =
@@ -358,7 +359,7 @@ void MetricLines::keep_room_for(Found& found) {
   for (const auto& [name, value] : found.metrics) {
     if (!is_wanted(name) || report_.metrics.count(name) > 0) continue;
     if (report_.metrics.size() >= kMaxMetrics) drop_one(report_.metrics);
-    // At once: add_line() gives the free places to the first names of the line, wanted or not.
+    // Immediately: add_line() gives the free places to the first names of the line, wanted or not.
     if (report_.metrics.size() < kMaxMetrics) report_.metrics.emplace(name, value);
   }
 }

@@ -16,7 +16,8 @@ RE2::Options pattern_options() {
   RE2::Options options;
   options.set_log_errors(false);
   options.set_max_mem(8 << 20);
-  // Output is a stranger's bytes: Latin-1 matches any, and agrees with UTF-8 on ASCII patterns.
+  // Output is a stranger's bytes: Latin-1 matches any byte, and agrees with UTF-8 on ASCII
+  // patterns.
   options.set_encoding(RE2::Options::EncodingLatin1);
   return options;
 }
@@ -35,7 +36,7 @@ std::pair<int, int> name_and_value(const RE2& re) {
 std::size_t skip_class(std::string_view regex, std::size_t at) {
   ++at;
   if (at < regex.size() && regex[at] == '^') ++at;
-  if (at < regex.size() && regex[at] == ']') ++at;  // a literal one
+  if (at < regex.size() && regex[at] == ']') ++at;  // a literal ]
   while (at < regex.size() && regex[at] != ']') {
     const bool named = regex.substr(at, 2) == "[:";
     const std::size_t end = named ? regex.find(":]", at) : regex.npos;
@@ -51,7 +52,8 @@ std::size_t skip_escape(std::string_view regex, std::size_t at) {
   return end == regex.npos ? regex.size() : end + 2;
 }
 
-// Where the contents of a group begin whose parenthesis is at `at`; absent: it captures nothing.
+// The position of the contents of the group whose parenthesis is at `at`; absent: it captures
+// nothing.
 std::optional<std::size_t> capture_begin(std::string_view regex, std::size_t at) {
   if (regex.substr(at + 1, 1) != "?") return at + 1;
   const bool named = regex.substr(at + 2, 2) == "P<" || regex.substr(at + 2, 1) == "<";

@@ -1,5 +1,5 @@
 // MetricPattern: spec.trial.metrics, compiled: the expressions by which metrics are read from lines
-// of text, and what programs print for a number.
+// of text, and the spellings of numbers that programs print.
 //
 // Immutable after construction: any number of MetricLines share one, on any threads, since its
 // cache may take megabytes. Pure functions.
@@ -24,8 +24,8 @@ namespace fettle::runtime {
 // kInvalid, in words: a regular expression is malformed or lacks a group.
 Status check_metrics_filter(const api::MetricsFilter& filter);
 
-// A sentence if the group of the value does not match nan or inf, as a training that diverges
-// prints them; "" if it does. For a filter that passed check_metrics_filter.
+// Returns a sentence if the group of the value does not match nan or inf, as a training that
+// diverges prints them; "" if it does. Requires a filter that passed check_metrics_filter.
 std::string metrics_filter_warning(const api::MetricsFilter& filter);
 
 struct MetricPattern {
@@ -37,13 +37,13 @@ struct MetricPattern {
   int value = 2;
   int step = 0;                // 0 = no such group
   std::optional<RE2> step_re;  // group 1 is the step
-  bool matches_nan = true;     // the group of the value does
+  bool matches_nan = true;     // whether the group of the value matches nan and inf
 };
 
 std::shared_ptr<const MetricPattern> compile_metrics_filter(const api::MetricsFilter& filter);
 
-// The number in all of `text`, in any spelling that C and Python print, nan, -nan and inf included.
-// A number beyond a double is infinite (1e400) or 0 (1e-400).
+// The number that all of `text` spells, in any spelling of C and Python, including nan, -nan and
+// inf. A number beyond a double is infinite (1e400) or 0 (1e-400).
 std::optional<double> parse_number(std::string_view text);
 
 // Steps are whole and not negative; training frameworks print them as 3 or 3.0.
@@ -56,7 +56,7 @@ class FiniteLine {
   explicit FiniteLine(std::string_view text);
   bool changed() const { return !places_.empty(); }
   const std::string& text() const { return text_; }
-  // Whether a part of text() holds a number that was put in for such a word.
+  // Whether a part of text() holds a number that replaced such a word.
   bool holds_substitute(std::string_view part) const;
 
  private:

@@ -1,5 +1,5 @@
-// NearMiss: of the output of a program that reported nothing, the line that was nearly a report,
-// and why it was none. For people; pure; not synchronised. Holds one short line.
+// NearMiss: the line that came nearest to a report in the output of a program that reported
+// nothing, and the reason why it is none. For people; pure; not synchronised. Holds one short line.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ class NearMiss {
 
   void count(std::int64_t bytes) { bytes_ += bytes; }
   void count_line() { ++lines_; }
-  // `why` continues a sentence about the line: "is no JSON". Of equally near ones the first stays.
+  // `why` continues a sentence about the line: "is no JSON". The first line of a rank stays.
   void see(Rank rank, std::string_view line, const std::string& why);
 
-  // Of two outputs of one program.
+  // Joins two outputs of one program.
   NearMiss joined(const NearMiss& other) const;
-  // For a person who misses a report; `expected` is what a line should be, as in "a JSON object".
+  // For a person who misses a report; `expected` describes a correct line, as in "a JSON object".
   std::string sentence(const std::string& expected) const;
 
  private:

@@ -10,8 +10,8 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool is_between(char c, char low, char high) { return c >= low && c <= high; }
 
-// One escape sequence at the beginning of a text: its length, and whether it erases the text before
-// it.
+// The length of the escape sequence at the beginning of a text, and whether it erases the text
+// before it.
 struct Escape {
   std::size_t length = 0;
   bool hides = false;
@@ -74,7 +74,7 @@ void OutputLines::feed(std::string_view bytes, const OnLine& on_line) {
     const bool plain = partial_.empty() && !returned_ && piece.size() <= kMaxLineBytes &&
                        piece.find('\r') == piece.npos;
     if (whole && plain) {
-      emit(piece, on_line);  // the usual case, without a copy
+      emit(piece, on_line);  // the usual case: no copy
     } else {
       take(piece);
       if (whole) finish(on_line);
@@ -86,7 +86,7 @@ void OutputLines::feed(std::string_view bytes, const OnLine& on_line) {
 
 void OutputLines::finish(const OnLine& on_line) {
   if (cut_) {
-    // Only the last kMaxLineBytes count, and the first word that is left may be half of one.
+    // Only the last kMaxLineBytes count, and the first word of them may be only half a word.
     const std::size_t excess = partial_.size() - std::min(partial_.size(), kMaxLineBytes);
     const std::size_t space = partial_.find(' ', excess);
     partial_.erase(0, space == partial_.npos ? partial_.size() : space);
@@ -95,7 +95,7 @@ void OutputLines::finish(const OnLine& on_line) {
   restart();
 }
 
-// A part of a line: no newline in it.
+// Takes a part of a line, without a newline.
 void OutputLines::take(std::string_view piece) {
   if (piece.empty()) return;
   if (returned_ && piece.front() != '\r') restart();
@@ -106,8 +106,8 @@ void OutputLines::take(std::string_view piece) {
     if (anew != text.npos) restart();
     append(anew == text.npos ? text : text.substr(anew + 1));
   }
-  // What follows a carriage return at the end decides: more text begins the line again, a newline
-  // ends the line as it is.
+  // The next byte after a carriage return decides: more text begins the line again, a newline ends
+  // the line as it is.
   if (text.size() < piece.size()) returned_ = true;
 }
 

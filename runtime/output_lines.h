@@ -1,10 +1,10 @@
-// OutputLines: what a program prints, as the lines that a terminal would be left with.
+// OutputLines: splits the output of a program into the lines that a terminal would be left with.
 //
 // A carriage return begins the line again, unless a newline follows it, so a progress bar that is
-// redrawn a million times is one short line: its last state. The same holds where the cursor goes
-// up (nested bars) and where the line is erased. Other escape sequences (colours) and a byte order
-// mark are left out. Of a line that is longer than kMaxLineBytes the end is kept, and the reader is
-// told that its beginning is missing. Takes bytes in any pieces. Pure; not synchronised.
+// redrawn a million times is one short line: its last state. The same holds if the cursor goes up
+// (nested bars) or the line is erased. Other escape sequences (colours) and a byte order mark are
+// left out. Only the end of a line longer than kMaxLineBytes is kept, and the reader learns that
+// its beginning is missing. Takes bytes in any pieces. Pure; not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -35,14 +35,14 @@ class OutputLines {
   void emit(std::string_view text, const OnLine& on_line);
 
   std::string partial_;    // the line so far, at most twice kMaxLineBytes
-  std::string shown_;      // room for a line without its escape sequences
+  std::string shown_;      // storage for a line without its escape sequences
   bool returned_ = false;  // a carriage return came last
   bool cut_ = false;
   std::int64_t bytes_ = 0;
 };
 
-// `line` as it is shown: without escape sequences, a byte order mark, and what was drawn over. The
-// result may lie in `room`.
+// `line` as it is shown: without escape sequences, a byte order mark, and text that was drawn over.
+// The result may lie in `room`.
 std::string_view shown_text(std::string_view line, std::string& room);
 
 }  // namespace fettle::runtime

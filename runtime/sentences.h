@@ -1,11 +1,11 @@
-// Messages for people that are put together from several findings.
+// Joins findings into messages for people.
 #pragma once
 
 #include <string>
 
 namespace fettle::runtime {
 
-// "TEXT; SENTENCE", or the one of them that is not empty.
+// "TEXT; SENTENCE", or whichever of the two is not empty.
 inline void add_sentence(std::string& text, const std::string& sentence) {
   if (!text.empty() && !sentence.empty()) text += "; ";
   text += sentence;

@@ -12,7 +12,7 @@ std::string parent_step(const TrialFile& file) {
   return file.parent ? std::to_string(file.parent->step) : "";
 }
 
-// A variable without a value is set, too: Kubernetes leaves $(NAME) as it is where NAME is not set,
+// A variable without a value is set, too: Kubernetes does not expand $(NAME) if NAME is not set,
 // and a shell under `set -u` stops.
 constexpr struct {
   const char* name;

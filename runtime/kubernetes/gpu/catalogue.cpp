@@ -58,7 +58,7 @@ void GpuCatalogue::read(std::int64_t now_ms) {
   }
   trouble_.clear();
   if (tell_) tell_(/*is_wrong=*/false, names_of(*list));
-  // A cluster whose administrator says nothing is taken to have whole GPUs.
+  // A cluster whose administrator names no profiles is assumed to have whole GPUs.
   if (list->empty()) list = api::default_gpu_profiles();
   if (profiles_ != nullptr) changed_ms_ = now_ms;
   profiles_ = std::make_shared<const std::vector<api::GpuProfile>>(std::move(list).value());

@@ -2,8 +2,8 @@
 //
 // On a cluster the file is a key of a mounted ConfigMap, which the kubelet replaces within a minute
 // or so of a change. profiles() reads the file again if the last reading is kAgainMs old; nothing
-// runs in between. A list that is wrong never replaces one that was right: it is reported once, and
-// the earlier one stays in force. Before there was a right one nothing is placed.
+// runs in between. A wrong list never replaces a right list: it is reported once, and the earlier
+// list stays in force. Nothing is placed before there was a right list.
 // Thread-safe; `tell` is called on the thread that calls profiles().
 #pragma once
 
@@ -22,14 +22,14 @@ namespace fettle::kubernetes {
 class GpuCatalogue {
  public:
   using Profiles = std::shared_ptr<const std::vector<api::GpuProfile>>;
-  // What was read: a list that is in force from now on, or why it is not.
+  // Receives the result of a reading: the list that is in force from now on, or why it is wrong.
   using Tell = std::function<void(bool is_wrong, const std::string& message)>;
 
   static constexpr std::int64_t kAgainMs = 10'000;
 
   explicit GpuCatalogue(std::string path, Tell tell = {});
 
-  // The list in force. kUnavailable: there never was a right one; says what is wrong.
+  // The list in force. kUnavailable: there was never a right list; the message names the fault.
   Result<Profiles> profiles(std::int64_t now_ms);
   // When the list in force last replaced another one; 0 = never.
   std::int64_t changed_ms() const;
@@ -41,7 +41,7 @@ class GpuCatalogue {
   const Tell tell_;
 
   mutable std::mutex mutex_;
-  Profiles profiles_;  // null: none yet
+  Profiles profiles_;  // null: none was right yet
   std::string text_;   // the file as it was last read
   std::string trouble_;
   std::int64_t read_ms_ = 0;

@@ -24,10 +24,10 @@ constexpr double kPercent = 100;
 constexpr double kGraceOfShares = 60;
 constexpr std::int64_t kMostConsumers = 256;  // of one ResourceClaim (its status.reservedFor)
 
-// How a profile meets a request.
+// The part of a profile that meets a request.
 struct Fit {
   double gpus = 1;
-  std::int64_t units = 1;        // steps of what is offered
+  std::int64_t units = 1;        // steps of the profile's offer
   std::optional<double> memory;  // bytes of one card
 };
 
@@ -53,7 +53,7 @@ std::string words_of(const std::string& name) {
   return words.back() == ' ' ? words : words + ' ';
 }
 
-// Whether every card of the profile is of the model: one that may be is not what was asked for.
+// Whether every card of the profile is of the model: a card that only may be is not enough.
 bool has_model(const GpuProfile& profile, const std::string& model) {
   if (model.empty()) return true;
   const std::string words = words_of(model);
@@ -77,7 +77,7 @@ std::optional<Fit> fit_fraction(double fraction, const GpuProfile& profile) {
   if (steps < 1 || std::abs(steps * offer->step - fraction) > kNoise) return std::nullopt;
   Fit fit{fraction, static_cast<std::int64_t>(steps), std::nullopt};
   if (api::is_one_slice(profile)) {
-    // It says its memory itself: a MIG slice has not the same fraction of memory and of compute.
+    // A MIG slice names its own memory: its fractions of memory and of compute differ.
     fit.memory = profile.offers.memory->step;
   } else if (profile.memory) {
     fit.memory = *profile.memory * fraction;
@@ -85,7 +85,7 @@ std::optional<Fit> fit_fraction(double fraction, const GpuProfile& profile) {
   return fit;
 }
 
-// The smallest that is enough: of what is offered as memory, else of the fractions.
+// The smallest sufficient amount of the memory offer, or else of the fractions.
 std::optional<Fit> fit_memory(double memory, const GpuProfile& profile) {
   const auto& offer = profile.offers.memory;
   if (!offer && (!profile.offers.fraction || !profile.memory)) return std::nullopt;
@@ -94,10 +94,10 @@ std::optional<Fit> fit_memory(double memory, const GpuProfile& profile) {
   const double steps = std::max(1.0, std::ceil(memory / step - kNoise));
   Fit fit{.units = static_cast<std::int64_t>(steps), .memory = steps * step};
   if (api::is_one_slice(profile)) {
-    // Of compute: a MIG slice has another fraction of the card's memory.
+    // The fraction of compute: a MIG slice has another fraction of the card's memory.
     fit.gpus = profile.offers.fraction->step;
   } else {
-    // check_gpu_profile sees to it that profile.memory is there.
+    // check_gpu_profile guarantees profile.memory.
     fit.gpus = std::min(
         1.0, offer ? *fit.memory / *profile.memory : steps * profile.offers.fraction->step);
   }
@@ -111,7 +111,7 @@ std::optional<Fit> fit(const GpuRequest& request, const GpuProfile& profile) {
   if (request.fraction) found = fit_fraction(*request.fraction, profile);
   if (request.memory) found = fit_memory(*request.memory, profile);
   if (!found || !profile.put.shared_claim) return found;
-  // All trials of the Study share what one claim holds.
+  // All trials of the Study share the device of one claim.
   const auto trials = static_cast<double>(request.parallelism);
   const bool room = trials * found->gpus <= 1 + kNoise && request.parallelism <= kMostConsumers;
   return room ? found : std::nullopt;
@@ -165,7 +165,7 @@ GpuPlacement placement_of(const GpuRequest& request, const GpuProfile& profile, 
   out.enforces = profile.enforces;
   out.gpus = fit.gpus;
   if (fit.memory) out.memory = static_cast<std::int64_t>(*fit.memory);
-  // No neighbour on the card, or one that the hardware keeps apart.
+  // No neighbour on the card, or a neighbour that the hardware keeps apart.
   const bool alone = !out.is_share() || profile.enforces == GpuEnforcement::kHardware;
   out.least_grace = alone ? 0 : kGraceOfShares;
   if (profile.put.limits.is_object()) {

@@ -1,9 +1,9 @@
-// Placement: what a trial asks of GPUs, put on one of the cluster's GPU profiles, or refused.
+// Placement: puts a trial's GPU request on one of the cluster's GPU profiles, or refuses it.
 //
-// A profile fits if it offers exactly what is asked for: a count up to its own, a fraction that is
-// a multiple of its step, or at least as much memory. Of those that fit the one is chosen that
-// enforces most, and of equals the first in the administrator's list. The same request and profiles
-// give the same placement. Pure functions; usable from any thread.
+// A profile fits if it offers exactly the request: a count up to its own, a fraction that is a
+// multiple of its step, or at least as much memory. Among the profiles that fit, the one that
+// enforces most is chosen; ties go to the administrator's order. The same request and profiles give
+// the same placement. Pure functions; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@
 
 namespace fettle::kubernetes {
 
-// What each worker asks for: exactly one of count, fraction and memory.
+// The request of each worker: exactly one of count, fraction and memory.
 struct GpuRequest {
   std::optional<std::int64_t> count;
   std::optional<double> fraction;
   std::optional<double> memory;  // bytes
   std::string model;             // "" = any card
-  std::int64_t workers = 1;      // the most of one trial
+  std::int64_t workers = 1;      // most workers of one trial
   std::int64_t parallelism = 1;  // trials of the Study at once
 };
 
-// What the pod of a worker gets.
+// The additions to the pod of a worker.
 struct GpuPlacement {
   std::string profile;  // its name
   api::GpuSharing sharing = api::GpuSharing::kWhole;
@@ -38,7 +38,7 @@ struct GpuPlacement {
   std::string why;  // a sentence
 
   double gpus = 1;                     // of each worker: 2, 0.25
-  std::optional<std::int64_t> memory;  // bytes of one card that the worker has; absent: not known
+  std::optional<std::int64_t> memory;  // bytes of one card that the worker has; absent: unknown
   double least_grace = 0;              // seconds between SIGTERM and SIGKILL, at least
 
   std::map<std::string, std::int64_t> limits;
@@ -54,35 +54,36 @@ struct GpuPlacement {
 
   bool is_share() const { return gpus < 1; }
   // KAI-Scheduler packs too many on a card when shares come in bulk (KAI-Scheduler#2153), so its
-  // pods get their nodes one after the other.
+  // pods are given nodes one after the other.
   bool is_paced() const { return is_share() && sharing == api::GpuSharing::kKai; }
   bool operator==(const GpuPlacement&) const = default;
 };
 
 struct GpuRefusal {
-  std::string reason;                   // what was asked for, and why it cannot be had
+  std::string reason;                   // the request, and why it cannot be met
   std::vector<std::string> can_be_had;  // "fraction 0.25 (profile mps)"; empty: no profile has GPUs
 
-  // Both in one message, with the way out.
+  // Joins both in one message, which names the way out.
   Error error() const;
 };
 
-// Nothing for a trial on the CPU.
+// Absent for a trial on the CPU.
 std::optional<GpuRequest> gpu_request(const api::StudySpec& spec);
 
 // `profiles`: in the administrator's order.
 std::variant<GpuPlacement, GpuRefusal> place(const GpuRequest& request,
                                              const std::vector<api::GpuProfile>& profiles);
 
-// The placement of a Study's workers; nothing for the CPU. kInvalid: refused, in words.
+// The placement of a Study's workers; absent on the CPU. kInvalid: refused, in words.
 Result<std::optional<GpuPlacement>> place_gpus(const api::StudySpec& spec,
                                                const std::vector<api::GpuProfile>& profiles);
 
-// The most memory of one card, in bytes, that a profile offers to the Study; nothing: none does.
+// The most memory of one card, in bytes, that a profile offers to the Study; absent if none offers
+// any.
 std::optional<double> most_memory(const api::StudySpec& spec,
                                   const std::vector<api::GpuProfile>& profiles);
 
-// What the Study's status says of it.
+// The description of the placement in the Study's status.
 api::GpuChoice choice_of(const GpuPlacement& placement);
 
 }  // namespace fettle::kubernetes

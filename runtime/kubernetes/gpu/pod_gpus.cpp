@@ -27,7 +27,7 @@ constexpr std::string_view kNvidiaGpu = "nvidia.com/gpu";
 // Enough of the uid to tell a Study from an earlier one of its name.
 constexpr std::size_t kUidPart = 8;
 
-// Texts of ours that differ have different ones, all but certainly (FNV-1a, 32 bits).
+// A hash that differs for our different texts, all but certainly (FNV-1a, 32 bits).
 std::string short_hash(std::string_view text) {
   constexpr std::uint32_t kBasis = 2'166'136'261U;
   constexpr std::uint32_t kPrime = 16'777'619U;
@@ -68,7 +68,7 @@ void add_missing(const std::map<std::string, std::string>& texts, Json& object,
   }
 }
 
-// A template's own is kept, too: labels and queues are the user's.
+// Keeps the template's own entries, too: labels and queues are the user's.
 void add_metadata(const GpuPlacement& placement, Json& pod_template) {
   Json& metadata = map_of(pod_template, "metadata");
   add_missing(placement.labels, metadata, "labels");
@@ -104,14 +104,14 @@ Status add_scheduling(const GpuPlacement& placement, Json& spec) {
   return success();
 }
 
-// What a process needs to know to keep to its part by itself, whatever the cards enforce.
+// The variables with which a process keeps to its part by itself, whatever the cards enforce.
 std::map<std::string, std::string> env_of(const GpuPlacement& placement) {
   std::map<std::string, std::string> env = placement.env;
   if (!placement.is_share()) return env;
   // In MiB.
   if (placement.memory) env.emplace("FETTLE_GPU_MEMORY", std::to_string(*placement.memory >> 20));
   if (placement.sharing == api::GpuSharing::kMps) {
-    // It may be below what the daemon allows, never above.
+    // The value may be below the daemon's limit, never above.
     const auto percent = std::max<std::int64_t>(1, std::llround(placement.gpus * 100));
     env.emplace("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", std::to_string(percent));
   }
@@ -119,7 +119,7 @@ std::map<std::string, std::string> env_of(const GpuPlacement& placement) {
 }
 
 void add_env(const GpuPlacement& placement, Json& container) {
-  const Json::Array known = kube::array_at(container, {"env"});  // what is added replaces it
+  const Json::Array known = kube::array_at(container, {"env"});  // a copy: append() changes it
   const auto is_set = [&](const std::string& name) {
     return std::ranges::any_of(
         known, [&](const Json& variable) { return text_at(variable, {"name"}) == name; });
@@ -139,7 +139,7 @@ void add_claim(const GpuPlacement& placement, const api::Study& study, Json& spe
   append(map_of(container, "resources"), "claims", Json::object({{"name", kClaimInPod}}));
 }
 
-// Raised where it is too short for neighbours on the card.
+// Raises the grace period if it is too short for neighbours on the card.
 void add_grace(const GpuPlacement& placement, Json& spec) {
   const auto least = static_cast<std::int64_t>(std::ceil(placement.least_grace));
   const Json* const found = spec.find(kGraceField);

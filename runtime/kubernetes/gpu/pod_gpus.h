@@ -1,7 +1,7 @@
-// A GPU placement on a pod template, and the claim that it refers to.
+// Applies a GPU placement to a pod template, and builds the claim that it refers to.
 //
-// What the Study's own template says of labels and variables stays; where it contradicts the
-// placement (another scheduler, another node, GPUs counted twice) it is refused.
+// Labels and variables of the Study's own template stay; a template that contradicts the placement
+// (another scheduler, another node, GPUs counted twice) is refused.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -15,18 +15,18 @@
 
 namespace fettle::kubernetes {
 
-// Of a Job: GPUs of each worker, "0.25", and the profile that they come from.
+// Annotations of a Job: the GPUs of each worker, "0.25", and the profile that they come from.
 inline constexpr const char* kGpusAnnotation = "fettle.dev/gpus";
 inline constexpr const char* kGpuProfileAnnotation = "fettle.dev/gpu-profile";
 
-// Puts what the placement has on `pod_template`, whose trial runs in `container`, a part of it.
-// kInvalid, in words.
+// Adds the placement to `pod_template`, whose trial runs in `container`, a part of it. kInvalid, in
+// words.
 Status apply(const GpuPlacement& placement, const api::Study& study, Json& pod_template,
              Json& container);
 
-// The claim that the pods of the Study refer to: its name, which differs with what is claimed, its
-// kind (a ResourceClaimTemplate, or the ResourceClaim that all pods share) and the object, which
-// goes with its Study. Requires placement.claim.
+// The claim that the pods of the Study refer to: its name, which differs if the claimed devices
+// differ, its kind (a ResourceClaimTemplate, or the ResourceClaim that all pods share) and the
+// object, which goes with its Study. Requires placement.claim.
 std::string gpu_claim_name(const api::Study& study, const GpuPlacement& placement);
 const kube::Resource& gpu_claim_resource(const GpuPlacement& placement);
 Json build_gpu_claim(const api::Study& study, const GpuPlacement& placement);

@@ -29,7 +29,7 @@
 
 namespace fettle::local {
 
-// Every user may write any file there, so all is bounded.
+// Every user may write any file there, so all fields are bounded.
 template <class Visitor, api::Like<Claim> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("study", c.study, "The name of its Study.");
@@ -49,9 +49,9 @@ namespace {
 
 constexpr const char* kSuffix = ".claim";
 constexpr const char* kSharedDirectory = "/tmp/fettle-machine";
-// Any user may add files, so what is read is bounded: 16 MiB of each user.
-constexpr std::size_t kMostBytes = 16 << 10;  // of a claim
-constexpr std::size_t kMostClaims = 16'384;   // that are looked at
+// Any user may add files, so the amount that is read is bounded: 16 MiB for each user.
+constexpr std::size_t kMostBytes = 16 << 10;  // bytes of a claim
+constexpr std::size_t kMostClaims = 16'384;   // read at most
 constexpr std::size_t kMostClaimsOfUser = 1'024;
 constexpr int kLockTries = 50;
 constexpr auto kLockInterval = std::chrono::milliseconds(2);
@@ -62,7 +62,7 @@ std::int64_t unix_ms() {
       .count();
 }
 
-// When a run begins to wait. Unique in this process, so that runs are served in their order.
+// The time at which a run begins to wait. Unique in this process, so that runs are served in order.
 std::int64_t next_us() {
   static std::atomic<std::int64_t> last = 0;
   std::int64_t before = last;
@@ -98,8 +98,8 @@ std::string name_of(uid_t user) {
   return std::to_string(user);
 }
 
-// Returns what is wrong with the directory, "" if it can be used. Every user may add files, and no
-// user may remove those of others, as in /tmp.
+// Returns the fault of the directory, "" if it can be used. As in /tmp, every user may add files,
+// and no user may remove files of others.
 std::string make_shared_directory(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0777) == 0) (void)::chmod(directory.c_str(), 01777);
   const Descriptor opened(open_directory(directory));
@@ -121,7 +121,7 @@ std::string make_shared_directory(const std::string& directory) {
   return "";
 }
 
-// Exclusive, of the directory; false where another process keeps it.
+// Locks the directory exclusively; returns false if another process keeps the lock.
 bool lock_directory(int fd) {
   for (int i = 0; i < kLockTries; ++i) {
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
@@ -156,7 +156,7 @@ std::string read_all(int fd) {
   return text;
 }
 
-// What all processes of the machine can have together.
+// The resources of the whole machine, for all its processes.
 Need whole_machine() {
   Need all;
   all.cores = static_cast<double>(::sysconf(_SC_NPROCESSORS_CONF));
@@ -164,8 +164,8 @@ Need whole_machine() {
   return all;
 }
 
-// What is missing, malformed or out of bounds keeps its default. Whose it is says the file's owner,
-// which the writer cannot choose. `most`: what the machine has.
+// Fields that are missing, malformed or out of bounds keep their defaults. The user is the file's
+// owner, which the writer cannot choose. `most`: the resources of the machine.
 Claim read_claim(const std::string& name, uid_t owner, const Need& most, const Json& document) {
   Claim claim;
   api::FieldErrors ignored(api::UnknownFields::kIgnored);
@@ -177,9 +177,9 @@ Claim read_claim(const std::string& name, uid_t owner, const Need& most, const J
   return claim;
 }
 
-// Appends the claim in that file to `out`, if a process holds it; a file without a lock is removed.
-// A run that waits counts only if touch() or take() has written the file lately. `seen`: the files
-// of each user so far.
+// Appends the claim in that file to `out` if a process holds it; removes a file without a lock. A
+// waiting run counts only if touch() or take() has written the file lately. `seen`: the number of
+// files of each user so far.
 void visit(int directory, const std::string& name, const Need& most,
            std::map<uid_t, std::size_t>& seen, std::vector<Claim>& out) {
   const Descriptor file(
@@ -202,7 +202,7 @@ void visit(int directory, const std::string& name, const Need& most,
 void for_each_claim_file(int directory, const std::function<void(const std::string&)>& see) {
   DIR* const dir = ::fdopendir(::fcntl(directory, F_DUPFD_CLOEXEC, 0));
   if (dir == nullptr) return;
-  ::rewinddir(dir);  // the place in the directory is that of `directory`, read before perhaps
+  ::rewinddir(dir);  // it shares its position with `directory`, which may have been read before
   std::size_t seen = 0;
   while (const dirent* entry = ::readdir(dir)) {
     const std::string name = entry->d_name;
@@ -253,7 +253,7 @@ Claims::~Claims() {
   while (!own_.empty()) release(own_.begin()->first);
 }
 
-// Called with the directory locked, if there is one.
+// Called with the directory locked, if it can be used.
 Result<Grant> Claims::decide(const Claim& wanted) const {
   std::vector<Claim> claims;
   for (const auto& [run, own] : own_) {
@@ -276,7 +276,7 @@ Result<Grant> Claims::decide(const Claim& wanted) const {
   return grant(room_, claims, wanted);
 }
 
-// Written in place, since the lock belongs to the open file: a file that replaced it would be free.
+// Writes in place, since the lock belongs to the open file: a file that replaced it would be free.
 // Called with the directory locked.
 Status Claims::store(Own& own) {
   if (!problem_.empty()) return success();
@@ -319,7 +319,7 @@ Result<std::vector<GpuName>> Claims::take(const std::string& run, const Need& ne
   own.claim.granted = false;
   own.claim.need = clamp(need, room_);
   own.claim.cpus = room_.cpus;
-  // While it waits it names every GPU that it could use, so that others leave those to it.
+  // A waiting run names every GPU that it could use, so that others leave these GPUs to it.
   own.claim.gpus.clear();
   if (need.gpus > 0) {
     for (const GpuName& gpu : room_.gpus) own.claim.gpus.push_back(gpu.id);
@@ -346,13 +346,13 @@ Result<std::vector<GpuName>> Claims::add(const std::string& run, const Need& mor
   if (opened.get() >= 0 && !lock_directory(opened.get())) {
     return Error{ErrorCode::kUnavailable, "another process has locked " + directory_};
   }
-  // Cores and memory of a run that grows are written down, but only GPUs can be missing.
+  // The claim of a run that grows records cores and memory, but only GPUs can be missing.
   Claim wanted = found->second.claim;
   wanted.name += '+';  // beside the claim that it already has
   wanted.granted = false;
-  wanted.since_us = std::numeric_limits<std::int64_t>::max();  // after all who wait
+  wanted.since_us = std::numeric_limits<std::int64_t>::max();  // after all waiting runs
   wanted.need = {more.gpus, 0, 0};
-  wanted.gpus.clear();  // those that it could use, as of every claim that is not granted
+  wanted.gpus.clear();  // GPUs that it could use, as in every claim that is not granted
   for (const GpuName& gpu : room_.gpus) wanted.gpus.push_back(gpu.id);
   FETTLE_ASSIGN(const Grant given, decide(wanted));
   if (!given.waits_for.empty()) return Error{ErrorCode::kUnavailable, given.waits_for};
@@ -363,7 +363,7 @@ Result<std::vector<GpuName>> Claims::add(const std::string& run, const Need& mor
   for (const GpuName& gpu : given.gpus) grown.claim.gpus.push_back(gpu.id);
   const bool handed_over = grown.fd < 0;
   FETTLE_TRY(store(grown));
-  // Only the guard's lock is to remain: one of this process would outlive the run.
+  // Only the guard's lock may remain: a lock of this process would outlive the run.
   if (handed_over && grown.fd >= 0) ::close(std::exchange(grown.fd, -1));
   found->second = std::move(grown);
   return given.gpus;

@@ -1,13 +1,13 @@
 // Claims: the GPUs, cores and memory that the runs of one Session hold, visible to all other
 // Sessions on this machine.
 //
-// Each run has a file in a directory that all users of the machine share. Its text says what the
-// run holds or waits for; flock() on it says that this is still true. The runner locks it (shared)
-// until the run has begun, and the run's guard from then on, so it is free when the last process of
-// the run has ended, in whatever way runner and supervisor did. A file without a lock does not
-// count. Every decision reads and writes under a lock on the directory itself.
-// A run that waits renews its file at least every kStillHereMs; if its runner was stopped, others
-// overtake it. Where the directory cannot be used, each Session counts its own runs (problem()).
+// Each run has a file in a directory that all users of the machine share. Its text records the
+// resources that the run holds or waits for; flock() on it says that this is still true. The runner
+// locks it (shared) until the run has begun, and the run's guard from then on, so it is free when
+// the last process of the run has ended, however runner and supervisor ended. A file without a lock
+// does not count. Every decision reads and writes under a lock on the directory itself. A run that
+// waits renews its file at least every kStillHereMs; if its runner was stopped, others overtake it.
+// If the directory cannot be used, each Session counts only its own runs (problem()).
 // Thread-safe. Nothing waits longer than a few milliseconds.
 #pragma once
 
@@ -27,7 +27,7 @@ inline constexpr std::int64_t kStillHereMs = 10'000;
 // FETTLE_MACHINE_DIR, else /tmp/fettle-machine.
 std::string claims_directory();
 
-// What this process may use.
+// The resources that this process may use.
 Room this_machine();
 
 class Claims {
@@ -39,21 +39,21 @@ class Claims {
   Claims& operator=(const Claims&) = delete;
 
   const Room& room() const { return room_; }
-  // Why other Sessions are not counted; "" = they are.
+  // Why other Sessions are not counted; "" = they are counted.
   const std::string& problem() const { return problem_; }
 
-  // Gives `run` what it needs. kUnavailable: not now, with what it waits for in words; it then
-  // keeps its place in the queue until it asks again or release() is called.
+  // Gives `run` the resources that it needs. kUnavailable: not now; the message names the missing
+  // ones. The run then keeps its place in the queue until it asks again or release() is called.
   Result<std::vector<GpuName>> take(const std::string& run, const Need& need);
-  // Gives a run that has begun more, all or nothing, after all runs that wait.
+  // Gives a run that has begun more resources, all or nothing, after all waiting runs.
   Result<std::vector<GpuName>> add(const std::string& run, const Need& more);
-  // The file that the guard of a run is to hold; "" = none.
+  // The file that the guard of a run holds; "" = none.
   std::string file(const std::string& run) const;
   // The guard holds the file from now on.
   void hand_over(const std::string& run);
   // The run has ended, or no longer waits.
   void release(const std::string& run);
-  // Renews the files: the runs still wait, and what cleans /tmp leaves recent files alone.
+  // Renews the files: the runs still wait, and cleaners of /tmp leave recent files alone.
   void touch();
 
  private:
@@ -74,7 +74,7 @@ class Claims {
   std::map<std::string, Own> own_;  // by run
 };
 
-// What all Sessions hold and wait for, by the files in that directory.
+// All claims of all Sessions, read from the files in that directory.
 std::vector<Claim> read_claims(const std::string& directory);
 
 }  // namespace fettle::local

@@ -1,7 +1,7 @@
 // $(VAR) in a container's command, args and env, expanded exactly as Kubernetes does it
-// (k8s.io/kubernetes/third_party/forked/golang/expansion): `$(NAME)` becomes the value where NAME
-// is known and stays as it is where it is not; `$$` becomes `$`, so `$$(NAME)` stays `$(NAME)`; a
-// value is never expanded again. No shell is involved at any point. Pure functions.
+// (k8s.io/kubernetes/third_party/forked/golang/expansion): `$(NAME)` becomes the value if NAME is
+// known and stays as it is otherwise; `$$` becomes `$`, so `$$(NAME)` stays `$(NAME)`; a value is
+// never expanded again. No shell is involved at any point. Pure functions.
 #pragma once
 
 #include <map>

@@ -59,7 +59,7 @@ Fitting fitting_trials(const api::Study& study, const Room& room) {
               std::to_string(need.gpus) + " (spec.trial.gpu)",
           fitting);
   }
-  if (need.memory > 0 && room.memory > 0) {  // 0: it asks for none; the machine's is unknown
+  if (need.memory > 0 && room.memory > 0) {  // 0: no memory is requested; the machine's is unknown
     const auto memory = static_cast<double>(room.memory);
     bound(memory / static_cast<double>(need.memory),
           "this machine has " + machine::bytes_text(memory) + " of memory, and each trial takes " +

@@ -1,4 +1,5 @@
-// Fitting: how many trials of a Study one machine can run at once, and which field decides. Pure.
+// Fitting: how many trials of a Study one machine can run at once, and the field that limits them.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace fettle::local {
 
-// What a run with that many workers takes.
+// The resources that a run with that many workers takes.
 Need need_of(const api::Study& study, std::int64_t workers);
 
 struct Fitting {
@@ -17,11 +18,11 @@ struct Fitting {
   std::string why;          // "this machine has 2 cores and each trial takes 1 (...)"
 };
 
-// With the fewest workers that a trial may have.
+// For trials with the fewest workers that they may have.
 Fitting fitting_trials(const api::Study& study, const Room& room);
 
-// For people, once: that fewer trials run at once than the Study's parallelism says, and what
-// decides. "" = as many run as it says.
+// Says to people, once, that fewer trials run at once than the Study's parallelism says, and why.
+// "" = as many run.
 std::string tell_fitting(const api::Study& study, const Room& room);
 
 }  // namespace fettle::local

@@ -16,7 +16,7 @@ constexpr int kMaxGpus = 64;
 
 bool is_cut(const machine::Gpu& gpu) { return gpu.mig.value_or(false); }
 
-// The parts of the card that a process can be given.
+// The parts of the card that can be assigned to a process.
 std::vector<std::string> uuids_of(const machine::Gpu& gpu) {
   if (!is_cut(gpu)) return {gpu.uuid};
   std::vector<std::string> parts;
@@ -24,8 +24,9 @@ std::vector<std::string> uuids_of(const machine::Gpu& gpu) {
   return parts;
 }
 
-// Whether CUDA's numbers follow the driver's: cards of one kind are in the order of their buses
-// anyhow, others only if CUDA_DEVICE_ORDER says so. It counts the parts of a card otherwise.
+// Whether CUDA's numbers follow the driver's: cards of one kind always come in the order of their
+// buses, different cards only if CUDA_DEVICE_ORDER says so. CUDA counts the parts of a card
+// differently.
 bool counts_as_driver(const GpuSources& sources) {
   const std::vector<machine::Gpu>& all = sources.driver.all;
   if (std::ranges::any_of(all, is_cut)) return false;
@@ -43,11 +44,11 @@ std::optional<std::string> uuid_at(const GpuSources& sources, std::size_t place)
   return all[place].uuid;
 }
 
-// The id of what CUDA_VISIBLE_DEVICES calls `name`: a number, or a UUID or its beginning.
+// The id of the GPU that CUDA_VISIBLE_DEVICES calls `name`: a number, or a UUID or its beginning.
 std::string id_of(const std::string& name, const GpuSources& sources) {
   const bool is_number =
       std::ranges::all_of(name, [](unsigned char c) { return c >= '0' && c <= '9'; });
-  if (is_number && name.size() < 6) {  // a longer one is no place in a list of GPUs
+  if (is_number && name.size() < 6) {  // a longer number is no place in a list of GPUs
     return uuid_at(sources, std::stoul(name)).value_or("cuda:" + name);
   }
   for (const machine::Gpu& gpu : sources.driver.all) {
@@ -73,7 +74,7 @@ VisibleGpus name_gpus(const GpuSources& sources) {
   const auto add = [&](const std::string& id, const std::string& cuda) {
     const bool known =
         std::ranges::any_of(visible.names, [&](const GpuName& name) { return name.id == id; });
-    // An empty id: the driver could not say the card's UUID.
+    // An empty id means that the driver could not name the card's UUID.
     if (!known && !id.empty()) visible.names.push_back({id, cuda});
   };
   if (sources.chosen) {

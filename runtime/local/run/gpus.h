@@ -1,10 +1,10 @@
-// Which NVIDIA GPUs of this machine local trials can have, and by which names.
+// The NVIDIA GPUs of this machine that local trials can use, and their names.
 //
-// A GPU has two names. Its id tells it from every other one of the machine, for all Studies, users
-// and containers: the driver's UUID. The other one is what CUDA_VISIBLE_DEVICES has to say so that
+// A GPU has two names. Its id, the driver's UUID, tells it from every other GPU of the machine, for
+// all Studies, users and containers. The other name is the value of CUDA_VISIBLE_DEVICES with which
 // CUDA takes this GPU in a process of ours. Numbers are a bad name: CUDA counts only the cards that
-// a container was given, and counts the fastest first unless CUDA_DEVICE_ORDER=PCI_BUS_ID.
-// Usable from any thread.
+// a container was given, and counts the fastest first unless CUDA_DEVICE_ORDER=PCI_BUS_ID. Usable
+// from any thread.
 #pragma once
 
 #include <optional>
@@ -23,10 +23,11 @@ struct GpuName {
 
 struct VisibleGpus {
   std::vector<GpuName> names;
-  bool by_pci = false;  // `cuda` is a place in the order of PCI_BUS_ID, which a trial must be told
+  bool by_pci =
+      false;  // `cuda` is a place in the order of PCI_BUS_ID: a trial must get that order, too
 };
 
-// Where the names come from.
+// The sources of the names.
 struct GpuSources {
   std::optional<std::string> chosen;  // CUDA_VISIBLE_DEVICES, if it is set
   bool by_pci = false;                // CUDA_DEVICE_ORDER is PCI_BUS_ID
@@ -34,12 +35,12 @@ struct GpuSources {
   std::vector<int> nodes;  // the n of each /dev/nvidia<n>, ascending
 };
 
-// What CUDA_VISIBLE_DEVICES lists if it is set, under the names it uses. Otherwise all GPUs that
-// the driver tells of, by UUID, a card that is cut into parts (MIG) as its parts. Without a driver
-// library the device nodes, by their places. Pure.
+// Returns the GPUs that CUDA_VISIBLE_DEVICES lists, if it is set, under the names it uses.
+// Otherwise all GPUs that the driver reports, by UUID; a card that is cut into parts (MIG) counts
+// as its parts. Without a driver library the device nodes, by their places. Pure.
 VisibleGpus name_gpus(const GpuSources& sources);
 
-// Those of this process. The driver is asked once.
+// The GPUs of this process. The driver is asked once.
 VisibleGpus visible_gpus();
 
 }  // namespace fettle::local

@@ -28,8 +28,8 @@ namespace {
 
 constexpr double kMaxGraceSeconds = 7 * 24 * 3600.0;
 constexpr auto kAskInterval = std::chrono::milliseconds(250);  // while a run waits for room
-constexpr auto kKeepInterval = std::chrono::minutes(10);       // while none does
-constexpr std::int64_t kRefusedPauseMs = 1'000;                // after an error that may go away
+constexpr auto kKeepInterval = std::chrono::minutes(10);       // while no run waits
+constexpr std::int64_t kRefusedPauseMs = 1'000;                // after an error that may pass
 
 std::string list_of(std::vector<GpuName>::const_iterator from, std::int64_t count) {
   std::vector<std::string> names;
@@ -37,7 +37,7 @@ std::string list_of(std::vector<GpuName>::const_iterator from, std::int64_t coun
   return machine::join_gpus(names);
 }
 
-// One line a worker.
+// One line for each worker.
 std::string lines_of(const std::vector<GpuName>& gpus, std::int64_t each) {
   std::string lines;
   for (auto next = gpus.begin(); gpus.end() - next >= each; next += each) {
@@ -48,7 +48,8 @@ std::string lines_of(const std::vector<GpuName>& gpus, std::int64_t each) {
 
 std::int64_t now_ms() { return control::SystemClock().now_ms(); }
 
-// The reason why a run waits, without the part that changes often: how many are free, who has them.
+// The reason why a run waits, without the part that changes often: the number of free resources and
+// their holders.
 std::string essence(const std::string& reason) { return reason.substr(0, reason.find(", and ")); }
 
 SupervisorCommand command_to(SupervisorCommand::Kind kind,
@@ -73,7 +74,7 @@ ProcessRuns::ProcessRuns(Layout layout, std::string trainer,
       claims_(std::move(claims)),
       supervisor_(std::move(supervisor)) {
   const Status begun = start_threads();
-  // A supervisor that is lost at once may have said so already.
+  // A supervisor that is lost at once may already have reported it.
   const std::lock_guard<std::mutex> guard(mutex_);
   if (!begun.ok() && failure_.empty()) failure_ = begun.error().message;
 }
@@ -125,8 +126,8 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
   return success();
 }
 
-// Starts a run that waits. kUnavailable: there is no room, so it keeps waiting; another error: it
-// has no claim any more, and the caller decides what to do. Needs start_mutex_.
+// Starts a waiting run. kUnavailable: there is no room, so it keeps waiting; after another error it
+// has no claim any more, and the caller decides. Needs start_mutex_.
 Status ProcessRuns::begin(const RunKey& key) {
   std::shared_ptr<const Wanted> wanted;
   std::int64_t living = 0;
@@ -137,7 +138,7 @@ Status ProcessRuns::begin(const RunKey& key) {
     wanted = found->second.wanted;
     living = std::ranges::count_if(
         runs_, [](const auto& entry) { return entry.second.run.state != core::RunState::kExited; });
-    living -= std::ssize(queue_);  // those that wait have no process and no open files
+    living -= std::ssize(queue_);  // waiting runs have no process and no open files
   }
   const std::string name = core::run_name(key.first, key.second);
   Result<std::vector<GpuName>> gpus =
@@ -172,7 +173,7 @@ Status ProcessRuns::begin(const RunKey& key) {
   return sent;
 }
 
-// Whole GPUs for the workers that begin; later workers get theirs when they start.
+// Gives whole GPUs to the workers that begin; later workers get theirs when they start.
 Status ProcessRuns::give_gpus(const Wanted& wanted, const std::vector<GpuName>& gpus,
                               SupervisorCommand& command) const {
   if (gpus.empty()) return success();
@@ -180,7 +181,7 @@ Status ProcessRuns::give_gpus(const Wanted& wanted, const std::vector<GpuName>& 
   const auto give = [&](const std::string& list, Variables& worker) {
     worker.emplace_back("CUDA_VISIBLE_DEVICES", list);
     if (claims_->room().gpus_by_pci) worker.emplace_back("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
-    // torchrun and its like start a process on each, as fettle-trainer does.
+    // torchrun and similar launchers start a process on each, as fettle-trainer does.
     worker.emplace_back("PET_NPROC_PER_NODE", std::to_string(each));
   };
   if (command.workers.empty()) give(list_of(gpus.begin(), each), command.environment);
@@ -195,7 +196,7 @@ Status ProcessRuns::give_gpus(const Wanted& wanted, const std::vector<GpuName>& 
   return write_file(gpus_file_in(command.run_directory), lines_of(gpus, each));
 }
 
-// Everything a run needs on disk, and the command that starts it.
+// Writes the files that a run needs, and makes the command that starts it.
 Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
                             const std::vector<GpuName>& gpus, SupervisorCommand& command) const {
   const auto& [study, trial] = wanted;
@@ -215,7 +216,7 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
   const std::string& name = trial.metadata.name;
   FETTLE_TRY(make_directories(layout_.run_directory(name, run)));
   FETTLE_TRY(make_directories(file.checkpoints.directory));
-  // An earlier Study of this name may have left them, and a log says that a run has begun.
+  // An earlier Study of this name may have left these files, and a log means that a run has begun.
   ::unlink(layout_.outcome_file(name, run).c_str());
   ::unlink(layout_.log_file(name, run).c_str());
   FETTLE_TRY(reserve_outcome(layout_.run_directory(name, run)));
@@ -227,7 +228,7 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
   command.run_directory = layout_.run_directory(name, run);
   command.arguments = std::move(what.arguments);
   command.environment = std::move(what.environment);
-  // An absolute one stays what it is.
+  // An absolute workingDir stays unchanged.
   const std::filesystem::path inside = what.directory;
   command.directory =
       inside.empty() ? directory_ : (std::filesystem::path(directory_) / inside).string();
@@ -241,7 +242,7 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
 
 // ---- Waiting -----------------------------------------------------------------------------------
 
-// It stays in the queue, or is appended again. Needs start_mutex_.
+// Keeps the run in the queue, or appends it again. Needs start_mutex_.
 void ProcessRuns::wait(const RunKey& key, const std::string& reason, std::int64_t pause_ms) {
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto found = runs_.find(key);
@@ -256,7 +257,7 @@ void ProcessRuns::wait(const RunKey& key, const std::string& reason, std::int64_
 // Needs mutex_.
 void ProcessRuns::leave_queue(const RunKey& key) { std::erase(queue_, key); }
 
-// The thread that starts runs that wait: as soon as a run of this Session has ended, and otherwise
+// The thread that starts waiting runs: as soon as a run of this Session has ended, and otherwise
 // from time to time, since other Sessions send no notice.
 void ProcessRuns::start_waiting() {
   std::int64_t touched_ms = now_ms();
@@ -276,8 +277,8 @@ void ProcessRuns::start_waiting() {
   }
 }
 
-// Asks for each of them; no more wait than the machine could run at once (capacity). The claims
-// decide which comes first.
+// Asks for each waiting run; there are no more than the machine could run at once (capacity). The
+// claims decide which comes first.
 void ProcessRuns::serve_queue() {
   const std::lock_guard<std::mutex> starting(start_mutex_);
   std::vector<RunKey> waiting;
@@ -291,7 +292,7 @@ void ProcessRuns::serve_queue() {
     const Status begun = begin(key);
     if (!begun.ok() && begun.error().code == ErrorCode::kUnavailable) continue;
     if (!begun.ok() && begun.error().code != ErrorCode::kInvalid) {
-      // The system's fault, such as a full disk: it may go away.
+      // A fault of the system, such as a full disk, may pass.
       wait(key, begun.error().message, kRefusedPauseMs);
       continue;
     }
@@ -313,7 +314,7 @@ void ProcessRuns::end_unbegun(const RunKey& key, api::Outcome outcome, const std
   found->second.wanted.reset();
 }
 
-// Runs that wait have not begun, so nothing is recorded of them.
+// Waiting runs have not begun, so nothing is recorded about them.
 void ProcessRuns::drop_queue() {
   const std::lock_guard<std::mutex> guard(mutex_);
   for (const RunKey& key : queue_) {
@@ -323,7 +324,7 @@ void ProcessRuns::drop_queue() {
   queue_.clear();
 }
 
-// Nothing begins any more.
+// No run begins any more.
 void ProcessRuns::close() {
   {
     const std::lock_guard<std::mutex> guard(mutex_);
@@ -370,19 +371,19 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
   return success();
 }
 
-// Records that there is no room for more workers. The run continues with those it has, and the
-// caller may ask again.
+// Records that there is no room for more workers. The run continues with its present workers, and
+// the caller may ask again.
 void ProcessRuns::lack(const RunKey& key, std::int64_t workers, const std::string& why) {
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto found = runs_.find(key);
-  // One that has ended meanwhile says why it did, not what it lacked.
+  // A run that has ended meanwhile keeps the reason of its end.
   if (found == runs_.end() || found->second.run.state == core::RunState::kExited) return;
   core::Run& run = found->second.run;
   run.unplaced_workers = std::max<std::int64_t>(0, workers - run.workers);
   if (essence(run.reason) != essence(why)) run.reason = why;
 }
 
-// Takes what more workers need, unless an earlier run waits for it. Needs start_mutex_.
+// Claims the resources of more workers, unless an earlier run waits for them. Needs start_mutex_.
 Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
   Known known;
   {
@@ -393,7 +394,7 @@ Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
   const api::TrialTemplate& trial = known.wanted->study.spec.trial;
   const bool is_elastic = trial.workers.min < trial.workers.max;
   const std::int64_t each = api::whole_gpus(trial);  // GPUs of a worker, at least 1
-  // Not the workers that run: after a run has shrunk it still holds what the others had.
+  // Not the running workers: after a run has shrunk it still holds the claims of the others.
   const std::int64_t has = trial.gpu ? std::ssize(known.gpus) / each : known.claimed_workers;
   const std::int64_t wanted = std::min(workers, trial.workers.max);
   if (!is_elastic) return success();
@@ -412,12 +413,12 @@ Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
     }
   }
   if (known.gpus.empty()) return success();
-  // In any case: an earlier call may have claimed the GPUs and failed to write them.
+  // Always: an earlier call may have claimed the GPUs and failed to write them.
   return write_file(gpus_file_in(layout_.run_directory(key.first, key.second)),
                     lines_of(known.gpus, each));
 }
 
-// One that waits has stopped before it began.
+// A run that still waits is stopped before it began.
 Status ProcessRuns::stop(const api::Trial& trial, std::int64_t run) {
   const RunKey key{trial.metadata.name, run};
   const std::lock_guard<std::mutex> starting(start_mutex_);
@@ -448,8 +449,8 @@ Status ProcessRuns::remove(const api::Trial& trial, std::int64_t run) {
 
 // ---- Observing ---------------------------------------------------------------------------------
 
-// Runs of this process come from memory. Those of an earlier one are read from the disk, but only
-// where the trial still waits for their outcome: all others are recorded and forgotten.
+// Runs of this process come from memory. Runs of an earlier process are read from the disk, but
+// only if the trial still waits for their outcome: all others are recorded and forgotten.
 Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   const std::lock_guard<std::mutex> guard(mutex_);
   const std::string& name = trial.metadata.name;
@@ -460,7 +461,7 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
       runs_[key].run = std::move(*recalled);
   }
   // The first run is started without a record of its own (core/trial_plan.cpp). After a crash its
-  // trial file says that there was one.
+  // trial file shows that it was started.
   const bool unrecorded = trial.status.runs.empty() && runs_.count({name, 0}) == 0;
   if (unrecorded && was_prepared(layout_, trial, 0)) {
     if (auto recalled = recall_run(layout_, trial, 0, how_to_read_))
@@ -476,7 +477,7 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   return runs;
 }
 
-// Of the whole machine: while others use it, new trials wait.
+// The capacity of the whole machine: while others use it, new trials wait.
 core::Capacity ProcessRuns::capacity(const api::Study& study) {
   return {fitting_trials(study, claims_->room()).trials};
 }
@@ -488,7 +489,7 @@ void ProcessRuns::watch(std::function<void(const std::string& trial)> listener) 
 
 void ProcessRuns::shutdown() {
   close();
-  // If it cannot be reached it has already exited.
+  // A supervisor that cannot be reached has already exited.
   (void)supervisor_->send(command_to(SupervisorCommand::Kind::kShutdown));
   supervisor_->join();
 }
@@ -523,10 +524,11 @@ void ProcessRuns::take(const SupervisorEvent& event, const RunKey& key, Known& k
     claims_->hand_over(name);
   }
   if (event.kind == SupervisorEvent::Kind::kRefused) {
-    // It has not begun, so its trial file goes.
+    // It has not begun, so its trial file is removed.
     ::unlink(layout_.trial_file(key.first, key.second).c_str());
     claims_->release(name);
-    // Where it was said to run already, it is as if a queue had preempted it (core/plan.h).
+    // If it was reported running already, the effect is that of a queue that preempts it
+    // (core/plan.h).
     run.queued = run.state == core::RunState::kRunning;
     run.state = core::RunState::kPending;
     run.started_ms = 0;
@@ -544,7 +546,7 @@ void ProcessRuns::take(const SupervisorEvent& event, const RunKey& key, Known& k
     known.wanted.reset();
     claims_->release(name);
   }
-  // A run that ended makes room; one that was refused, which has a reason, waits for it.
+  // An ended run makes room; a refused run, which has a reason, waits for it.
   retry_ = retry_ || event.outcome.has_value() || !event.reason.empty();
   if (retry_) room_made_.notify_all();
 }

@@ -1,14 +1,14 @@
 // ProcessRuns: control::Runs as child processes of a supervisor.
 //
 // A run is a directory (layout.h) and, while it lives, a process tree that the supervisor owns.
-// observe() answers from memory, after a restart from outcome.json: a run that has begun (its log
-// is there), has no outcome and no process was Disrupted. Nothing blocks on a trial.
+// observe() answers from memory, or after a restart from outcome.json: a run that has begun (its
+// log exists) but has neither an outcome nor a process was Disrupted. Nothing blocks on a trial.
 //
-// A run takes what it needs of the machine (claims.h) before anything of it is written. While the
-// machine has no room it is Pending and says what it waits for; it has its place in a queue, and
-// leaves no trace on disk. So "not now" is neither a failure nor a disruption.
-// Thread-safe. A thread of its own reads what the supervisor says, another starts runs that waited;
-// the listener is called from both.
+// A run claims its resources of the machine (claims.h) before any of its files is written. While
+// the machine has no room it is Pending and names the missing resources; it has a place in a queue,
+// and leaves no trace on disk. So "not now" is neither a failure nor a disruption.
+// Thread-safe. One own thread reads the supervisor's events, another starts waiting runs; the
+// listener is called from both.
 #pragma once
 
 #include <sys/types.h>
@@ -35,43 +35,44 @@ namespace fettle::local {
 
 class ProcessRuns final : public control::Runs {
  public:
-  // `trainer`: path of fettle-trainer, for Studies that use the built-in one (need not exist
-  // otherwise). `supervisor` is started, and for this Study alone.
+  // `trainer`: path of fettle-trainer, for Studies that use the built-in trainer (need not exist
+  // otherwise). `supervisor` has been started, for this Study alone.
   ProcessRuns(Layout layout, std::string trainer, std::unique_ptr<SupervisorClient> supervisor,
               std::unique_ptr<Claims> claims);
   ~ProcessRuns() override;
 
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
-  // Between trial.workers' min and max; a run whose workers are all needed stays as it is.
-  // Where there is no room for more workers now, it succeeds and the run says so
-  // (unplaced_workers). A run keeps what it claimed to its end.
+  // Sets the workers, between trial.workers' min and max; a run that needs all its workers is left
+  // unchanged. If there is no room for more workers now, it succeeds and the run says so
+  // (unplaced_workers). A run keeps its claims to its end.
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
   Status stop(const api::Trial& trial, std::int64_t run) override;
   Status remove(const api::Trial& trial, std::int64_t run) override;
   Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
-  // Where trials start, unless the container's workingDir is absolute; "" = where this process is.
-  // Call it before the first start().
+  // The directory in which trials start, unless the container's workingDir is absolute; "" = that
+  // of this process. Call it before the first start().
   void run_in(std::string directory) { directory_ = std::move(directory); }
   // For the logs of runs whose supervisor was killed. Call it before the first observe().
   void read_logs_by(HowToRead how_to_read) { how_to_read_ = std::move(how_to_read); }
 
-  // Stops all runs gently and lets the supervisor end; returns when it has. Runs then read as
-  // Disrupted, Stopped where that was asked before. Afterwards start() fails with kUnavailable.
+  // Stops all runs gently and lets the supervisor end; returns when it has ended. Runs are then
+  // observed as Disrupted, or as Stopped if that was requested before. Afterwards start() fails
+  // with kUnavailable.
   void shutdown();
   // From any thread, also during shutdown(): SIGKILL to every run now.
   void kill();
   pid_t supervisor_pid() const { return supervisor_->pid(); }
   // "" while the supervisor lives, otherwise why no run can be started any more.
   std::string failure() const;
-  // What this Session may use of the machine.
+  // The resources of the machine that this Session may use.
   const Room& room() const { return claims_->room(); }
 
  private:
   using RunKey = std::pair<std::string, std::int64_t>;  // trial, run
 
-  // What a run is made of, until it has ended.
+  // The objects that define a run, until it has ended.
   struct Wanted {
     api::Study study;
     api::Trial trial;
@@ -80,10 +81,10 @@ class ProcessRuns final : public control::Runs {
     core::Run run;
     std::shared_ptr<const Wanted> wanted;
     std::vector<GpuName> gpus;
-    // That its claim holds cores and memory for. Like its GPUs it keeps them to its end, however
-    // few workers are left.
+    // The number of workers whose cores and memory it has claimed. The run keeps them, like its
+    // GPUs, to its end, however few workers are left.
     std::int64_t claimed_workers = 0;
-    std::int64_t try_at_ms = 0;  // of one that waits: not before
+    std::int64_t try_at_ms = 0;  // a waiting run is not tried before
   };
 
   Status begin(const RunKey& key);
@@ -114,8 +115,8 @@ class ProcessRuns final : public control::Runs {
   mutable std::mutex mutex_;
   std::condition_variable room_made_;
   bool retry_ = false;            // there may be room, or a new run waits for it
-  std::map<RunKey, Known> runs_;  // that were started here or recalled, and not removed
-  std::vector<RunKey> queue_;     // those of them that wait for room, the first one longest
+  std::map<RunKey, Known> runs_;  // started here or recalled, and not removed
+  std::vector<RunKey> queue_;     // runs that wait for room, the longest first
   std::string failure_;
   bool closing_ = false;
   std::function<void(const std::string&)> listener_;

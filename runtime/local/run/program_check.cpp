@@ -75,7 +75,7 @@ bool is_interpreter(const std::string& program) {
   return std::ranges::find(kInterpreters, name) != kInterpreters.end();
 }
 
-// The script that an interpreter is given as its first argument; options are not understood.
+// The script that is an interpreter's first argument; options are not understood.
 std::optional<std::string> script_of(const std::vector<std::string>& command) {
   if (command.size() < 2 || !is_interpreter(command[0])) return std::nullopt;
   const auto script = std::find_if(command.begin() + 1, command.end(),
@@ -92,7 +92,7 @@ fs::path folder_of(const Json& container, const std::string& directory) {
   return folder.empty() ? fs::current_path(code) : folder;
 }
 
-// Whether the text names this variable, and not only another one that begins like it.
+// Whether the text names this variable, and not only a longer one with the same beginning.
 bool names(std::string_view text, std::string_view variable) {
   for (std::size_t at = text.find(variable); at != text.npos; at = text.find(variable, at + 1)) {
     const std::size_t end = at + variable.size();
@@ -152,7 +152,7 @@ std::vector<std::string> unused_parameters(const api::Study& study, const std::s
   const std::string written = container->dump();
   const std::string script = script_text(*container, directory);
   const std::string text = written + script;
-  // The trial file has them all, and so has a name that is put together.
+  // The trial file has all parameters, and so may a name that is put together.
   if (names(text, "FETTLE_TRIAL") || names(text, "FETTLE_PARAM_")) return {};
   const auto is_named = [&](const api::Parameter& parameter) {
     return names(text, api::parameter_env_name(parameter.name));

@@ -1,8 +1,8 @@
-// Whether the program of a template is there, and what it seems not to use: said before the first
-// trial, not by sixty that fail.
+// Checks that the program of a template exists, and finds parameters that it seems not to use,
+// before the first trial: otherwise sixty trials would fail to say so.
 //
-// Looks at the file system of this machine, for local runs alone. A name that is put together from
-// variables is not looked for. Usable from any thread.
+// Reads the file system of this machine, for local runs only. Names that are put together from
+// variables are not checked. Usable from any thread.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ namespace fettle::local {
 // its program, and the script of an interpreter. kInvalid, in words.
 Status check_program(const api::Study& study, const std::string& directory);
 
-// Sentences about parameters that neither the template nor the script mentions. Empty where that
-// cannot be known: a program reads its environment as it likes.
+// Sentences about parameters that neither the template nor the script mentions. Empty if that
+// cannot be known, because a program may read its environment in any way.
 std::vector<std::string> unused_parameters(const api::Study& study, const std::string& directory);
 
 }  // namespace fettle::local

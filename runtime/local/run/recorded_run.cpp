@@ -28,8 +28,8 @@ bool was_prepared(const Layout& layout, const api::Trial& trial, std::int64_t ru
 
 namespace {
 
-// A run directory is used again by a Study of the same name: a log that is older than the trial
-// file is of another Study's run.
+// A Study of the same name uses a run directory again: a log that is older than the trial file
+// belongs to another Study's run.
 bool has_own_log(const Layout& layout, const api::Trial& trial, std::int64_t run) {
   if (!was_prepared(layout, trial, run)) return false;
   std::error_code code;
@@ -40,8 +40,8 @@ bool has_own_log(const Layout& layout, const api::Trial& trial, std::int64_t run
   return !code && printed >= prepared;
 }
 
-// What outcome.json says. One of an equally named trial of a Study that was deleted since says
-// nothing about this one.
+// The outcome in outcome.json. A file of an equally named trial of a Study that was deleted since
+// does not count.
 std::optional<RunOutcome> outcome_of(const Layout& layout, const api::Trial& trial,
                                      std::int64_t run) {
   const Result<std::string> text =
@@ -87,7 +87,7 @@ std::optional<core::Run> recall_run(const Layout& layout, const api::Trial& tria
   recalled.state = core::RunState::kExited;
   recalled.outcome = api::Outcome::kDisrupted;
   recalled.reason = "its supervisor was killed while it ran, or the machine stopped";
-  // The room on the disk that the start of the run reserved for its outcome (outcome_file.h).
+  // Frees the disk space that the start of the run reserved for its outcome (outcome_file.h).
   release_outcome(layout.run_directory(trial.metadata.name, run));
   const std::optional<RunOutcome> outcome = outcome_of(layout, trial, run);
   if (!outcome) {
@@ -95,7 +95,7 @@ std::optional<core::Run> recall_run(const Layout& layout, const api::Trial& tria
     return recalled;
   }
   take_outcome(*outcome, recalled);
-  // Its clock may have been fast (future_times.h).
+  // The supervisor's clock may have been fast (future_times.h).
   const std::int64_t ahead_ms =
       std::max<std::int64_t>(0, recalled.ended_ms - control::SystemClock().now_ms());
   recalled.started_ms -= ahead_ms;

@@ -1,4 +1,4 @@
-// The runs of an earlier `fettle run`, as it left them on the disk. Reads files; thread-safe.
+// Reads the runs that an earlier `fettle run` left on the disk. Reads files; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 
 namespace fettle::local {
 
-// Whether the trial file of this run was written, which happens before it begins. The file of a
-// trial of the same name, of a Study that was deleted since, does not count.
+// Whether the trial file of this run was written, which happens before it begins. The file of an
+// equally named trial of a Study that was deleted since does not count.
 bool was_prepared(const Layout& layout, const api::Trial& trial, std::int64_t run);
 
-// How the output of a trial is read; nothing where its Study is not known.
+// How the output of a trial is read; absent if its Study is unknown.
 using HowToRead = std::function<std::optional<runtime::MetricLinesOptions>(const api::Trial&)>;
 
-// How the run ended: as outcome.json says, else Disrupted, with what its log reports: of its last
-// moments the log is all that is left. Nothing if it has not begun: then it was prepared at most,
-// and is started as if it were new.
+// Returns how the run ended: as outcome.json says, else Disrupted with the reports in its log,
+// which is all that remains of its last moments. Absent if it has not begun: it was then prepared
+// at most, and is started like a new run.
 //
-// The log holds standard output and standard error as they came, and those of all workers. So it
-// counts only for a single worker whose lines name their steps, which cannot be miscounted.
+// The log mixes standard output and standard error of all workers. So its reports count only for a
+// single worker whose lines name their steps, which cannot be miscounted.
 std::optional<core::Run> recall_run(const Layout& layout, const api::Trial& trial, std::int64_t run,
                                     const HowToRead& how_to_read);
 
-// Writes an outcome into the run that has ended with it.
+// Copies an outcome into the run that has ended with it.
 void take_outcome(const RunOutcome& outcome, core::Run& run);
 
 }  // namespace fettle::local

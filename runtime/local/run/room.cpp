@@ -40,7 +40,7 @@ double shared_part(const Claim& claim, const Room& room) {
   return static_cast<double>(common) / static_cast<double>(claim.cpus.size());
 }
 
-// What is left of a room.
+// The rest of a room.
 class Rest {
  public:
   explicit Rest(const Room& room)
@@ -52,8 +52,8 @@ class Rest {
     memory_ -= claim.need.memory;
   }
 
-  // Sets aside for a run that waits what it lacks, and leaves the rest of its need to others for as
-  // long. If it lacks nothing, it sets aside all that the run will take.
+  // Reserves for a waiting run the resources that it lacks, and leaves the rest of its need to
+  // others meanwhile. If it lacks nothing, reserves all that the run will take.
   void reserve(const Claim& claim) {
     const bool fits = has_gpus(claim) && has_cores(claim) && has_memory(claim);
     if (fits || !has_gpus(claim)) {
@@ -119,7 +119,7 @@ Need clamp(const Need& need, const Room& room) {
 
 Grant grant(const Room& room, const std::vector<Claim>& claims, const Claim& wanted) {
   Rest rest(room);
-  std::vector<Claim> earlier;  // that wait, too
+  std::vector<Claim> earlier;  // waiting, too
   for (const Claim& claim : claims) {
     if (claim.granted) rest.take(claim);
     if (!claim.granted && waits_longer(claim, wanted)) earlier.push_back(claim);
@@ -148,7 +148,8 @@ Grant grant(const Room& room, const std::vector<Claim>& claims, const Claim& wan
 }
 
 std::string holders(const std::vector<Claim>& claims, Resource what, const std::string& user) {
-  // What each has, and a file of it, for whoever wants to know more of another user's.
+  // The amount of each, and one of its files for a reader who wants to know more about another
+  // user's.
   std::map<std::string, std::pair<double, std::string>> amounts;
   for (const Claim& claim : claims) {
     if (!claim.granted) continue;

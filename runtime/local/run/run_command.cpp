@@ -145,7 +145,7 @@ Status check_resources(const api::TrialTemplate& trial) {
                  ", this machine has " + has + "; leave gpu out to train on the CPU");
 }
 
-// Said before the first trial, not by sixty that fail.
+// Checked before the first trial, or sixty trials would fail to say so.
 Status check_passed(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (std::getenv(name.c_str()) != nullptr) continue;
@@ -155,7 +155,7 @@ Status check_passed(const std::vector<std::string>& names) {
   return success();
 }
 
-// A later entry of the same name replaces an earlier one, as in Kubernetes.
+// Sets a variable; a later entry of the same name replaces an earlier one, as in Kubernetes.
 void set_variable(Variables& variables, const std::string& name, std::string value) {
   for (auto& [known, old] : variables) {
     if (known != name) continue;
@@ -165,8 +165,8 @@ void set_variable(Variables& variables, const std::string& name, std::string val
   variables.emplace_back(name, std::move(value));
 }
 
-// Each worker has as many threads as it asked for cores, instead of as many as the machine has. A
-// number that the user has set is inherited (process/environment.h).
+// Gives each worker as many threads as it requests cores, not as many as the machine has. A number
+// that the user has set is inherited (process/environment.h).
 void set_threads(const api::Study& study, Variables& variables) {
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
   const auto threads =
@@ -174,8 +174,8 @@ void set_threads(const api::Study& study, Variables& variables) {
   set_variable(variables, "OMP_NUM_THREADS", std::to_string(threads));
 }
 
-// Python buffers 8 KiB of what it prints into a pipe, so a trial would seem silent. Any value but
-// the empty one switches that off.
+// Python buffers 8 KiB of its output to a pipe, so a trial would seem silent. Any non-empty value
+// switches that off.
 void set_unbuffered(const api::Study& study, Variables& variables) {
   constexpr const char* kName = "PYTHONUNBUFFERED";
   const auto& passed = study.spec.trial.pass_environment;

@@ -14,7 +14,7 @@ namespace fettle::local {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
-constexpr int kTokenWords = 4;  // of 32 bits
+constexpr int kTokenWords = 4;  // words of 32 bits
 
 // The port is free until worker 0 takes it. If another process is faster, the run fails and is
 // retried like any other.

@@ -1,5 +1,5 @@
-// What tells the workers of one trial apart, and where they meet: the variables that PyTorch's
-// programs and the built-in trainer read, as the pods of a Job have them.
+// The variables that identify the workers of one trial and their rendezvous, as PyTorch's programs
+// and the built-in trainer read them, and as the pods of a Job have them.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace fettle::local {
 
-// Of each of the `most` workers that there can be on this machine, by rank; `world_size` of them
-// begin. They meet on a port of the loopback that is free now, and share a token that cannot be
-// guessed. kIo: there is no free port.
+// Returns the variables of each of the `most` workers that this machine can have, by rank;
+// `world_size` of them begin. They meet on a free port of the loopback, and share a token that
+// cannot be guessed. kIo: no port is free.
 Result<std::vector<Variables>> worker_variables(std::int64_t world_size, std::int64_t most);
 
 }  // namespace fettle::local

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 Status remove(const std::string& path) {
   std::error_code error;
-  fs::remove_all(path, error);  // a link is removed, and what it points to stays
+  fs::remove_all(path, error);  // a link is removed, but not its target
   if (error) return io_error(path + " cannot be removed: " + error.message());
   return success();
 }

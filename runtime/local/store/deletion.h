@@ -7,8 +7,8 @@
 namespace fettle::local {
 
 // Deletes the database, the runs, the logs and the checkpoints. Holds the Study's lock meanwhile,
-// so no runner begins on what is half deleted. kUnavailable: a process of the Study lives. kIo: a
-// file cannot be removed; the database goes first, so what is left is no Study any more.
+// so no runner begins on a half-deleted Study. kUnavailable: a process of the Study lives. kIo: a
+// file cannot be removed; the database is deleted first, so the remains are no Study any more.
 Status delete_study(const Layout& layout);
 
 }  // namespace fettle::local

@@ -19,7 +19,7 @@ class Present {
     for (api::StatusCondition& condition : conditions) clamp(condition.since_ms);
   }
 
-  // All of them back by as much as the latest is ahead; 0 is no time.
+  // Moves all of them back by as much as the latest is ahead; 0 is no time.
   void move(const std::vector<std::int64_t*>& times) {
     std::int64_t latest = 0;
     for (const std::int64_t* time : times) latest = std::max(latest, *time);
@@ -31,7 +31,7 @@ class Present {
     }
   }
 
-  // Different times stay different, a millisecond apart, the latest of them now.
+  // Different times stay different: a millisecond apart, the latest of them now.
   void close_up(std::vector<api::Fact>& facts) {
     std::map<std::int64_t, std::int64_t> moved;
     for (const api::Fact& fact : facts) {

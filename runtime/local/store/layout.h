@@ -1,12 +1,12 @@
-// Layout: where the things of one Study lie on a local disk.
+// Layout: the paths of one Study's files on a local disk.
 //
 //   <root>/<study>.db                            the store (SQLite)
 //   <root>/<study>.lock                          held while a runner or its supervisor lives
 //   <root>/<study>.lock.runner                   held while a runner lives (study_lock.h)
-//   <root>/<study>/<trial>/r<run>/trial.json     what FETTLE_TRIAL points to
-//                                /output.log     what the run printed, bounded
-//                                /outcome.json   how it ended; absent until it has
-//                                /outcome.room   room for that, while it runs (outcome_file.h)
+//   <root>/<study>/<trial>/r<run>/trial.json     the file at FETTLE_TRIAL
+//                                /output.log     output of the run, bounded
+//                                /outcome.json   how it ended; absent before its end
+//                                /outcome.room   room for the outcome meanwhile (outcome_file.h)
 //   <root>/<study>/checkpoints/<uid>/<trial>/    checkpoints, by the Study's uid
 //
 // Pure, but for make_layout (asks for the working directory) and recorded_runs (lists a directory).
@@ -37,7 +37,7 @@ struct Layout {
 // `root` may be relative to the working directory (".fettle").
 Layout make_layout(const std::string& root, const std::string& study);
 
-// The numbers of the runs of `trial` that have a directory, ascending. Empty where there are none.
+// The numbers of the runs of `trial` that have a directory, ascending. Empty if none has.
 std::vector<std::int64_t> recorded_runs(const Layout& layout, const std::string& trial);
 
 // The names of the Studies that have a database under `root`, sorted.

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kWayOut =
     "; restore it from a copy, or start the Study anew with fettle run --fresh";
 
-// Any trial that has a directory of a run; "" = none has.
+// Any trial that has a directory of a run; "" = no trial has.
 std::string trial_with_runs(const Layout& layout) {
   for (const auto& entry : entries_of(layout.study_directory())) {
     const std::string name = entry.path().filename().string();

@@ -7,11 +7,11 @@
 
 namespace fettle::local {
 
-// "NFS", "SMB" ...: the network file system that `path`, a file or directory that is there, lies
-// on; "" for a local one, and where the system does not say.
+// "NFS", "SMB" ...: the network file system of `path`, an existing file or directory; "" for a
+// local file system, or if the system does not say.
 std::string network_file_system(const std::string& path);
 
-// The sentence for people whose `path` lies on one.
+// The sentence for people whose `path` lies on a network file system.
 std::string network_warning(const std::string& path, const std::string& file_system);
 
 }  // namespace fettle::local

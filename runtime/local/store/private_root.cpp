@@ -42,7 +42,7 @@ Status make_private_root(const std::string& root) {
   if (errno != EEXIST) {
     return io_error("cannot make the directory " + root + ": " + system_message(errno));
   }
-  struct stat itself {};  // which may be a link, say to a larger disk
+  struct stat itself {};  // it may be a link, say to a larger disk
   struct stat directory {};
   const bool there = ::lstat(root.c_str(), &itself) == 0;
   if (!there || ::stat(root.c_str(), &directory) != 0) {

@@ -1,7 +1,7 @@
-// The directory in which Studies are kept, `.fettle`: its user's alone.
+// The directory in which Studies are kept, `.fettle`: accessible to its user alone.
 //
-// It holds the values of a Study's environment variables and the output of trials. And a directory
-// that another user made, in a place where all may write, could redirect what fettle writes.
+// It holds the values of a Study's environment variables and the output of trials. Moreover, a
+// directory that another user made, where everyone may write, could redirect the files of fettle.
 #pragma once
 
 #include <string>

@@ -13,8 +13,8 @@
 
 namespace fettle::local {
 
-// Bytes that may stay of a finished Study, and again of all that `--fresh` moved aside under its
-// name.
+// Bytes that the runs of a finished Study may keep, and again as many for all Studies that
+// `--fresh` moved aside under its name.
 inline constexpr std::int64_t kMostRunBytes = std::int64_t{1} << 30;
 
 struct Pruned {
@@ -22,14 +22,13 @@ struct Pruned {
   std::int64_t bytes = 0;
 };
 
-// Removes run directories below `study_directories`, those that were written longest ago first,
-// until the files in the others are at most `most` bytes. Those in `keep` stay in any case. Nothing
-// may run meanwhile. What cannot be removed stays, and is not counted.
+// Removes run directories below `study_directories`, the least recently written first, until the
+// files of the others are at most `most` bytes. Directories in `keep` stay in any case. Nothing may
+// run meanwhile. Directories that cannot be removed stay, and are not counted.
 Pruned prune_runs(const std::vector<std::string>& study_directories, std::int64_t most,
                   const std::set<std::string>& keep = {});
 
-// The directories of the Studies of that name that were moved aside:
-// <root>/.old/<study>-<n>/<study>.
+// The directories of Studies of that name that were moved aside: <root>/.old/<study>-<n>/<study>.
 std::vector<std::string> directories_aside(const Layout& layout);
 
 }  // namespace fettle::local

@@ -32,7 +32,8 @@ std::vector<WorkersRequest> take_workers_requests(const Layout& layout) {
   for (const auto& entry : entries_of(directory_of(layout))) {
     const std::filesystem::path& path = entry.path();
     if (path.extension() != kSuffix) continue;
-    // Moved away before it is read: a newer request that comes meanwhile is another file and stays.
+    // Moved away before it is read: a newer request that arrives meanwhile is another file and
+    // stays.
     const std::filesystem::path taken = path.string() + ".taken";
     std::error_code code;
     std::filesystem::rename(path, taken, code);

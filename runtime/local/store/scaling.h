@@ -1,4 +1,4 @@
-// How another process asks the runner of a Study for more or fewer workers of a trial: by a file
+// Lets another process ask the runner of a Study for more or fewer workers of a trial: by a file
 // beside the Study's database, to which the runner alone writes. The newest request of a trial
 // counts. Usable from any process and thread.
 #pragma once

@@ -9,11 +9,11 @@
 namespace fettle::local {
 namespace {
 
-constexpr int kBusyTimeoutMs = 5000;  // a reader may hold the file for a moment
+constexpr int kBusyTimeoutMs = 5000;  // a reader may lock the file for a moment
 
-// "immutable" lets SQLite read a WAL database where it may not write at all.
+// "immutable" lets SQLite read a WAL database in a place where it may not write.
 std::string immutable_uri(const std::string& path) {
-  // With an empty authority, for a path may begin with two slashes.
+  // The authority is empty, because a path may begin with two slashes.
   std::string uri = path.starts_with('/') ? "file://" : "file:";
   for (const char c : path) {
     static constexpr char kHex[] = "0123456789ABCDEF";
@@ -76,7 +76,7 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, bool writa
     opened->database_ = nullptr;
     int code = sqlite3_open_v2(name.c_str(), &opened->database_, flags, nullptr);
     if (code == SQLITE_OK) sqlite3_busy_timeout(opened->database_, kBusyTimeoutMs);
-    // Opening alone reads nothing.
+    // Opening alone does not read the file.
     if (code == SQLITE_OK) {
       code = sqlite3_exec(opened->database_, "PRAGMA user_version", nullptr, nullptr, nullptr);
     }
@@ -121,7 +121,7 @@ Status Sqlite::run(const char* sql, const std::vector<Value>& values,
     if (code == SQLITE_ROW && visit) visit(read_row(statement));
   }
   Status done = code == SQLITE_DONE ? success() : Status(error(code));
-  // Of the last failure: a success leaves it as it is.
+  // Keeps the cause of the last failure: a success does not change it.
   if (!done.ok()) is_full_ = cause(code) == SQLITE_FULL;
   sqlite3_reset(statement);
   sqlite3_clear_bindings(statement);
@@ -153,8 +153,8 @@ Result<std::string> Sqlite::text(const char* sql) {
   return found;
 }
 
-// The primary code. Files beside the database (its log, its index) that find no room fail as errors
-// of the system.
+// The primary code. Files beside the database (its log, its index) that find no room fail with a
+// system error.
 int Sqlite::cause(int code) const {
   const int primary = code & 0xff;
   const bool by_system = primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN;

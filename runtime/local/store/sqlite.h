@@ -20,7 +20,7 @@ class Sqlite {
   using Value = std::variant<std::int64_t, std::string>;
   using Row = std::vector<Value>;
 
-  // Opens, and if `writable` makes, the file. Errors say which file and what can be done.
+  // Opens the file, and makes it if `writable`. Errors say which file and what can be done.
   static Result<std::unique_ptr<Sqlite>> open(const std::string& path, bool writable);
   ~Sqlite();
   Sqlite(const Sqlite&) = delete;
@@ -30,15 +30,15 @@ class Sqlite {
   // prepared once and kept: `sql` must be a literal or live as long as this object.
   Status run(const char* sql, const std::vector<Value>& values = {},
              const std::function<void(const Row&)>& visit = {});
-  // Whether a write is on the disk itself when it returns, with all writes before it; otherwise
+  // Whether a write has reached the disk, with all writes before it, when it returns; otherwise
   // only the order of writes survives a loss of power. For a database in WAL mode.
   Status set_durable(bool durable);
-  // Whether the last statement that failed found no room on the disk.
+  // Whether the last failed statement found no room on the disk.
   bool is_full() const { return is_full_; }
-  // Whether the file is read without its write-ahead log, whose content is then missing. It is so
-  // where a reader must not write the file's shared memory.
+  // Whether the file is read without its write-ahead log, whose content is then missing. That
+  // happens if a reader may not write the file's shared memory.
   bool is_frozen() const { return is_frozen_; }
-  // The first column of the first row, 0 or "" if there is none.
+  // The first column of the first row; 0 or "" without a row.
   Result<std::int64_t> number(const char* sql);
   Result<std::string> text(const char* sql);
 

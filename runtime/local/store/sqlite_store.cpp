@@ -22,10 +22,10 @@ namespace {
 
 using control::Kind;
 
-// Stored in the file's user_version; a file with a higher one is refused.
+// Stored in the file's user_version; a file with a higher version is refused.
 constexpr std::int64_t kSchemaVersion = 1;
 constexpr std::int64_t kDropEventsEvery = 1000;
-constexpr std::size_t kMostUnknown = 5;  // fields that are named
+constexpr std::size_t kMostUnknown = 5;  // unknown fields that a warning names
 
 Kind kind_of(const api::Study&) { return Kind::kStudy; }
 Kind kind_of(const api::Trial&) { return Kind::kTrial; }
@@ -54,7 +54,8 @@ Error missing(Kind kind, const std::string& name) {
   return not_found("there is no " + describe(kind, name));
 }
 
-// Strictly, as a document that a person wrote, or leniently, as any version may have stored it.
+// Reads strictly a document that a person wrote, or leniently an object as any version may have
+// stored it.
 Result<api::Study> read_object(const Json& document, api::UnknownFields unknown,
                                const api::Study*) {
   api::ReadStudy read = api::read_study(document, unknown);
@@ -76,8 +77,8 @@ Result<Object> read_stored(const Json& document) {
 Json write_object(const api::Study& study) { return api::write_study(study); }
 Json write_object(const api::Trial& trial) { return api::write_trial(trial); }
 
-// One object that cannot be read back would make the whole store unreadable. New fields must be
-// valid; what is stored may be valid for another version only.
+// One object that cannot be read back would make the whole store unreadable. New objects must be
+// valid; stored objects may be valid for another version only.
 template <class Object>
 Status check_readable(const Object& object, const std::string& json, bool is_new) {
   FETTLE_ASSIGN(const Json document, parse_json(json));
@@ -149,7 +150,7 @@ Status SqliteStore::choose_journal() {
   return database_->set_durable(!has_log_);
 }
 
-// Fields of a newer version decide nothing here, so people are told.
+// Fields of a newer version decide nothing here, so a caveat names them.
 void SqliteStore::note_unknown() {
   std::string names;
   for (const auto& [key, document] : foreign_) {
@@ -229,7 +230,7 @@ Status SqliteStore::load_row(Kind kind, const std::string& json) {
   return success();
 }
 
-// A reader sees what the runner has written meanwhile.
+// A reader sees the runner's later writes.
 Status SqliteStore::refresh() {
   if (mode_ == Mode::kReadWrite) return success();
   FETTLE_ASSIGN(const std::int64_t now, database_->number("PRAGMA data_version"));
@@ -279,7 +280,7 @@ Result<control::Store::StudyAndTrials> SqliteStore::read_other(const control::Ke
   const std::string folder = path_.substr(0, path_.find_last_of('/'));
   const Layout layout = make_layout(folder, study.name);
   const auto other = open(layout.database(), Mode::kReadOnly, clock_);
-  // The interface's own read_other(), which reads that store and no further one.
+  // The interface's own read_other(), which reads that store and does not recurse.
   if (other.ok()) return (*other)->control::Store::read_other(study);
   if (other.error().code != ErrorCode::kNotFound) return other.error();
   return not_found("there is no study " + study.name + " in " + folder);
@@ -298,7 +299,7 @@ Status SqliteStore::put(Kind kind, const api::Metadata& metadata, const std::str
   return written;
 }
 
-// Fields of another version, which this one does not know, are kept.
+// Keeps fields of another version, which this version does not know.
 template <class Object>
 Status SqliteStore::write(const Object* before, const Object& after) {
   Json document = write_object(after);
@@ -312,7 +313,7 @@ Status SqliteStore::write(const Object* before, const Object& after) {
   return success();
 }
 
-// Writes the object under the next resourceVersion, then takes it into memory.
+// Writes the object under the next resourceVersion, then keeps it in memory.
 Status SqliteStore::keep(const api::Study* before, api::Study& study) {
   study.metadata.resource_version = std::to_string(version_ + 1);
   FETTLE_TRY(write(before, study));
@@ -329,7 +330,7 @@ Status SqliteStore::keep(const api::Trial* before, api::Trial& trial) {
   return success();
 }
 
-// Checkpoints are on the disk under names and uids of objects, so those must not be rolled back.
+// Checkpoints are on the disk under names and uids of objects, so these must not be rolled back.
 template <class Object>
 Status SqliteStore::keep_for_good(Object& created) {
   const Object* const none = nullptr;
@@ -436,7 +437,7 @@ void SqliteStore::check_room() {
   std::vector<control::Change> waiting;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    // A write like any other, of what is there already: kSchemaVersion.
+    // A write like any other, of the value that is already there: kSchemaVersion.
     if (no_room_.empty() || !database_->run("PRAGMA user_version=1").ok()) return;
     no_room_.clear();
     for (const auto& [key, study] : studies_) waiting.push_back({Kind::kStudy, key, key.name});

@@ -6,14 +6,13 @@
 // grows; a write that changes nothing keeps its resourceVersion. Every write is one transaction in
 // WAL mode: an acknowledged write survives any death of the process. Only a create is synced to the
 // disk, with all before it: a loss of power may roll back later writes of status and spec, but
-// never brings a name back under another uid, under which checkpoints would be mistaken. Where
-// there can be no write-ahead log (network_disk.h), every write is synced. What would not be read
-// back is refused (kInvalid).
-// Objects of other versions are read leniently: fields that this one does not know decide nothing
-// and stay as they are (stored_json.h), and values that another version took are not checked again.
-// One writer at a time (StudyLock sees to it) and any number of read-only ones, which read again
-// whenever the file has changed. Thread-safe: one mutex; the listener is called after it is
-// released, from the writing thread.
+// never brings a name back under another uid, under which checkpoints would be mistaken. Without a
+// write-ahead log (network_disk.h) every write is synced. Objects that could not be read back are
+// refused (kInvalid). Objects of other versions are read leniently: fields that this one does not
+// know decide nothing and stay as they are (stored_json.h), and values that another version
+// accepted are not checked again. There is one writer at a time (StudyLock sees to it) and any
+// number of readers, which read again whenever the file has changed. Thread-safe: one mutex; the
+// listener is called after it is released, from the writing thread.
 #pragma once
 
 #include <cstdint>
@@ -47,20 +46,19 @@ class SqliteStore final : public control::Store {
  public:
   enum class Mode { kReadWrite, kReadOnly };
 
-  // Opens, and with kReadWrite makes, the file. kNotFound: read-only and there is none. kIo: cannot
-  // be opened or written, is no database, is damaged, or was written by a newer version; each says
-  // which file and what to do.
-  // `clock` gives the times of creation.
+  // Opens the file, and makes it with kReadWrite. kNotFound: read-only and the file does not exist.
+  // kIo: it cannot be opened or written, is no database, is damaged, or was written by a newer
+  // version; each message says which file and what to do. `clock` gives the times of creation.
   static Result<std::unique_ptr<SqliteStore>> open(
       const std::string& path, Mode mode,
       std::shared_ptr<control::Clock> clock = std::make_shared<control::SystemClock>());
   ~SqliteStore() override;
 
-  // For people, one sentence each: what is wrong with the store or cannot be read.
+  // Faults of the store and parts that cannot be read, one sentence each, for people.
   const std::vector<std::string>& caveats() const { return caveats_; }
 
-  // Sets times that lie in the future back to now (future_times.h); returns by how many
-  // milliseconds the latest was ahead, 0 if none was. Before watch().
+  // Sets times that lie in the future back to now (future_times.h). Returns how many milliseconds
+  // the latest was ahead, 0 if none was. Before watch().
   Result<std::int64_t> end_future();
 
   Result<api::Study> get_study(const control::Key& key) override;
@@ -81,11 +79,12 @@ class SqliteStore final : public control::Store {
   // "", or a sentence about a full disk: until there is room each write fails with kUnavailable and
   // changes nothing.
   std::string no_room();
-  // Tries whether there is room again. If so, the listener is called for all objects, so that what
-  // had to wait is done now.
+  // Tries whether there is room again. If so, calls the listener for all objects, so that delayed
+  // work is done now.
   void check_room();
 
-  // Events are for people: one that cannot be written is dropped. The newest kMaxEvents are kept.
+  // Events are for people: an event that cannot be written is dropped. The newest kMaxEvents are
+  // kept.
   void record_event(const control::Change& about, bool warning, const std::string& reason,
                     const std::string& message, std::int64_t now_ms) override;
   void watch(std::function<void(const control::Change&)> listener) override;
@@ -107,7 +106,7 @@ class SqliteStore final : public control::Store {
   Status refresh();
   Status put(control::Kind kind, const api::Metadata& metadata, const std::string& study,
              const std::string& json);
-  // `before`: as it was until now; nullptr: it is new.
+  // `before`: the object until now; nullptr: it is new.
   Status keep(const api::Study* before, api::Study& study);
   Status keep(const api::Trial* before, api::Trial& trial);
   template <class Object>
@@ -138,7 +137,7 @@ class SqliteStore final : public control::Store {
   std::map<control::Key, api::Study> studies_;
   std::map<control::Key, api::TrialPtr> trials_;
   std::map<control::Key, std::map<std::int64_t, api::TrialPtr>> by_study_;  // by spec.index
-  // Documents that have fields which are not known here, as they are stored.
+  // Documents with fields that are unknown here, as they are stored.
   std::map<std::pair<control::Kind, control::Key>, Json> foreign_;
   std::function<void(const control::Change&)> listener_;
 };

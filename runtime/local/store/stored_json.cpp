@@ -32,7 +32,7 @@ Json carry_over_list(const Json& stored, const Json& before, const Json& after) 
   return Json(std::move(out));
 }
 
-// A null says no more than an absent field, and an item that `known` lacks as a whole is no field.
+// A null means the same as an absent field, and an item that `known` lacks as a whole is no field.
 void find_unknown(const Json& stored, const Json& known, const std::string& path, std::size_t most,
                   std::vector<std::string>& out) {
   if (out.size() >= most) return;

@@ -1,7 +1,8 @@
-// Objects of other versions of fettle, changed without losing what this one does not know.
+// Changes objects of other versions of fettle without losing fields that this version does not
+// know.
 //
 // A reader leaves out fields that it does not know. So an object is not written as it was read, but
-// as the stored document with what has changed in between. Pure functions; usable from any thread.
+// as the stored document plus the changes since. Pure functions; usable from any thread.
 #pragma once
 
 #include <string>
@@ -11,11 +12,12 @@
 
 namespace fettle::local {
 
-// `stored` with every difference between `before`, as this version writes what it read of it, and
-// `after`. Items of lists correspond by position, so of a list that only grows nothing is lost.
+// Returns `stored` with every difference between `before`, which is `stored` as this version reads
+// and writes it, and `after`. Items of lists correspond by position, so a list that only grows
+// loses nothing.
 Json carry_over(const Json& stored, const Json& before, const Json& after);
 
-// Paths of what `stored` has and `known` has not, at most `most`, in document order.
+// Paths of fields that `stored` has and `known` lacks, at most `most`, in document order.
 std::vector<std::string> unknown_paths(const Json& stored, const Json& known, std::size_t most);
 
 }  // namespace fettle::local

@@ -26,7 +26,7 @@ struct flock whole_file(short type) {
 
 std::string runner_file(const std::string& path) { return path + ".runner"; }
 
-// For a holder on another machine the kernel has no pid that is valid here.
+// The kernel gives no valid pid for a holder on another machine.
 pid_t holder_of(int fd) {
   struct flock range = whole_file(F_WRLCK);
   if (::fcntl(fd, F_GETLK, &range) != 0 || range.l_type == F_UNLCK) return 0;
@@ -81,7 +81,7 @@ Status take(int fd, int runner_fd, const std::string& path, const StudyLockOptio
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - start);
     if (waited.count() >= options.wait_ms) return wait_over(path, waited.count());
-    // Not at once: between a rival's two locks it looks like a supervisor for an instant.
+    // Only after a while: between a rival's two locks it looks like a supervisor for an instant.
     if (!said && options.say && waited > 2 * kPollInterval) {
       options.say("waiting for an earlier run of this Study to finish stopping its trials");
       said = true;
@@ -110,8 +110,8 @@ Result<StudyLock> StudyLock::acquire(const std::string& path, const StudyLockOpt
 }
 
 pid_t StudyLock::holder(const std::string& path) {
-  // Opening and closing would drop a record lock of this very process, so its own Session must not
-  // be asked about this way; a reader (fettle status) has none.
+  // Opening and closing would drop a record lock of this very process, so a process must not ask
+  // about its own Session; a reader (fettle status) has none.
   int fd = ::open(runner_file(path).c_str(), O_RDONLY | O_CLOEXEC);
   // A runner of version 0.1 has both locks on the first file.
   if (fd < 0) fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);

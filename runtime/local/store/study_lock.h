@@ -2,12 +2,11 @@
 //
 // There are two locks. flock() of `path` belongs to the open file: the runner takes it, the
 // supervisor and the guard of every trial inherit it, so it is free only when the last process of
-// the Study has ended, in whatever way. The POSIX record lock of
-// `path`.runner belongs to the runner's process alone: it says whether a runner lives (and, from
-// the kernel, its pid, which cannot be stale) or only a supervisor that is still cleaning up.
-// Two files, because NFS makes flock() a record lock of another owner: on one file the second lock
-// would be refused because of the first.
-// The pid in the file is for people. Owned by the runner's Session; not synchronised.
+// the Study has ended, in whatever way. The POSIX record lock of `path`.runner belongs to the
+// runner's process alone: it shows whether a runner lives (and, from the kernel, its pid, which
+// cannot be stale) or only a supervisor that is still cleaning up. Two files, because NFS makes
+// flock() a record lock of another owner: on one file the second lock would be refused because of
+// the first. The pid in the file is for people. Owned by the runner's Session; not synchronised.
 #pragma once
 
 #include <sys/types.h>
@@ -29,10 +28,10 @@ struct StudyLockOptions {
 
 class StudyLock {
  public:
-  // kUnavailable: another living runner has the Study (said with its pid), or the wait ended.
-  // kIo: the file cannot be made, with the reason and the way out.
+  // kUnavailable: another living runner has the Study (named with its pid), or the wait ended. kIo:
+  // the file cannot be made, with the reason and the way out.
   static Result<StudyLock> acquire(const std::string& path, const StudyLockOptions& options = {});
-  // The pid of the living runner that holds `path`; 0: none; kElsewhere: one on another machine.
+  // The pid of the living runner that holds `path`; 0: none; kElsewhere: it is on another machine.
   static constexpr pid_t kElsewhere = -1;
   static pid_t holder(const std::string& path);
   // Whether a process holds `path`: a runner, its supervisor, or a guard that still cleans up. It
