@@ -35,7 +35,7 @@ std::string find_trainer() {
 
 namespace {
 
-// Times in the future are set back, and anything wrong with the store is said.
+// Sets times in the future back, and reports every fault of the store.
 Status make_trustworthy(SqliteStore& store, const SessionOptions& options) {
   std::vector<std::string> words = store.caveats();
   FETTLE_ASSIGN(const std::int64_t ahead_ms, store.end_future());
@@ -54,7 +54,7 @@ Status make_trustworthy(SqliteStore& store, const SessionOptions& options) {
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   const Layout layout = make_layout(options.root, options.study);
   Status made = make_private_root(layout.root);
-  // Any other error has its way out already.
+  // Any other error already names its way out.
   if (!made.ok() && made.error().code != ErrorCode::kIo) return made.error();
   if (made.ok()) made = make_directories(layout.study_directory());
   if (!made.ok()) {

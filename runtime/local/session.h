@@ -1,5 +1,5 @@
-// Session: what one `fettle run` needs of this machine, opened in the only safe order: directory,
-// lock, supervisor, store, runs.
+// Session: the resources of one `fettle run` on this machine, opened in the only safe order:
+// directory, lock, supervisor, store, runs.
 //
 // Lives on the main thread. shutdown() blocks; kill() may be called from any other thread while it
 // does. When the process dies without either, the supervisor does what shutdown() would have done.
@@ -21,14 +21,14 @@ namespace fettle::local {
 struct SessionOptions {
   std::string root = ".fettle";  // made if it is missing
   std::string study;             // name of the Study
-  // What is started as `executable supervise --fd N`; it must end in run_supervisor(N).
+  // Started as `executable supervise --fd N`; it must end in run_supervisor(N).
   std::string executable = "/proc/self/exe";
-  std::string directory;                        // where trials start; "" = that of this process
-  std::string trainer;                          // the built-in one; "" = find_trainer()
+  std::string directory;                        // in which trials start; "" = that of this process
+  std::string trainer;                          // the built-in trainer; "" = find_trainer()
   std::int64_t lock_wait_ms = 120'000;          // for a supervisor that is still cleaning up
   std::function<void(const std::string&)> say;  // receives sentences for people
   std::optional<Room> room;                     // absent: this_machine()
-  std::optional<std::string> claims;            // where Sessions share the room: claims_directory()
+  std::optional<std::string> claims;            // directory in which Sessions share the room
 };
 
 // The program of the built-in trainer: $FETTLE_TRAINER, else fettle-trainer beside this executable,
@@ -44,7 +44,7 @@ class Session {
   const Layout& layout() const { return layout_; }
   SqliteStore& store() { return *store_; }
   ProcessRuns& runs() { return *runs_; }
-  // The one that the store stamps new objects with.
+  // The clock with which the store stamps new objects.
   control::Clock& clock() { return *clock_; }
 
   // Ctrl-C: stops all trials gently, each within its grace period; returns when the last has ended.

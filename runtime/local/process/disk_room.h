@@ -14,7 +14,7 @@ constexpr std::int64_t room_for_results(std::int64_t total) {
   return total / 20 < kRoomForResults ? total / 20 : kRoomForResults;
 }
 
-// Whether `bytes` more may be written to the log `fd`. True where the file system does not say.
+// Whether `bytes` more may be written to the log `fd`. True if the file system does not say.
 bool has_room_for_log(int fd, std::int64_t bytes);
 
 }  // namespace fettle::local

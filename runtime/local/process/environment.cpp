@@ -11,7 +11,7 @@ namespace {
 
 // Variables by which programs are found and find libraries, data and home, reach the network, use
 // the hardware, and choose the language. A Study sets everything else, so that a trial depends on
-// the Study and not on the shell it was started from. No secrets: a Study asks for those by name.
+// the Study and not on the shell it was started from. No secrets: a Study asks for secrets by name.
 constexpr std::array kInheritedVariables = {
     "PATH",
     "HOME",

@@ -19,9 +19,10 @@ bool passes_on(const Process& process) {
   return process.is_shell && process.on_term != Process::OnTerm::kDies;
 }
 
-// The guard's children, and the foreground commands of shells with traps. What such a shell starts
-// after SIGTERM is its trap. `told` have had SIGTERM, and the caller skips them; `later` waited at
-// the last call for the writers of their pipes.
+// Returns the guard's children, and the foreground commands of shells with traps. A process that
+// such a shell starts after its SIGTERM belongs to its trap. Processes in `told` have had SIGTERM,
+// and the caller skips them; processes in `later` waited at the last call for the writers of their
+// pipes.
 std::vector<const Process*> front_of(pid_t guard, const std::vector<Process>& tree,
                                      const std::set<ProcessId>& told,
                                      const std::set<ProcessId>& later) {
@@ -32,8 +33,8 @@ std::vector<const Process*> front_of(pid_t guard, const std::vector<Process>& tr
   for (std::size_t i = 0; i < front.size(); ++i) {
     const Process& shell = *front[i];
     if (!passes_on(shell)) continue;
-    // What was its child when it was told was told, too, or is in `later`: any other child is of
-    // its trap, which may be saving.
+    // The shell's children at the time of its SIGTERM got one, too, or are in `later`. Any other
+    // child belongs to its trap, which may be saving.
     const bool runs_trap = shell.on_term == Process::OnTerm::kCatches && told.count(shell.id) > 0;
     for (const Process& process : tree) {
       if (process.parent != shell.id.first || process.in_background) continue;
@@ -43,7 +44,8 @@ std::vector<const Process*> front_of(pid_t guard, const std::vector<Process>& tr
   return front;
 }
 
-// Its input ends when its writers have ended.
+// Whether a process that reacts to SIGTERM writes to the reader's input, which ends when its
+// writers have ended.
 bool has_a_writer(const Process& reader, const std::vector<Process>& tree) {
   if (reader.input == 0) return false;
   return std::ranges::any_of(tree, [&](const Process& writer) {
@@ -52,7 +54,7 @@ bool has_a_writer(const Process& reader, const std::vector<Process>& tree) {
   });
 }
 
-// A process that were missed would be taken for one that has ended, and be signalled twice.
+// Settled, because a process that were missed would count as ended and be signalled twice.
 std::vector<Process> processes_below(pid_t guard) {
   std::vector<Process> tree;
   for (const pid_t pid : settled_descendants(guard)) {
@@ -71,7 +73,7 @@ Turns whose_turn(pid_t guard, const std::vector<Process>& tree, const std::set<P
     (has_a_writer(*process, tree) ? turns.later : turns.now).push_back(process->id);
   }
   if (!turns.now.empty() || turns.later.empty()) return turns;
-  // They read from each other, or from one that gets no signal: otherwise none would ever come
+  // They read from each other, or from a process that gets no signal: otherwise none would ever be
   // next.
   const bool some_are_ending =
       std::ranges::any_of(tree, [&](const Process& process) { return told.count(process.id) > 0; });
@@ -85,7 +87,7 @@ void GentleStop::begin(Time now) {
 }
 
 void GentleStop::overhear(Time now) {
-  if (repeated_) return;  // what is marked as told now would never be signalled
+  if (repeated_) return;  // processes marked as told now would never be signalled
   if (!since_) since_ = now;
   for (const Process& process : processes_below(::getpid())) told_.try_emplace(process.id, false);
 }
@@ -93,7 +95,7 @@ void GentleStop::overhear(Time now) {
 void GentleStop::tell(Time now) {
   if (!repeated_ && now >= *since_ + grace_ / 3) {
     repeated_ = true;
-    // Those assumed to have been signalled from elsewhere get their signal now.
+    // Processes assumed to have been signalled from elsewhere get their signal now.
     std::erase_if(told_, [](const auto& entry) { return !entry.second; });
   }
   const std::vector<Process> tree = processes_below(::getpid());
@@ -102,8 +104,8 @@ void GentleStop::tell(Time now) {
     if (told_.count(process.id) > 0) told.insert(process.id);
   }
   std::erase_if(told_, [&](const auto& entry) { return told.count(entry.first) == 0; });
-  // What waits since the last call keeps its turn: a child that a shell starts after its signal
-  // belongs to its trap, and gets none.
+  // Processes that wait since the last call keep their turn: a child that a shell starts after its
+  // signal belongs to its trap, and gets none.
   const Turns turns = whose_turn(::getpid(), tree, told, later_);
   for (const ProcessId& id : turns.now) {
     ::kill(id.first, SIGTERM);

@@ -28,7 +28,7 @@ namespace fettle::local {
 namespace {
 
 constexpr auto kKillInterval = std::chrono::milliseconds(2);
-// 20 s: what is left then cannot be killed (it hangs in the kernel).
+// 20 s: processes that are left then hang in the kernel and cannot be killed.
 constexpr int kKillRounds = 10'000;
 // A worker that is killed again and again is killed for a reason.
 constexpr int kMostSuccessors = 16;
@@ -42,7 +42,7 @@ constexpr auto kLastCheck = std::chrono::milliseconds(200);
 // The time that the other workers have to end by themselves, and to print why, when one has failed
 // or worker 0 has ended. A short grace period bounds it.
 constexpr auto kPartingTime = std::chrono::milliseconds(5'000);
-// Between checks of the memory of a trial that has a limit, and of one that has none.
+// Intervals between checks of the memory of a trial with a limit, and without one.
 constexpr auto kLimitInterval = std::chrono::milliseconds(100);
 constexpr auto kPeakInterval = std::chrono::milliseconds(1000);
 
@@ -111,7 +111,7 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// With the GPUs that the file says now, where it has a line for this worker.
+// The worker's environment, with its present GPUs if the file has a line for it.
 std::vector<std::string> environment_of(const GuardRequest& request, std::size_t rank) {
   std::vector<std::string> environment = request.environments[rank];
   if (!request.command.open) return environment;
@@ -126,7 +126,7 @@ std::vector<std::string> environment_of(const GuardRequest& request, std::size_t
   return environment;
 }
 
-// Errors that may be gone in a moment, and that the Study did not cause.
+// Whether the error may be gone in a moment and was not caused by the Study.
 bool is_for_now(int code) {
   return code == EAGAIN || code == ENOMEM || code == ETXTBSY || code == EMFILE || code == ENFILE;
 }
@@ -152,7 +152,8 @@ void start_program(const std::vector<char*>& arguments) {
   machine::limit_open_files(request.open_files);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
-  // The output of worker 0 is the trial's and is read for metrics; that of others is only log.
+  // The output of worker 0 is the trial's and is read for metrics; the output of others is only
+  // logged.
   ::dup2(rank == 0 ? pipes.output.write : pipes.errors.write, STDOUT_FILENO);
   ::dup2(pipes.errors.write, STDERR_FILENO);
   if (null > STDERR_FILENO) ::close(null);
@@ -168,7 +169,8 @@ void start_program(const std::vector<char*>& arguments) {
   give_up(pipes.status.write, is_for_now(errno) ? GuardReport::kNoRoom : GuardReport::kExec);
 }
 
-// Everything but the standard streams and what the guard needs: other runs' pipes, the socket.
+// Closes everything but the standard streams and the guard's own descriptors: other runs' pipes,
+// the socket.
 void close_all_but(std::vector<int> kept) {
   std::sort(kept.begin(), kept.end());
   unsigned from = STDERR_FILENO + 1;
@@ -189,18 +191,19 @@ struct Worker {
   bool runs() const { return pid != 0 && !ended; }
 };
 
-// Also one that was stopped: its peers are stopped, too.
+// A worker that was stopped has ended well, too: its peers are stopped as well.
 bool ended_well(const Worker& worker) {
   return WIFEXITED(worker.status) &&
          (WEXITSTATUS(worker.status) == 0 || WEXITSTATUS(worker.status) == core::kStoppedBySigterm);
 }
 
-// It says that another worker failed first.
+// Whether the worker says that another worker failed first.
 bool misses_others(const Worker& worker) {
   return WIFEXITED(worker.status) && WEXITSTATUS(worker.status) == api::kWorkerMissesOthers;
 }
 
-// From outside, like an evicted pod. One that fails by itself would fail again.
+// Whether the worker was killed from outside, like an evicted pod. A worker that fails by itself
+// would fail again.
 bool was_killed(const Worker& worker) {
   return WIFSIGNALED(worker.status) && WTERMSIG(worker.status) == SIGKILL;
 }
@@ -210,7 +213,7 @@ bool was_told_to_end(const Worker& worker) {
          (WIFEXITED(worker.status) && WEXITSTATUS(worker.status) == core::kStoppedBySigterm);
 }
 
-// The workers of a trial, and what their ends mean.
+// The workers of a trial, and the meaning of their ends.
 class Workers {
  public:
   Workers(const GuardRequest& request, const Pipes& pipes)
@@ -234,10 +237,10 @@ class Workers {
     wanted_ = std::clamp<std::int64_t>(wanted, std::min(least_, most), most);
   }
 
-  // The trial is to end: no more workers are started.
+  // Prevents further starts: the trial is to end.
   void close() { closing_ = true; }
 
-  // Starts the workers that are missing, and stops those above the wanted number.
+  // Starts the missing workers, and stops workers above the wanted number.
   void settle() {
     if (closing_ || is_parting()) return;
     for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
@@ -251,7 +254,7 @@ class Workers {
     }
   }
 
-  // Some workers could not be started; call settle() again.
+  // Whether some workers could not be started; call settle() again.
   bool waits_for_room() const { return failed_starts_ > 0 && !closing_ && !is_parting(); }
   // errno of the start that ends the trial: too few workers run and no more are tried, or it is to
   // end before worker 0 has begun. 0: enough workers run, or may still start.
@@ -264,13 +267,13 @@ class Workers {
   // The trial's result is decided, but some workers still run.
   bool is_parting() const { return workers_[0].ended || decider_ > 0; }
 
-  // Of the worker that decides: the first that failed where all were needed, else worker 0.
+  // The rank that decides: the first worker that failed if all were needed, else worker 0.
   std::int32_t rank() const { return decider_; }
   std::int32_t wait_status() const { return decider().status; }
-  // By SIGTERM, if not from us.
+  // Whether the deciding worker ended by SIGTERM; if we sent none, it came from elsewhere.
   bool were_told_to_end() const { return was_told_to_end(decider()); }
 
-  // Process groups as well: /proc may miss a process that was forked a moment ago.
+  // Kills process groups as well: /proc may miss a process that was forked a moment ago.
   void kill_groups() const {
     for (const Worker& worker : workers_) {
       if (worker.runs()) ::kill(-worker.pid, SIGKILL);
@@ -284,7 +287,7 @@ class Workers {
     return std::ranges::count_if(workers_, [](const Worker& worker) { return worker.runs(); });
   }
 
-  // False: there is no room for it now.
+  // Returns false if there is no room for it now.
   bool begin(std::size_t rank) {
     const pid_t guard = ::getpid();
     const pid_t pid = ::fork();
@@ -302,15 +305,15 @@ class Workers {
       worker.ended = true;
       worker.status = status;
       if (ended_well(worker)) continue;
-      // The first failure decides how the trial ended, unless that worker says that it failed for
-      // want of the others: then the next one does. Worker 0 parts by its own end, and decides
-      // unless another one does.
+      // The first failure decides how the trial ended, unless that worker says that it failed
+      // because others were missing: then the next failure decides. Worker 0 begins the parting by
+      // its own end, and decides unless another worker does.
       if (is_parting()) {
         if (decider().ended && misses_others(decider())) decider_ = static_cast<std::int32_t>(rank);
         continue;
       }
-      // With too few left the trial has failed. Otherwise it continues, and in an open trial one
-      // that was killed from outside is replaced, like a pod that is evicted.
+      // With too few workers left the trial has failed. Otherwise it continues, and in an open
+      // trial a worker that was killed from outside is replaced, like an evicted pod.
       if (left() < least_) decider_ = static_cast<std::int32_t>(rank);
       if (left() < least_ || !request_.command.open || !was_killed(worker)) continue;
       worker.lost = successors_++ < kMostSuccessors;
@@ -320,17 +323,17 @@ class Workers {
   const GuardRequest& request_;
   const Pipes& pipes_;
   const std::int64_t least_;
-  std::vector<Worker> workers_;  // by rank, those that there can be
-  std::int64_t wanted_ = 1;      // how many should run, from rank 0 on
+  std::vector<Worker> workers_;  // one for each possible rank
+  std::int64_t wanted_ = 1;      // wanted number, from rank 0 on
   bool closing_ = false;
   int failed_starts_ = 0;  // in a row
-  int start_error_ = 0;    // errno of the last one
+  int start_error_ = 0;    // errno of the last failed start
   int successors_ = 0;
   std::int32_t decider_ = 0;
 };
 
-// Kills and reaps until this process has no children left. Returns how many there were, the most
-// that one round found.
+// Kills and reaps until this process has no children left. Returns the largest number that one
+// round found.
 int kill_all(Workers& workers) {
   int killed = 0;
   for (int round = 0; round < kKillRounds; ++round) {
@@ -350,7 +353,7 @@ sigset_t set_of(std::initializer_list<int> signals) {
   return set;
 }
 
-// Blocked from before the guard's first instruction on, so that none is lost.
+// Blocked before the guard is forked, so no command is lost.
 sigset_t guard_commands() {
   return set_of({SIGTERM, guard_resize_signal(), guard_stop_signal(), guard_kill_signal()});
 }
@@ -366,7 +369,7 @@ class Watch {
         memory_interval_(memory_limit_ > 0 ? kLimitInterval : kPeakInterval),
         stop_(std::chrono::milliseconds(request.command.grace_ms)) {}
 
-  // Returns when everything that is left of the trial should be killed.
+  // Returns when the remains of the trial should be killed.
   void run() {
     while (!killed_) {
       const bool some_left = workers_.reap();
@@ -490,7 +493,7 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
 
   Workers workers(request, pipes);
   workers.settle();
-  // Else workers that start later, of an open trial or for want of room, write to them.
+  // Otherwise workers that start later, of an open trial or after a lack of room, write to them.
   if (!request.command.open && !workers.waits_for_room()) {
     ::close(pipes.output.write);
     ::close(pipes.errors.write);
@@ -500,7 +503,7 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
   const bool ended = workers.all_ended() || workers.is_parting();
   const int killed = kill_all(workers);
   GuardReport report = report_of(workers, watch);
-  report.left_behind = ended ? killed : 0;  // of a trial that is killed itself nothing is left
+  report.left_behind = ended ? killed : 0;  // a trial that was killed itself leaves nothing behind
   send_report(pipes.status.write, report);
   ::_exit(0);
 }

@@ -2,18 +2,18 @@
 //
 // It is a child subreaper with exactly one trial below it, so every process that the trial starts
 // (forked twice, in a session of its own, with an empty environment) stays its descendant. When the
-// trial's process has ended, when it is told to, or when the supervisor dies, it kills all that are
-// left and ends. A trial that is to stop has a grace period: its processes get SIGTERM in turn
+// trial's process has ended, on command, or when the supervisor dies, it kills all remaining
+// processes and ends. A trial that is to stop has a grace period: its processes get SIGTERM in turn
 // (gentle_stop.h), and none is killed before the period is over, even if the first of them (a
 // shell, say) has ended at once. The same holds when SIGTERM comes from elsewhere. A trial that
-// holds more memory than it may is killed at once.
+// holds more memory than its limit is killed at once.
 //
 // A trial with several workers has a process for each. It has ended when all of them have, or some
-// time after one has failed that the others need. In an open trial a worker that was killed from
-// outside is replaced, and workers start and leave when their number changes.
-// The guard inherits the Study's lock: the lock is free only when no trial process is left, even if
-// runner and supervisor were killed. Invariant: the status pipe is closed only after the last
-// process of the trial has ended (or the guard itself was killed, which shows as a missing report).
+// time after one on which the others depend has failed. In an open trial a worker that was killed
+// from outside is replaced, and workers start and leave when their number changes. The guard
+// inherits the Study's lock: the lock is free only when no trial process is left, even if runner
+// and supervisor were killed. Invariant: the status pipe is closed only after the last process of
+// the trial has ended (or the guard itself was killed, which shows as a missing report).
 #pragma once
 
 #include <signal.h>
@@ -31,20 +31,20 @@ namespace fettle::local {
 struct GuardRequest {
   const SupervisorCommand& command;  // kStart
   // The complete environment, NAME=value, of each possible worker, by rank; at least one. Standard
-  // output of worker 0 is the trial's; that of the others is only log.
+  // output of worker 0 is the trial's; the output of the others is only logged.
   std::vector<std::vector<std::string>> environments;
   int lock_fd = -1;             // kept open by the guard; -1 = none
   int claim_fd = -1;            // likewise
   std::int64_t open_files = 0;  // soft limit of the workers; 0 = that of this process
 };
 
-// What the guard writes to the status pipe, once, before it ends.
+// The message that the guard writes to the status pipe, once, before it ends.
 struct GuardReport {
   // kNoRoom: not now, because the machine or its user can have no more processes, or the program's
   // file is still being written.
   enum Failure : std::int32_t { kNone, kDirectory, kExec, kNoRoom };
   std::int32_t failure = kNone;  // why the trial never started
-  std::int32_t error = 0;        // errno of that
+  std::int32_t error = 0;        // errno of that failure
   std::int32_t rank = 0;         // of the worker that decided how the trial ended
   std::int32_t wait_status = 0;  // of its process, as waitpid has it
   std::int32_t left_behind = 0;  // processes that were still there when it ended
@@ -63,17 +63,18 @@ struct Guard {
 // or no pipe could be made.
 Result<Guard> start_guard(const GuardRequest& request);
 
-// The GPUs of each worker of an open trial, a line each, as CUDA_VISIBLE_DEVICES lists them. It is
-// read when a worker starts, since the GPUs of later ones are chosen later. It may be absent.
+// The file of the GPUs of each worker of an open trial, one line each, as CUDA_VISIBLE_DEVICES
+// lists them. It is read when a worker starts, since the GPUs of later workers are chosen later. It
+// may be absent.
 inline std::string gpus_file_in(const std::string& run_directory) {
   return run_directory + "/gpus";
 }
 
-// Commands to a guard. They are real-time signals: those that people and systems send to all
-// processes of a unit (systemctl stop, scancel) are no commands.
+// Commands to a guard. They are real-time signals, because signals that people and systems send to
+// all processes of a unit (systemctl stop, scancel) must not be commands.
 
-// Sets the number of workers, the value that sigqueue() takes; at least 1. Those of the highest
-// ranks get SIGTERM.
+// Sets the number of workers to the value that sigqueue() takes; at least 1. Surplus workers, of
+// the highest ranks, get SIGTERM.
 inline int guard_resize_signal() { return SIGRTMIN; }
 
 // Stops the trial within its grace period; no more workers start. The command to kill should follow

@@ -41,7 +41,7 @@ bool write_into_room(const std::string& run_directory, std::string_view content)
 }  // namespace
 
 Status reserve_outcome(const std::string& run_directory) {
-  // Not zeros: some file systems store those without taking room.
+  // Not zeros: some file systems store zeros without taking room.
   return write_file(room_of(run_directory), std::string(kOutcomeRoom, '\n'));
 }
 
@@ -51,7 +51,7 @@ Status write_outcome_file(const std::string& run_directory, const RunOutcome& ou
   Status written = write_file(path, document.dump(2) + "\n");
   if (!written.ok() && write_into_room(run_directory, document.dump() + "\n")) return success();
   release_outcome(run_directory);
-  // Where files are never overwritten in place (btrfs, ZFS), the room is free only now.
+  // On file systems that never overwrite in place (btrfs, ZFS), the room is free only now.
   if (!written.ok()) written = write_file(path, document.dump() + "\n");
   return written;
 }

@@ -1,8 +1,8 @@
-// OutcomeFile: how a run ended, on disk, even where the disk is full by then.
+// OutcomeFile: how a run ended, on disk, even if the disk is full by then.
 //
 // Room for the outcome is taken before the run starts (outcome.room, kOutcomeRoom bytes), and the
-// outcome is written over it where no new file can be made. Readers see all of outcome.json or
-// nothing: it gets its name when it is complete. Of a run, one call at a time.
+// outcome is written over it if no new file can be made. Readers see all of outcome.json or
+// nothing: it gets its name when it is complete. One call at a time for each run.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace fettle::local {
 // A report is at most 4 KiB, and a message about as much.
 inline constexpr std::size_t kOutcomeRoom = 32 << 10;
 
-// Takes the room. kUnavailable: there is none, and nothing is left behind.
+// Reserves the room. kUnavailable: the disk has none, and nothing is left behind.
 Status reserve_outcome(const std::string& run_directory);
 
 // Writes outcome.json and gives back the room, if it was taken.

@@ -1,10 +1,10 @@
 // OutputMetrics: the report of a run, read from its standard output and its standard error.
 //
-// Progress bars and Python's logging write to standard error, so that is read as well; on a cluster
-// a container's log holds both. The two are never mixed: they come through two pipes, in no common
-// order, and steps are counted by order. The report is that of standard output as soon as it has
-// held a metric that the Study asks for, until then that of standard error. Not synchronised; no
-// IO.
+// Progress bars and Python's logging write to standard error, so it is read as well; on a cluster a
+// container's log holds both. The two are never mixed: they come through two pipes, in no common
+// order, and steps are counted by order. The report comes from standard output once that has held a
+// metric that the Study asks for, else from standard error once that has; before that, from
+// standard output if it has a report at all. Not synchronised; no IO.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class OutputMetrics {
   bool take_urgent();
   // Why there is no report; "" if there is one.
   std::string silence() const;
-  // At the end: what in the output did not count (MetricLines::remarks); "" = nothing.
+  // At the end: the parts of the output that did not count (MetricLines::remarks); "" = none.
   std::string remarks() const { return chosen().remarks(); }
 
  private:

@@ -34,7 +34,7 @@ std::string path_of(const std::string& proc, pid_t pid, const char* file) {
   return proc + "/" + std::to_string(pid) + "/" + file;
 }
 
-// "pid (name) state parent ...", and the name may hold anything.
+// Reads "pid (name) state parent ..."; the name may contain anything.
 std::optional<Stat> read_stat(const std::string& proc, pid_t pid) {
   const auto text = read_file(path_of(proc, pid, "stat"));
   if (!text.ok()) return std::nullopt;
@@ -72,14 +72,14 @@ std::string link_target(const std::string& path) {
   return std::filesystem::read_symlink(path, code).string();
 }
 
-// By its executable: a script's process is called like the script.
+// Judges by the executable, because a script's process has the name of the script.
 bool is_shell(const std::string& executable) {
   std::string_view name = std::string_view(executable).substr(executable.rfind('/') + 1);
   name = name.substr(0, name.find(' '));  // "... (deleted)"
   return std::find(kShells.begin(), kShells.end(), name) != kShells.end();
 }
 
-// "pipe:[number]"; 0 for all other files.
+// The number in "pipe:[number]"; 0 for all other files.
 std::uint64_t pipe_at(const std::string& descriptor) {
   const std::string target = link_target(descriptor);
   if (target.rfind("pipe:[", 0) != 0) return 0;

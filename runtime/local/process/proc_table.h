@@ -19,8 +19,8 @@ namespace fettle::local {
 
 inline constexpr const char* kProc = "/proc";
 
-// A process id alone may be given to another process later; with the time of its start (in clock
-// ticks since the machine was booted) it says who is meant.
+// A process id and the time of the start, in clock ticks since the machine was booted: the id alone
+// may be given to another process later.
 using ProcessId = std::pair<pid_t, std::uint64_t>;
 
 struct Process {
@@ -29,13 +29,13 @@ struct Process {
   enum class OnTerm { kDies, kIgnores, kCatches };
   OnTerm on_term = OnTerm::kDies;
   bool is_shell = false;
-  // It ignores SIGQUIT, as the jobs do that a shell without a terminal starts in the background.
+  // Ignores SIGQUIT, like the background jobs of a shell without a terminal.
   bool in_background = false;
   std::uint64_t input = 0;             // the pipe that is its standard input; 0: none
   std::vector<std::uint64_t> outputs;  // the pipes that are its standard output and error
 };
 
-// Nothing for one that has ended, zombies included.
+// Absent for a process that has ended, zombies included.
 std::optional<Process> inspect(pid_t pid, const std::string& proc = kProc);
 
 // The controlling terminal of a process; 0: it has none, or there is no such process.
@@ -47,10 +47,10 @@ bool has_children_lists(const std::string& proc = kProc);
 // The children of each process, found by asking all processes for their parent.
 std::map<pid_t, std::vector<pid_t>> children_by_scan(const std::string& proc = kProc);
 
-// "", or what is wrong with /proc here and what that means for stopping trials.
+// Returns "", or the fault of /proc here and its effect on stopping trials.
 std::string trouble_with_proc(const std::string& proc = kProc);
 
-// The numbers in `text`, separated by anything. One of more than 64 bits is left out.
+// The numbers in `text`, separated by anything. A number of more than 64 bits is left out.
 std::vector<std::int64_t> numbers_in(std::string_view text);
 
 // The names in a directory of /proc that are numbers.

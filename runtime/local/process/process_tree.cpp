@@ -44,7 +44,7 @@ bool lists_children() {
   return kLists;
 }
 
-// Bytes of the line "<name>: <n> kB"; nothing where there is none.
+// The bytes in the line "<name>: <n> kB"; absent without such a line.
 std::optional<std::int64_t> bytes_of(const std::string& text, const std::string& name) {
   const std::size_t at = text.find("\n" + name + ":");
   if (at == std::string::npos) return std::nullopt;
@@ -60,7 +60,8 @@ std::int64_t resident_memory(pid_t pid) {
   return bytes_of(*text, "RssAnon").value_or(0) + bytes_of(*text, "RssShmem").value_or(0);
 }
 
-// Shared pages divided among those who share them; slower to compute than resident memory.
+// Memory with shared pages divided among the processes that share them; slower to compute than
+// resident memory.
 std::int64_t proportional_memory(pid_t pid) {
   const auto text = read_file(proc(pid, "smaps_rollup"));
   if (!text.ok()) return 0;
@@ -91,8 +92,8 @@ bool is_stray(pid_t pid, const std::string& study_directory) {
          has_entry(*environment, "FETTLE_POD_UID=") && terminal_of(pid) == 0;
 }
 
-// Kills the process if it is a stray. The pidfd is opened before anything is read of it, so a new
-// process that reuses the number is never killed. False: it is not ours.
+// Kills the process if it is a stray. The pidfd is opened before anything is read about it, so a
+// new process that reuses the number is never killed. Returns false if it is not ours.
 bool kill_stray(pid_t pid, const std::string& study_directory) {
   // glibc 2.36 declares pidfd_open() and its like without C linkage.
   const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));

@@ -28,18 +28,18 @@ std::vector<pid_t> descendants_among(pid_t root,
 
 // Memory of all descendants of `root` in bytes that the kernel cannot take back: anonymous and
 // shared, as a control group counts it when it kills. Pages of mapped files are not counted. Pages
-// that forked processes share are counted once for each; where that alone exceeds `limit` (> 0)
-// they are counted exactly.
+// that forked processes share are counted once for each; if only that exceeds `limit` (> 0), they
+// are counted exactly.
 std::int64_t tree_memory(pid_t root, std::int64_t limit);
 
 // Sends `signal` to every descendant of `root`, and to every process group they lead.
 // Returns how many there were.
 std::size_t signal_tree(pid_t root, int signal);
 
-// SIGKILLs what a runner, its supervisor and its guards that were all killed have left of their
-// trials, until there is nothing left (or kSweepRounds rounds): processes whose environment has
-// FETTLE_TRIAL naming a file under `study_directory` and FETTLE_POD_UID, and that have no terminal.
-// Spares this process and its ancestors.
+// Kills the leftovers of trials whose runner, supervisor and guards were all killed, until none is
+// left (or for kSweepRounds rounds): processes whose environment has FETTLE_TRIAL naming a file
+// under `study_directory` and FETTLE_POD_UID, and that have no terminal. Spares this process and
+// its ancestors.
 void sweep(const std::string& study_directory);
 
 }  // namespace fettle::local

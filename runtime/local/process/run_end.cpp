@@ -42,7 +42,7 @@ std::string cannot_start(const RunEnd& end) {
   }
 }
 
-// Temporary: a fault of the machine, not of the Study.
+// Says why a program could not start: a temporary fault of the machine, not of the Study.
 std::string no_room(const RunEnd& end) {
   const std::string text =
       "cannot start " + end.command.arguments[0] + " now: " + system_message(end.report.error);
@@ -54,12 +54,13 @@ std::string no_room(const RunEnd& end) {
     case EMFILE:
     case ENFILE:
       return text + "; the limit on open files is reached (ulimit -n): lower budget.parallelism";
-    default:  // ETXTBSY, the last of those that is_for_now() (guard.cpp) lets through
+    default:  // ETXTBSY, the last error that is_for_now() (guard.cpp) lets through
       return text + "; the program is still being written";
   }
 }
 
-// `stopped`: that it was.
+// Appends to `stopped`, which says that the run was stopped, the processes that outlived the grace
+// period.
 std::string with_grace_period(const RunEnd& end, std::string stopped) {
   if (end.killed_after_grace) {
     const std::string who = end.report.left_behind > 0
@@ -72,7 +73,8 @@ std::string with_grace_period(const RunEnd& end, std::string stopped) {
   return stopped;
 }
 
-// By the kernel, as far as that can be known: it says so, or the trial held most of the memory.
+// Whether the kernel killed it, as far as that can be known: the kernel says so, or the trial held
+// most of the memory.
 bool was_killed_for_memory(const RunEnd& end, const core::Exit& exit) {
   if (exit.signal == SIGKILL) {
     return end.oom_kills > 0 || end.report.peak_memory > end.machine_memory / 2;
@@ -96,7 +98,8 @@ core::EndCondition condition_of(const RunEnd& end, const core::Exit& exit) {
                                           : core::EndCondition::kNone;
 }
 
-// It counts against the trial, so that it is not run again for ever: the next run needs as much.
+// Such an end counts against the trial, so that it is not retried for ever: the next run needs as
+// much memory.
 std::string memory_ran_out(const RunEnd& end, const core::Exit& exit) {
   const std::string machine = "this machine's " + mebibytes(end.machine_memory);
   const std::string peak = mebibytes(end.report.peak_memory);
@@ -110,7 +113,7 @@ std::string memory_ran_out(const RunEnd& end, const core::Exit& exit) {
          " of " + machine;
 }
 
-// The table's sentence, or a longer one where this machine knows more.
+// The table's sentence, or a longer one if this machine knows more.
 std::string sentence_of(const RunEnd& end, const core::Exit& exit, const core::JudgedExit& judged) {
   if (judged.outcome == api::Outcome::kSucceeded) {
     return end.has_metrics ? "" : "exit code 0, but it printed no metric";
@@ -167,7 +170,7 @@ RunOutcome explain(const RunEnd& end) {
       out.message = "rank " + std::to_string(end.report.rank) + " of its workers: " + out.message;
     }
   }
-  // Then with_grace_period() has counted them.
+  // If true, with_grace_period() has counted these processes already.
   const bool said = end.killed_after_grace && out.outcome != api::Outcome::kSucceeded;
   if (end.report.left_behind > 0 && !said) {
     add_sentence(out.message, "it left " + std::to_string(end.report.left_behind) +

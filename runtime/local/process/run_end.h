@@ -1,4 +1,4 @@
-// How a run ended: from what the system reported to an Outcome and a sentence for people, which
+// Translates the system's report of a run's end into an Outcome and a sentence for people, which
 // names the cause and, if there is one, the way out. Pure.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace fettle::local {
 
-// Why the run was told to end before it ended by itself.
+// Why the run was stopped before it ended by itself.
 enum class StopCause { kNone, kAsked, kShutdown, kRunnerGone };
 
 struct RunEnd {
@@ -20,8 +20,8 @@ struct RunEnd {
   StopCause cause = StopCause::kNone;
   bool killed_after_grace = false;  // it did not end on SIGTERM
   bool has_metrics = false;
-  bool final_result = false;   // it said so
-  std::int64_t oom_kills = 0;  // processes that the kernel killed for want of memory as it ended
+  bool final_result = false;   // reported as final by the program
+  std::int64_t oom_kills = 0;  // processes that the kernel killed for memory as it ended
   std::int64_t machine_memory = 0;
   std::string last_lines;  // of its output
   std::string log_error;

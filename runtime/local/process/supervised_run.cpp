@@ -24,7 +24,7 @@ namespace {
 using runtime::add_sentence;
 
 constexpr std::size_t kReadBytes = 64 << 10;
-constexpr int kDrainReads = 64;  // what can still be in a pipe (1 MiB at most) when it has ended
+constexpr int kDrainReads = 64;  // enough for a full pipe (1 MiB at most) after the end
 constexpr std::int64_t kReportIntervalMs = 100;
 constexpr std::int64_t kOomIntervalMs = 5000;
 constexpr std::int64_t kKillIntervalMs = 1000;  // the command to kill is repeated this often
@@ -36,8 +36,8 @@ void close_fd(int& fd) {
   fd = -1;
 }
 
-// The runner keeps its lock until it hears that the run has begun, and both are shared, so this one
-// is never refused. Without a file there is nothing to hold.
+// Locks the claim file for the guard. The runner keeps its lock until it hears that the run has
+// begun, and both locks are shared, so this one is never refused. Returns -1 without a file.
 int hold_claim(const std::string& path) {
   if (path.empty()) return -1;
   int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -45,19 +45,19 @@ int hold_claim(const std::string& path) {
   return fd;
 }
 
-// How often the kernel killed a process for want of memory, a moment ago and now; one for all runs.
-// A process with much memory takes seconds to end, so "a moment" is a few seconds.
+// The kernel's recent kills for lack of memory, sampled and shared by all runs. A process with much
+// memory takes seconds to end, so "recent" means a few seconds.
 class OomWatch {
  public:
   void sample(std::int64_t now_ms) {
     if (now_ms < sampled_ms_ + kOomIntervalMs) return;
     const std::int64_t kills = machine::oom_kills();
-    // While nothing ran no samples were taken, and what was killed then was none of ours.
+    // No samples were taken while nothing ran, and processes killed then were not ours.
     before_ = now_ms > sampled_ms_ + 2 * kOomIntervalMs ? kills : newest_;
     newest_ = kills;
     sampled_ms_ = now_ms;
   }
-  // In the last 5 to 10 s that something ran.
+  // Kills in the last 5 to 10 s in which something ran.
   std::int64_t lately() const { return sampled_ms_ == 0 ? 0 : machine::oom_kills() - before_; }
 
  private:
@@ -90,7 +90,7 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
     start_error_ = started.error().message;
     ended_ = true;
   }
-  oom_watch().sample(now_ms);  // so that lately() leaves out what was killed before
+  oom_watch().sample(now_ms);  // so that lately() ignores earlier kills
 }
 
 SupervisedRun::~SupervisedRun() {
@@ -111,7 +111,7 @@ void SupervisedRun::read(std::int64_t now_ms) {
   read_status(now_ms);
 }
 
-// True if there may be more.
+// Returns true if there may be more.
 bool SupervisedRun::read_stream(int& fd, OutputMetrics::Stream stream, std::int64_t now_ms) {
   char buffer[kReadBytes];
   if (fd < 0) return false;
@@ -131,7 +131,8 @@ bool SupervisedRun::read_stream(int& fd, OutputMetrics::Stream stream, std::int6
   return true;
 }
 
-// The guard's report, then end of file, when the guard and all below it have ended.
+// Reads the guard's report, then the end of file, which comes when the guard and all below it have
+// ended.
 void SupervisedRun::read_status(std::int64_t now_ms) {
   if (guard_.status < 0) return;
   char buffer[sizeof(GuardReport)];
@@ -160,7 +161,7 @@ void SupervisedRun::drain(std::int64_t now_ms) {
   drain_stream(guard_.errors, OutputMetrics::Stream::kErrors);
   close_fd(guard_.output);
   close_fd(guard_.errors);
-  // The last line of a killed program may end within a number. A shell reports it as 137.
+  // The last line of a killed program, which a shell reports as 137, may end within a number.
   const int status = end_.report.wait_status;
   const bool ended_well = end_.reported && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (ended_well) metrics_.finish(now_ms);
@@ -232,7 +233,8 @@ RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   outcome.ended_ms = now_ms;
   if (metrics_.has_report()) outcome.report = metrics_.report();
   outcome.silence = metrics_.silence();
-  // A result that is not the one that its user takes it for; any other outcome has its own reason.
+  // Remarks warn that a result may not be what its user expects; any other outcome has its own
+  // reason.
   const bool succeeded = outcome.outcome == api::Outcome::kSucceeded;
   if (succeeded) add_sentence(outcome.message, metrics_.remarks());
   const Status written = write_outcome_file(command_.run_directory, outcome);

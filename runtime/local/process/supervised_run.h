@@ -21,9 +21,8 @@ namespace fettle::local {
 
 class SupervisedRun {
  public:
-  // Starts the process. Never fails: what could not be started has ended(), with an outcome or
-  // because there was no room for it. `environments`: of each worker. `open_files`: their soft
-  // limit.
+  // Starts the process. Never fails: a run that could not be started has ended(), with an outcome
+  // or for lack of room. `environments`: one for each worker. `open_files`: their soft limit.
   SupervisedRun(const SupervisorCommand& command,
                 std::vector<std::vector<std::string>> environments, int lock_fd,
                 std::int64_t open_files, std::int64_t now_ms);
@@ -33,38 +32,37 @@ class SupervisedRun {
 
   pid_t guard() const { return guard_.pid; }
 
-  // The files to poll for input; closed ones are left out.
+  // Adds the files to poll for input, except closed files.
   void add_polls(std::vector<pollfd>& polls) const;
-  // Reads what is there, at most kReadBytes from each: a run that prints without end gets no more
-  // of the loop than any other.
+  // Reads the available output, at most kReadBytes from each file: a run that prints without end
+  // gets no more of the loop than any other.
   void read(std::int64_t now_ms);
-  // The grace period; call when wake_ms() has come.
+  // Enforces the grace period; call when wake_ms() has come.
   void tick(std::int64_t now_ms);
   std::int64_t wake_ms() const;
   // When a report will be due; far away if there is no news.
   std::int64_t report_wake_ms() const;
 
-  // Sets the number of workers, where the trial is open.
+  // Sets the number of workers, if the trial is open.
   void resize(std::int64_t workers);
 
-  // Gently: SIGTERM to its processes in turn (gentle_stop.h), SIGKILL after the grace period. The
-  // first cause stands.
+  // Stops gently: SIGTERM to its processes in turn (gentle_stop.h), SIGKILL after the grace period.
+  // The first cause stands.
   void stop(StopCause cause, std::int64_t now_ms);
-  // SIGKILL to all its processes, now.
+  // Sends SIGKILL to all its processes now.
   void kill(StopCause cause, std::int64_t now_ms);
 
-  // True when no process of it is left.
+  // Whether no process of it is left.
   bool ended() const { return ended_; }
-  // After ended(): which resource this machine had too little of for the program to begin; "" = it
-  // began, or failed for another reason. Then finish() is not called and nothing is left of the
-  // run.
+  // After ended(): the resource that this machine lacked for the program to begin; "" = it began,
+  // or failed for another reason. If not "", finish() is not called and nothing is left of the run.
   std::string no_room() const;
-  // Removes what would say that it began: its log. After no_room().
+  // Removes the evidence that it began: its log. After no_room().
   void forget() const;
   // Completes the log and writes outcome.json. Once, after ended().
   RunOutcome finish(std::int64_t now_ms);
 
-  // A report that is due: there is news, and it is urgent or kReportIntervalMs have passed.
+  // Whether a report is due: there is news, and it is urgent or kReportIntervalMs have passed.
   bool report_due(std::int64_t now_ms) const;
   const api::Report& take_report(std::int64_t now_ms);
 

@@ -36,14 +36,14 @@ constexpr std::size_t kMaxBacklogBytes = 1 << 20;
 constexpr std::size_t kMaxRuns = 4096;
 constexpr std::int64_t kLongestSleepMs = 1000;
 constexpr std::int64_t kStrayIntervalMs = 10;
-constexpr std::int64_t kStrayPatienceMs = 20'000;  // what is left then hangs in the kernel
+constexpr std::int64_t kStrayPatienceMs = 20'000;  // processes left after that hang in the kernel
 constexpr int kExitEnvironment = 3;
 
 void set_all(const Variables& variables, std::vector<std::string>& environment) {
   for (const auto& [name, value] : variables) set_variable(environment, name, value);
 }
 
-// Of each worker: what is inherited, then what the command sets.
+// The environment of each worker: inherited variables, then the command's.
 std::vector<std::vector<std::string>> environments_of(const SupervisorCommand& command) {
   std::vector<std::string> common = inherited_environment(command.pass_environment);
   set_all(command.environment, common);
@@ -57,7 +57,7 @@ std::vector<std::vector<std::string>> environments_of(const SupervisorCommand& c
 
 class Supervisor {
  public:
-  // `open_files`: the soft limit that trials are given.
+  // `open_files`: the soft limit of trials.
   Supervisor(int control_fd, std::int64_t open_files)
       : control_(control_fd), open_files_(open_files) {}
 
@@ -209,8 +209,9 @@ class Supervisor {
 
   bool has_strays() const { return strays_until_ms_ > 0; }
 
-  // A guard that was killed from outside leaves its orphans to this process, as a subreaper. True
-  // if there were any; then there may be more, forked or left behind by one that ended meanwhile.
+  // A guard that was killed from outside leaves its orphans to this process, as a subreaper.
+  // Returns true if there were any; then there may be more, forked or left behind by a process that
+  // ended meanwhile.
   bool kill_strays() {
     bool found = false;
     const auto is_guard = [&](pid_t pid) {
@@ -280,7 +281,7 @@ class Supervisor {
   std::string outgoing_;
   std::map<RunKey, std::unique_ptr<SupervisedRun>> runs_;
   bool shutdown_ = false;
-  std::int64_t strays_until_ms_ = 0;  // when to give up killing them; 0: there are none
+  std::int64_t strays_until_ms_ = 0;  // when to give up killing strays; 0: none is left
   std::string failure_;
 };
 
@@ -297,7 +298,7 @@ int run_supervisor(int control_fd) {
     std::fprintf(stderr, "fettle supervise: %s\n", system_message(errno).c_str());
     return kExitEnvironment;
   }
-  ::prctl(PR_SET_NAME, "fettle-supervis");  // 15 characters is what a kernel keeps
+  ::prctl(PR_SET_NAME, "fettle-supervis");  // the kernel keeps 15 characters
   ::fcntl(control_fd, F_SETFD, FD_CLOEXEC);
   return Supervisor(control_fd, machine::raise_open_files()).run();
 }

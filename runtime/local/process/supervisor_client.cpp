@@ -34,7 +34,7 @@ Result<Sockets> make_sockets() {
   return Sockets{ends[0], ends[1]};
 }
 
-// The socket is first moved out of the way of the two targets. The lock is not: closing a duplicate
+// Moves the socket out of the way of the two targets first, but not the lock: closing a duplicate
 // of it in this process would drop the runner's record lock (study_lock.h).
 Result<pid_t> spawn(const std::string& executable, int control, int lock) {
   const int high_control = ::fcntl(control, F_DUPFD_CLOEXEC, kLockFd + 1);
@@ -149,8 +149,8 @@ Result<std::string> SupervisorClient::read_line() {
   }
 }
 
-// The message that cannot be read may have been the end of a run. So the supervisor is made to stop
-// all runs and to exit: then nothing waits for a run that has ended.
+// The unreadable message may have reported the end of a run. So the supervisor is made to stop all
+// runs and to exit: then nothing waits for a run that has ended.
 void SupervisorClient::give_up(const std::string& why) {
   ::shutdown(fd_, SHUT_RDWR);
   how_it_ended(pid_);

@@ -20,8 +20,8 @@ namespace fettle::local {
 
 class SupervisorClient {
  public:
-  // Starts `executable supervise --fd N` and waits until it has swept up what an earlier runner
-  // left behind. `lock_fd` is handed down. kIo: it could not be started.
+  // Starts `executable supervise --fd N` and waits until it has removed the leftovers of an earlier
+  // runner. `lock_fd` is handed down. kIo: it could not be started.
   static Result<std::unique_ptr<SupervisorClient>> start(const std::string& executable,
                                                          const std::string& study_directory,
                                                          int lock_fd);

@@ -21,7 +21,7 @@ constexpr api::EnumName<Event> kEvents[] = {
     {Event::kReport, "report"}, {Event::kExited, "exited"},
 };
 
-// What fettle itself has written is read without bounds, as another version's outcome is.
+// Messages of fettle itself are read without bounds, like another version's outcome.
 constexpr auto kTrusted = api::UnknownFields::kIgnoredWithBounds;
 
 template <class Visitor, Like<Variable> T>

@@ -48,15 +48,15 @@ struct SupervisorCommand {
 
   std::string trial;
   std::int64_t run = 0;
-  std::string pod_uid;                 // what FETTLE_POD_UID says
+  std::string pod_uid;                 // the value of FETTLE_POD_UID
   std::string run_directory;           // exists; log and outcome go there
-  std::string claim_file;              // that the guard is to hold (claims.h); "" = none
+  std::string claim_file;              // held by the guard (claims.h); "" = none
   std::vector<std::string> arguments;  // arguments[0] is looked up in the trial's PATH
   Variables environment;               // of all workers
-  // Of each worker that there can be, by rank, in addition; empty: one worker, with nothing more.
+  // Additional variables of each possible worker, by rank; empty: one worker without any.
   std::vector<Variables> workers;
-  std::int64_t worker_count = 1;   // workers that are to run
-  bool open = false;               // their number may change, and one that is killed is replaced
+  std::int64_t worker_count = 1;   // wanted workers
+  bool open = false;               // their number may change, and a killed worker is replaced
   std::int64_t least_workers = 1;  // the fewest that can continue when others fail, with worker 0
   std::string directory;           // working directory; "" = the supervisor's
   std::int64_t memory_limit = 0;   // bytes, as tree_memory counts them; 0 = none
@@ -65,7 +65,7 @@ struct SupervisorCommand {
   runtime::MetricLinesOptions metrics;
 };
 
-// How a run ended: what outcome.json holds.
+// How a run ended: the contents of outcome.json.
 struct RunOutcome {
   std::string pod_uid;  // tells the runs of equally named trials apart
   api::Outcome outcome = api::Outcome::kFailed;
@@ -95,7 +95,7 @@ struct SupervisorEvent {
   std::int64_t started_ms = 0;        // kStarted
   std::optional<api::Report> report;  // kReport
   std::optional<RunOutcome> outcome;  // kExited
-  std::string reason;                 // kRefused: what is missing
+  std::string reason;                 // kRefused: the missing resource
 };
 
 std::string write_command(const SupervisorCommand& command);  // ends in a newline
@@ -104,7 +104,7 @@ std::string write_event(const SupervisorEvent& event);  // ends in a newline
 Result<SupervisorEvent> read_event(const std::string& line);
 
 Json write_outcome(const RunOutcome& outcome);
-// Also one that another version of fettle wrote.
+// Also reads an outcome that another version of fettle wrote.
 Result<RunOutcome> read_outcome(const Json& document);
 
 api::EnumNames<SupervisorCommand::Kind> names_of(SupervisorCommand::Kind);

@@ -39,7 +39,7 @@ std::string printable(std::string_view text) {
       out += c == '\n' ? '\n' : ' ';
       replaced = false;
     } else if (c == '\r') {
-      // Progress bars: what follows overwrites the line.
+      // Progress bars: the following text overwrites the line.
     } else if (length = printable_length(text); length > 0) {
       out += text.substr(0, length);
       replaced = false;
@@ -60,7 +60,7 @@ std::string tail_piece(const std::string& path, std::int64_t number) {
 std::vector<std::int64_t> tail_pieces(const std::string& path) {
   namespace fs = std::filesystem;
   const std::string first = tail_piece(fs::path(path).filename().string(), 0);
-  // What all of them begin with: without the number 0.
+  // The common beginning of their names: without the number 0.
   const std::string_view name_part = std::string_view(first).substr(0, first.size() - 1);
   std::vector<std::int64_t> numbers;
   for (const fs::directory_entry& entry : entries_of(fs::path(path).parent_path().string())) {
@@ -133,7 +133,7 @@ void TrialLog::write_tail(std::string_view bytes) {
   }
 }
 
-// The last kTailBytes of what came after the head, or all of it.
+// The last kTailBytes of the output after the head, or all of it.
 Result<std::string> TrialLog::newest_tail() const {
   std::string tail;
   const std::int64_t newest = (tail_seen_ - 1) / static_cast<std::int64_t>(kTailBytes);
@@ -178,7 +178,7 @@ std::string TrialLog::last_lines(int lines) const {
   if (from != std::string_view::npos && from < text.size()) {
     text.remove_prefix(from + 1);
   } else if (cut) {
-    // The first line has lost its beginning: it goes, unless it is the only one.
+    // The first line has lost its beginning: it is dropped, unless it is the only one.
     const std::size_t newline = text.find('\n');
     if (newline != std::string_view::npos) text.remove_prefix(newline + 1);
   }

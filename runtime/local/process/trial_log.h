@@ -1,13 +1,12 @@
-// TrialLog: what a run printed, on disk, whatever the amount.
+// TrialLog: the output of a run, on disk and bounded.
 //
-// The first kHeadBytes go to the file as they come. What follows goes to pieces of kTailBytes, each
-// a file beside it named by its number, of which the newest two are kept: so a reader sees the
-// newest lines at any time (trial_log_reader.h), also after a crash. finish() makes one file of
-// them: the head, a note of how much is missing, the last kTailBytes. A disk that is full costs log
-// lines, never the run: the first error is remembered and the rest is dropped. Logs stop while
-// there is still room for results (disk_room.h).
-// Holds one descriptor, follows no links. Also keeps the last lines for messages. Owned by one run;
-// not synchronised.
+// The first kHeadBytes go to the file as they come. Later output goes to pieces of kTailBytes, each
+// a file beside it named by its number. The newest two are kept, so a reader sees the newest lines
+// at any time (trial_log_reader.h), also after a crash. finish() makes one file of them: the head,
+// a note of how much is missing, the last kTailBytes. A disk that is full costs log lines, never
+// the run: the first error is remembered and the rest is dropped. Logs stop while there is still
+// room for results (disk_room.h). Holds one descriptor, follows no links. Also keeps the last lines
+// for messages. Owned by one run; not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@ class TrialLog {
   static constexpr std::size_t kTailBytes = 1 << 20;
   static constexpr std::size_t kLastBytes = 2048;
 
-  // Never fails: what could not be opened is an error() and drops everything.
+  // Never fails: a log that could not be opened has an error() and drops everything.
   explicit TrialLog(const std::string& path);
   ~TrialLog();
   TrialLog(const TrialLog&) = delete;
@@ -63,10 +62,10 @@ class TrialLog {
 // kTailBytes on.
 std::string tail_piece(const std::string& path, std::int64_t number);
 
-// The numbers of those that there are, ascending.
+// The numbers of the existing pieces, ascending.
 std::vector<std::int64_t> tail_pieces(const std::string& path);
 
-// What stands where bytes are missing: `missing` of `all`, or of an unknown number (0).
+// The note in place of missing bytes: `missing` of `all`, or of an unknown number (0).
 std::string left_out_note(std::int64_t missing, std::int64_t all);
 
 // `text` with everything that is not printable UTF-8 replaced by U+FFFD; tabs become spaces.

@@ -1,5 +1,5 @@
-// Offsets are those of the output, of which the log may have a part: the head in the file itself,
-// what follows in pieces or, once the log is finished, at the end of the file.
+// Offsets count bytes of the output. The log may hold only a part of them: the head in the file
+// itself, the rest in pieces or, once the log is finished, at the end of the file.
 #include "runtime/local/process/trial_log_reader.h"
 
 #include <fcntl.h>
@@ -43,11 +43,11 @@ class ReadOnly {
 // The numbers of the note behind the head of a log that was cut.
 struct Cut {
   std::int64_t note_bytes = 0;   // its own length
-  std::int64_t tail_offset = 0;  // where in the output the bytes behind it were
+  std::int64_t tail_offset = 0;  // offset in the output of the bytes behind it
   std::int64_t all = 0;          // bytes of the output
 };
 
-// Nothing: the finished log of `size` bytes is whole.
+// Absent: the finished log of `size` bytes is whole.
 std::optional<Cut> find_cut(int file, std::int64_t size) {
   std::array<char, 128> buffer{};
   const ssize_t got = ::pread(file, buffer.data(), buffer.size(), TrialLog::kHeadBytes);
@@ -63,7 +63,7 @@ std::optional<Cut> find_cut(int file, std::int64_t size) {
   std::from_chars(text.data() + of + kOf.size(), end, all);
   const std::string note = left_out_note(missing, all);
   const auto note_bytes = static_cast<std::int64_t>(note.size());
-  // A program may print such a line itself; then the numbers are not those of this file.
+  // A program may print such a line itself; then the numbers do not match this file.
   const bool is_note = text.substr(0, note.size()) == note && all == missing + size - note_bytes;
   if (!is_note) return std::nullopt;
   return Cut{note_bytes, TrialLog::kHeadBytes + missing, all};
@@ -108,7 +108,7 @@ void TrialLogReader::skip_to(std::int64_t offset, std::int64_t all, const Print&
   offset_ = offset;
 }
 
-// One that is removed meanwhile is missing; the next read says so.
+// A piece that is removed meanwhile is missing; the next read says so.
 void TrialLogReader::read_pieces(const Print& print) {
   for (const std::int64_t number : tail_pieces(path_)) {
     const ReadOnly piece(tail_piece(path_, number));

@@ -1,5 +1,5 @@
-// TrialLogReader: a trial's log (trial_log.h) as far as it is there, while it is written, after it
-// was finished, and after its writer was killed.
+// TrialLogReader: reads a trial's log (trial_log.h) while it is written, after it was finished, and
+// after its writer was killed.
 //
 // Each read() continues where the last one ended. Bytes that are gone by then become a note
 // that says how many. Holds no file open between reads. Not synchronised.
@@ -20,7 +20,7 @@ class TrialLogReader {
 
   explicit TrialLogReader(std::string path) : path_(std::move(path)) {}
 
-  // Prints what is new, in pieces. `ended`: its writer has ended. kNotFound: there is no log;
+  // Prints the new output, in pieces. `ended`: its writer has ended. kNotFound: there is no log;
   // kIo: it cannot be read.
   Status read(bool ended, const Print& print);
 
