@@ -10,7 +10,7 @@
 
 namespace fettle::kubernetes {
 
-// The claim's name; "": checkpoints are deleted with their pod.
+// The claim's name; "" = checkpoints are deleted with their pod.
 std::string claim_of(const api::Study& study);
 
 // Whether a claim is created for the Study.

@@ -38,7 +38,7 @@ Result<Object> read_or_shorten(const Json& object, const Read& read, const TakeO
   return rest.ok() ? std::move(rest) : std::move(whole);
 }
 
-// `why` it cannot be read; "" = it can.
+// `why`: the reason why it cannot be read; "" = it can.
 Readability readability_of(const Json& object, const std::string& why) {
   Readability out;
   out.why = core::truncate_message(why);
@@ -48,7 +48,7 @@ Readability readability_of(const Json& object, const std::string& why) {
       stored = kube::text_at(condition, {"message"});
     }
   }
-  out.reported = stored == out.why;  // also without a condition, where it can be read
+  out.reported = stored == out.why;  // true also without a condition, if it can be read
   if (!out.reported) out.conditions = Json(kube::array_at(object, {"status", "conditions"}));
   return out;
 }

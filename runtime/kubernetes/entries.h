@@ -28,15 +28,15 @@ struct Readability {
 
 struct StudyEntry {
   api::Metadata metadata;
-  std::shared_ptr<const api::Study> study;  // null when it cannot be read
+  std::shared_ptr<const api::Study> study;  // null if it cannot be read
   Readability readability;
 };
 
 struct TrialEntry {
   api::Metadata metadata;
-  api::TrialPtr trial;      // null when it cannot be read
-  std::string study;        // spec.study, "" where there is none
-  std::string study_uid;    // of the Study that owns it, by owner reference; "" = none
+  api::TrialPtr trial;      // null if it cannot be read
+  std::string study;        // spec.study, or ""
+  std::string study_uid;    // uid of the Study that owns it, by owner reference; "" = none
   bool is_trimmed = false;  // the trial is finished and its learning curve was dropped
   Readability readability;
 };

@@ -38,20 +38,20 @@ bool is_before(const Gang& a, const Gang& b) {
   return place(a) < place(b);
 }
 
-// Its pods exist, because the operator or a user resumed it.
+// Whether its pods exist, because the operator or a user resumed it.
 bool is_open(const kube::Job& job) {
   const GangState state = gang_state(job);
   return !job.suspended && (state == GangState::kOpen || state == GangState::kWaiting);
 }
 
-// Since when a pod has had its node: the API server notes it with the binding.
+// When the pod got its node: the API server notes it with the binding.
 std::int64_t bound_ms(const kube::Pod& pod) {
   const kube::TrueCondition* const scheduled = kube::find_condition(pod.conditions, "PodScheduled");
   if (scheduled != nullptr && scheduled->since_ms != 0) return scheduled->since_ms;
   return std::max(pod.metadata.created_ms, pod.started_ms);
 }
 
-// The gangs of a domain, sorted by turn, and what is to be done about them.
+// The gangs of a domain, sorted by turn; decides their transitions.
 class Line {
  public:
   Line(std::vector<Gang> gangs, std::int64_t now_ms, std::int64_t timeout_ms)
@@ -69,7 +69,7 @@ class Line {
 
   std::vector<GangStep> next_steps() {
     for (const Gang& gang : gangs_) {
-      // Its Job is not deleted yet: the operator may have stopped between the two writes.
+      // Its Job still exists: the operator may have stopped between the two writes.
       if (gang_state(*gang.job) == GangState::kReturned) add(gang, GangState::kReturned);
       if (is_open(*gang.job)) judge(gang);
     }
@@ -86,10 +86,10 @@ class Line {
     gang.with_node > 0 ? judge_holder(gang) : judge_without_node(gang);
   }
 
-  // It holds nodes and misses others. Of several such gangs the others give way to the first one.
+  // Judges a gang that holds nodes and misses others. All such gangs give way to the first one.
   void judge_holder(const Gang& gang) {
     const std::int64_t opened_ms = gang_opened_ms(*gang.job);
-    // Of a node's clock that is wrong no more than makes sense.
+    // A node's clock may be wrong, so its time is clamped.
     const std::int64_t since_ms = std::clamp(gang.held_ms, std::min(opened_ms, now_ms_), now_ms_);
     const bool gives_way = &gang != oldest_holder_ || gang.with_pod < gang.job->completions;
     const std::int64_t limit_ms = gives_way ? std::min(kGatherMs, timeout_ms_) : timeout_ms_;
@@ -97,8 +97,8 @@ class Line {
     gathering_ = true;
   }
 
-  // It keeps its turn, which costs nobody anything, unless others of its Study want to try: an
-  // autoscaler may be adding nodes.
+  // Judges a gang without a node. It keeps its turn, which costs nobody anything, unless others of
+  // its Study want to try: an autoscaler may be adding nodes.
   void judge_without_node(const Gang& gang) {
     const std::int64_t open_ms = now_ms_ - gang_opened_ms(*gang.job);
     const std::string study = study_of_gang(*gang.job);
@@ -135,7 +135,7 @@ const char* to_string(GangState state) {
   return found == kStates.end() ? "" : found->second;
 }
 
-// One that Kueue manages is Kueue's to suspend and to resume, whatever its workers are.
+// Kueue alone suspends and resumes a Job that it manages, whatever its workers are.
 GangState gang_state(const kube::Job& job) {
   if (!queue_of(job).empty()) return GangState::kNone;
   const std::string text = text_in(job.metadata.annotations, kGangAnnotation);
@@ -169,7 +169,7 @@ bool is_in_queue(const kube::Job& job) {
 std::int64_t workers_with_node(const kube::Job& job, const std::vector<PodPtr>& pods) {
   std::set<std::int64_t> ranks;
   for (const PodPtr& pod : pods) {
-    // One that has ended has had its node, or was refused by it.
+    // A pod that has ended has had its node, or was refused by it.
     const bool waits = pod->node.empty() && (pod->phase.empty() || pod->phase == "Pending");
     if (!waits && rank_of(*pod) < job.completions) ranks.insert(rank_of(*pod));
   }

@@ -1,11 +1,12 @@
 // Gang scheduling: all workers of a run must have a node before any of them can work.
 //
 // Two gangs that each hold a part of the GPUs would deadlock. So the Job of a gang is created
-// suspended, and in each domain, the pods that compete for the same nodes (same node selector and
-// GPU profile), at most one gang of an operator gathers: it was just opened, or it holds nodes and
-// misses others. A gang that has no node is in nobody's way: once its scheduler has refused all its
-// pods, or after kGatherMs, the next gang is opened beside it, but no second one of its Study. So a
-// tenant whose gangs can never be placed costs the others a moment, not a timeout each.
+// suspended, and in each domain, which is the pods that compete for the same nodes (same node
+// selector and GPU profile), at most one gang of an operator gathers: it was just opened, or it
+// holds nodes and misses others. A gang that has no node is in nobody's way: once its scheduler has
+// refused all its pods, or after kGatherMs, the next gang is opened beside it, but no second gang
+// of its Study. So a tenant whose gangs can never be placed costs the others a moment, not a
+// timeout each.
 //
 // The line is served by turns, first over the namespaces, then over the Studies of a namespace,
 // then oldest first (gang_turns.h).
@@ -14,7 +15,7 @@
 // is returned to the queue: its Job is deleted, which frees its GPUs, and its run starts again at
 // the tail. It is returned after kGatherMs already if another gang has held nodes for longer, or if
 // the cluster refuses to create some of its pods (a quota), because then it cannot become complete.
-// So is one that was complete and lost a worker before it ran (has_fallen_apart). The Job is
+// So is a gang that was complete and lost a worker before it ran (has_fallen_apart). The Job is
 // deleted rather than suspended again because suspended workers may exit with 0, which the Job
 // controller would count as completed indexes.
 //
@@ -34,7 +35,7 @@
 
 namespace fettle::kubernetes {
 
-// On a Job that queues for nodes: its GangState.
+// Annotation of a Job that queues for nodes: its GangState.
 inline constexpr const char* kGangAnnotation = "fettle.dev/gang";
 // When the Job was resumed, by the operator's clock.
 inline constexpr const char* kGangOpenedAnnotation = "fettle.dev/gang-opened";
@@ -50,9 +51,9 @@ enum class GangState {
 };
 const char* to_string(GangState state);
 GangState gang_state(const kube::Job& job);
-// Since when its pods can be scheduled.
+// When its pods became schedulable.
 std::int64_t gang_opened_ms(const kube::Job& job);
-// Suspended, but not by the operator: by a queue such as Kueue, or by hand.
+// Whether it is suspended, but not by the operator: by a queue such as Kueue, or by hand.
 bool is_suspended_by_others(const kube::Job& job);
 
 // Identifies the pods that compete with the Job's for nodes; "" = no gang.
@@ -66,7 +67,7 @@ std::int64_t workers_with_node(const kube::Job& job, const std::vector<PodPtr>& 
 // How long a gang may look for its first node, or miss a pod, while others wait behind it.
 inline constexpr std::int64_t kGatherMs = 10'000;
 
-// When the namespace of a gang and its Study were last served, as counters; and until when it
+// When the namespace of a gang and its Study were last served, as counters, and until when it
 // leaves its turns to others.
 struct GangTurn {
   std::int64_t ns = 0;
@@ -78,8 +79,8 @@ struct Gang {
   JobPtr job;
   std::int64_t with_node = 0;
   std::int64_t with_pod = 0;  // ranks that have a pod
-  std::int64_t refused = 0;   // ranks for whose pod the scheduler finds no node
-  std::int64_t held_ms = 0;   // since when it has held a node; 0 = it holds none
+  std::int64_t refused = 0;   // ranks with a pod for which the scheduler finds no node
+  std::int64_t held_ms = 0;   // when it got its first node; 0 = it holds none
   GangTurn turn = {};
 };
 Gang gang_of(JobPtr job, const std::vector<PodPtr>& pods);

@@ -5,7 +5,7 @@
 namespace fettle::kubernetes {
 namespace {
 
-// Records of Studies that had no gang for this long are dropped.
+// Records of Studies without a gang for this long are dropped.
 constexpr std::int64_t kForgetMs = 3 * 3'600'000;
 
 }  // namespace
@@ -30,7 +30,7 @@ GangTurn GangTurns::turn_of(const kube::Job& job, std::int64_t now_ms) const {
   return out;
 }
 
-// Whether a gang of another Study has gathered in the domain since.
+// Whether a gang of another Study has gathered in the domain since `since_ms`.
 bool GangTurns::others_gather(const std::string& domain, const std::string& study,
                               std::int64_t since_ms) const {
   return std::ranges::any_of(studies_.at(domain), [&](const auto& other) {

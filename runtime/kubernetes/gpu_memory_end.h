@@ -1,8 +1,8 @@
-// Whether a container ended because it had too little memory of its GPU, by its last words.
+// Tells from a container's last words whether it ended because its GPU's memory was too small.
 //
-// The built-in trainer says how much it needs, before it begins. Others die in the middle, in the
-// words of their framework; and what stands between them and the card (HAMi's library) turns the
-// driver's error into one that the CUDA runtime does not know. Pure; usable from any thread.
+// The built-in trainer names its need before it begins. Other programs die in the middle, in the
+// words of their framework; and a library between them and the card (HAMi's) turns the driver's
+// error into one that the CUDA runtime does not know. Pure; usable from any thread.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace fettle::kubernetes {
 
-// How many bytes it needs at least, 0 where it does not say; nothing where it ended otherwise.
+// The bytes that it needs at least, 0 if it does not say; absent if it ended otherwise.
 std::optional<double> gpu_memory_short(std::string_view last_words);
 
 }  // namespace fettle::kubernetes

@@ -25,7 +25,8 @@ constexpr std::size_t kMaxPodPrefix = 63;
 constexpr std::string_view kSharedByNodes = "ReadWriteMany";
 constexpr std::string_view kOfOnePod = "ReadWriteOncePod";
 
-// Several workers that Fettle itself brings together, alone (gang.h) or by a group (pod_group.h).
+// Whether several workers are brought together by Fettle itself, alone (gang.h) or by a group
+// (pod_group.h).
 bool is_gang(const api::Study& study, const api::Trial& trial) {
   const api::TrialTemplate& wanted = study.spec.trial;
   return trial.spec.workers > 1 && wanted.gang != "none" && !names_kueue(wanted);
@@ -35,7 +36,7 @@ bool has_group(const api::Study& study, const api::Trial& trial) {
   return trial.spec.workers > 1 && !pod_group_resources(study.spec.trial.gang).empty();
 }
 
-// The member `key` of `object`, empty where there is none.
+// The member `key` of `object`; empty if it has none.
 Json object_in(const Json& object, std::string_view key) {
   const Json* const found = object.find(key);
   return found != nullptr && found->is_object() ? *found : Json::object();
@@ -53,7 +54,7 @@ constexpr const char* kFailurePolicy = R"({"rules": [
   {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 ]})";
 
-// A volume of the pod itself is deleted with it, and a child trial would find no checkpoint.
+// A volume of the pod itself is deleted with the pod, so a child trial would find no checkpoint.
 Status check_checkpoints(const api::Study& study) {
   const api::AlgorithmKind algorithm = study.spec.algorithm.name;
   if (!api::replaces_trials(algorithm) || !claim_of(study).empty()) return success();
@@ -62,8 +63,8 @@ Status check_checkpoints(const api::Study& study) {
                  "see; give spec.trial.checkpoints a claim or a size");
 }
 
-// Only one node can mount the claim, and all pods of a Job are made from one template: either all
-// mount it or none.
+// Whether only one node can mount the claim. All pods of a Job are made from one template, so
+// either all mount it or none does.
 bool needs_one_node(const api::Study& study) {
   return is_distributed(study) && makes_claim(study) &&
          study.spec.trial.checkpoints->access_mode != kSharedByNodes;
@@ -77,7 +78,7 @@ Status check_claim(const api::Study& study) {
       "trials have several workers; give ReadWriteMany, or ReadWriteOnce for workers on one node");
 }
 
-// Pod affinity to itself: the first pod is placed freely, the others follow it.
+// Adds a pod affinity to the Job itself: the first pod is placed freely, the others follow it.
 void keep_on_one_node(const std::string& job, Json& pod_template) {
   const Json selector =
       Json::object({{"matchLabels", Json::object({{"batch.kubernetes.io/job-name", job}})}});
@@ -94,8 +95,8 @@ void keep_on_one_node(const std::string& job, Json& pod_template) {
   spec.set("affinity", std::move(affinity));
 }
 
-// The gang domain (gang.h): what pods compete for. A pod group takes no node before it can have all
-// that it needs, so its Job is a domain of its own.
+// The gang domain (gang.h): identifies the nodes that pods compete for. A pod group takes no node
+// before it can have all of its nodes, so its Job is a domain of its own.
 std::string domain_of(const api::Study& study, const std::string& job,
                       const std::optional<GpuPlacement>& gpus, const Json& pod_template) {
   if (!pod_group_resources(study.spec.trial.gang).empty()) {
@@ -117,7 +118,7 @@ void add_workers(const api::Study& study, const api::Trial& trial, Json& annotat
   if (has_group(study, trial)) add_pod_group_annotations(study.spec.trial, annotations);
 }
 
-// Whether its pods get their nodes when it is its turn (gang.h). A queue opens Jobs by itself.
+// Whether the Job's pods get their nodes in turn (gang.h). A queue opens Jobs by itself.
 bool takes_turns(const api::Study& study, const api::Trial& trial,
                  const std::optional<GpuPlacement>& gpus) {
   const bool paced = gpus && gpus->is_paced() && !names_kueue(study.spec.trial);

@@ -26,17 +26,18 @@ namespace fettle::kubernetes {
 // Labels of Jobs, pods and Services; informers select on kTrialLabel.
 inline constexpr const char* kTrialLabel = "fettle.dev/trial";
 inline constexpr const char* kRunLabel = "fettle.dev/run";
-// On a Job: the name of the trial's container; absent: api::kTrialContainer.
+// Annotation of a Job: the name of the trial's container; absent: api::kTrialContainer.
 inline constexpr const char* kContainerAnnotation = "fettle.dev/container";
-// On a Job of several workers: their number at its creation, which its pods have as WORLD_SIZE
-// whatever resizes follow; and, if it is elastic, the minimum number of workers.
+// Annotations of a Job of several workers: their number at its creation, which its pods have as
+// WORLD_SIZE despite later resizes; and, if it is elastic, the minimum number of workers.
 inline constexpr const char* kWorkersAnnotation = "fettle.dev/workers";
 inline constexpr const char* kMinWorkersAnnotation = "fettle.dev/least-workers";
-// On a Job whose workers are placed on one node, because only one node can mount their checkpoints.
+// Annotation of a Job whose workers are placed on one node, because only one node can mount their
+// checkpoints.
 inline constexpr const char* kOneNodeAnnotation = "fettle.dev/one-node";
-// On a Job: the step to train to.
+// Annotation of a Job: the step to train to.
 inline constexpr const char* kUntilStepAnnotation = "fettle.dev/until-step";
-// On a pod: the trial file as JSON, mounted at kTrialFile.
+// Annotation of a pod: the trial file as JSON, mounted at kTrialFile.
 inline constexpr const char* kTrialFileAnnotation = "fettle.dev/trial";
 
 inline constexpr const char* kTrialFile = "/fettle/trial.json";
@@ -47,23 +48,23 @@ struct JobOptions {
   Json trainer_pod = {};      // patch of its pod (pod_patch.h); null = none
   // How long the workers of a gang may wait until all have a node (gang.h).
   std::int64_t gang_timeout_ms = 120'000;
-  // How long a pod that has a node may take to start, before its run gives the node back.
+  // How long a pod that has a node may take to start before its run gives the node back.
   std::int64_t start_timeout_ms = 1'800'000;
   // Runs of all Studies when the Job is built: all of them report to one API server.
   std::size_t runs_beside = 0;
   std::vector<api::GpuProfile> gpu_profiles = api::default_gpu_profiles();  // in order
-  // Where JobRuns reads them again; null = they stay what they are.
+  // The source from which JobRuns reads them again; null = they never change.
   std::shared_ptr<GpuCatalogue> gpu_catalogue = nullptr;
 };
 
-// The Study as it is for the trial: with gpu: {memory: auto} the trial says how much.
+// The Study adapted to the trial: with gpu: {memory: auto} the trial sets the amount.
 api::Study sized_for(api::Study study, const api::Trial& trial);
 
 // The Job of run `run`. kInvalid: the Study can never run as it is written, with the reason.
 Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::int64_t run,
                        const JobOptions& options);
 
-// The labels that what belongs to `job` has in common with it: of its Study and its trial.
+// The labels that objects beside `job` share with it: of its Study and its trial.
 Json labels_beside(const kube::Job& job);
 
 // The pod that the Job controller would create from `job`, for a dry run.

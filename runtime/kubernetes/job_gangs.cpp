@@ -23,7 +23,7 @@ std::vector<Gang> JobRuns::gangs_of(const std::string& domain) {
   for (const kube::ObjectKey& key : keys) {
     JobPtr job = jobs_.get(key);
     if (job == nullptr || is_being_removed(*job)) continue;
-    // Its workers could not meet: until what they need is there it holds up no other gang.
+    // Without the objects that its workers need they could not meet: it holds up no other gang.
     if (job->suspended && gang_state(*job) == GangState::kWaiting && !is_prepared(*job)) continue;
     const std::vector<PodPtr> pods = pods_.group(pod_group(*job));
     gangs.push_back(gang_of(std::move(job), pods));
@@ -48,9 +48,9 @@ JobRuns::GangLine JobRuns::gang_line() {
   return out;
 }
 
-// Stops at the first step that fails, because later ones depend on it. A conflict means that the
+// Stops at the first step that fails, because later steps depend on it. A conflict means that the
 // cache was stale, and the update that resolves it triggers another reconcile. Any other error is
-// returned by the reconcile of the gang that it is about.
+// returned by the reconcile of the gang concerned.
 Status JobRuns::reconcile_gangs(const kube::Job& job) {
   const GangState state = gang_state(job);
   if (state == GangState::kNone || state == GangState::kGathered) return success();
@@ -71,7 +71,7 @@ Status JobRuns::reconcile_gangs(const kube::Job& job) {
 
 Status JobRuns::apply_gang_step(const GangStep& step) {
   const kube::Job& job = *step.job;
-  // It leaves the nodes to others for as long as it was allowed to hold them.
+  // The gang leaves the nodes to others for as long as it was allowed to hold them.
   if (step.to == GangState::kReturned) return return_gang(job, options_.gang_timeout_ms);
   Json spec = Json::object();
   if (step.to == GangState::kOpen) spec.set("suspend", false);
@@ -106,7 +106,7 @@ std::string JobRuns::why_returned(const kube::Job& job) {
 }
 
 // Deletes the Job of a run that starts again after `hold_ms`. The annotation comes first: without
-// it a deleted Job counts as one that a user deleted.
+// it the Job would count as deleted by a user.
 Status JobRuns::return_gang(const kube::Job& job, std::int64_t hold_ms) {
   if (gang_state(job) != GangState::kReturned) {
     FETTLE_TRY(set_gang_state(job, GangState::kReturned, Json::object()));
@@ -135,7 +135,7 @@ Status JobRuns::set_gang_state(const kube::Job& job, GangState state, Json spec)
   return cache_job(written.object);
 }
 
-// A worker that a resize removed and that has not ended yet.
+// Whether a worker that a resize removed has not ended yet.
 bool JobRuns::has_surplus_workers(const kube::Job& job) {
   const std::string container = trial_container_of(job);
   const std::vector<PodPtr> pods = pods_.group(pod_group(job));

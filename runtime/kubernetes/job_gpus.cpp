@@ -1,5 +1,5 @@
-// The part of JobRuns that knows which GPU profiles are in force, and makes the claims that pods
-// refer to.
+// The part of JobRuns that knows the GPU profiles in force, and makes the claims that pods refer
+// to.
 #include <memory>
 
 #include "core/gpu_memory.h"
@@ -18,7 +18,7 @@ Result<JobOptions> JobRuns::options_for(const api::Study& study) {
   return options;
 }
 
-// kUnavailable where place_gpus() says kInvalid: the Study was checked when it began, so an
+// Returns kUnavailable for place_gpus()'s kInvalid: the Study was checked when it began, so an
 // administrator has changed the profiles since. The run waits for them, and does not fail.
 Result<std::optional<GpuPlacement>> JobRuns::place_now(const api::Study& study,
                                                        const JobOptions& options) {
@@ -36,15 +36,15 @@ std::shared_ptr<const api::GpuChoice> JobRuns::gpu_choice(const api::Study& stud
   return std::make_shared<const api::GpuChoice>(choice_of(**gpus));
 }
 
-// For trials that ask for what they need.
+// For trials that request the GPU memory that they need.
 std::optional<double> JobRuns::most_gpu_memory(const api::Study& study) {
   if (!core::sizes_gpu_memory(study.spec)) return std::nullopt;
   const Result<JobOptions> options = options_for(study);
   return options.ok() ? most_memory(study.spec, options->gpu_profiles) : std::nullopt;
 }
 
-// The name holds a part of the Study's uid and a hash of what is claimed, so a claim that exists is
-// this one.
+// The name holds a part of the Study's uid and a hash of the claimed devices, so an existing claim
+// of this name is the same claim.
 Status JobRuns::ensure_gpu_claim(const api::Study& study, const GpuPlacement& placement) {
   if (placement.claim.is_null()) return success();
   const std::string key = study.metadata.uid + "/" + gpu_claim_name(study, placement);
@@ -53,7 +53,7 @@ Status JobRuns::ensure_gpu_claim(const api::Study& study, const GpuPlacement& pl
   return made.ok() ? success() : Status(made.error());
 }
 
-// Makes the claim of a run that waits, perhaps because a user deleted it.
+// Makes the claim of a waiting run again, in case a user deleted it.
 Status JobRuns::restore_gpu_claim(const api::Study& study) {
   const Result<JobOptions> options = options_for(study);
   if (!options.ok()) return success();  // a run that has a Job does not need them

@@ -1,9 +1,9 @@
-// The part of JobRuns that makes the objects which Jobs need beside them: Services, PodGroups and
+// The part of JobRuns that makes the objects that Jobs need beside them: Services, PodGroups and
 // claims of volumes.
 //
 // None of them is watched. Each is created, or created again, before a Job and while its run waits;
-// a run that trains needs nothing new. What cannot be made keeps a run waiting, with the reason,
-// and never keeps its state from being seen.
+// a run that trains needs nothing new. An object that cannot be made keeps a run waiting, with the
+// reason, but its state remains visible.
 #include <algorithm>
 #include <utility>
 
@@ -19,29 +19,29 @@
 namespace fettle::kubernetes {
 namespace {
 
-// For so long an object that was made or found is assumed to exist.
+// An object that was made or found is assumed to exist for this long.
 constexpr std::int64_t kTrustMs = 60'000;
 // Entries of owners that were not reconciled for this long are dropped.
 constexpr std::int64_t kForgetMs = 3'600'000;
 
-// By which ensure() knows the one object of that kind that `owner` has.
+// The key by which ensure() knows the one object of that kind that `owner` has.
 std::string key_of_owned(const api::Metadata& owner, std::string_view plural) {
   return owner.uid + "/" + std::string(plural);
 }
 
-// Services are known by name: a Job names the one that its workers look for.
+// Services are known by name: a Job names the Service that its workers look for.
 std::string key_of_service(const std::string& ns, const std::string& name) {
   return "services/" + ns + "/" + name;
 }
 
-// After which a run that could not start is tried again; others have its GPUs meanwhile.
+// A run that could not start is tried again after this; others have its GPUs meanwhile.
 constexpr std::int64_t kStartAgainMs = 600'000;
 
 constexpr std::string_view kPodGroups = "podgroups";
 
 }  // namespace
 
-// What must be there before the Jobs of a Study.
+// Makes the objects that must exist before the Jobs of a Study.
 Status JobRuns::prepare(const api::Study& study, const std::optional<GpuPlacement>& gpus) {
   FETTLE_TRY(ensure_claim(study));
   if (gpus) FETTLE_TRY(ensure_gpu_claim(study, *gpus));
@@ -56,7 +56,7 @@ Status JobRuns::ensure_service(const api::Study& study) {
   return made.ok() ? success() : Status(made.error());
 }
 
-// Of a Job that an earlier version made.
+// For a Job that an earlier version made.
 Status JobRuns::ensure_own_service(const kube::Job& job) {
   const std::string key = key_of_service(job.metadata.ns, service_of(job));
   const auto made =
@@ -75,7 +75,7 @@ Status JobRuns::ensure_service_of(const kube::Job& job, const api::Study& study)
   return made;
 }
 
-// In the newest version that the cluster has.
+// Makes the PodGroup in the newest version that the cluster serves.
 Status JobRuns::ensure_pod_group(const kube::Job& job) {
   Status made = success();
   for (const kube::Resource& resource : pod_group_resources(pod_group_of(job))) {
@@ -102,8 +102,8 @@ Status JobRuns::ensure_claim(const api::Study& study) {
   return success();
 }
 
-// Creates an object that a Job needs, known here as `key`, unless it was ensured recently. True if
-// this process has ensured it before and had to create it again.
+// Creates an object that a Job needs, known here as `key`, unless it was ensured recently. Returns
+// true if this process has ensured it before and had to create it again.
 Result<bool> JobRuns::ensure(const kube::Resource& resource, const std::string& ns,
                              const std::string& key, const std::function<Json()>& build) {
   const std::int64_t now_ms = clock_.now_ms();
@@ -124,8 +124,8 @@ Result<bool> JobRuns::ensure(const kube::Resource& resource, const std::string& 
   return known && written.ok();
 }
 
-// Asked after a refusal: a full quota refuses a creation before the server looks whether the object
-// is there.
+// Asked after a refusal: a full quota refuses a creation before the server checks whether the
+// object exists.
 bool JobRuns::exists(const kube::Resource& resource, const std::string& ns, const Json& object) {
   return client_.get(resource, {ns, kube::text_at(object, {"metadata", "name"})}).ok();
 }
@@ -139,8 +139,8 @@ bool JobRuns::is_prepared(const kube::Job& job) {
                          ensured_until_.contains(key_of_owned(job.metadata, kPodGroups)));
 }
 
-// Deletes the Job of a run that holds nodes for nothing; the run starts again later. As of a gang
-// (return_gang), the annotation comes first.
+// Deletes the Job of a run that holds nodes for nothing; the run starts again later. As in
+// return_gang, the annotation comes first.
 Status JobRuns::give_back(const kube::Job& job, const std::string& why) {
   if (gang_state(job) != GangState::kReturned) {
     FETTLE_TRY(set_gang_state(job, GangState::kReturned, Json::object()));
@@ -156,7 +156,8 @@ Status JobRuns::give_back(const kube::Job& job, const std::string& why) {
   return delete_with_pods(job);
 }
 
-// A server that is away for a moment is not worth a condition.
+// Whether the error has lasted long enough: a server that is away for a moment is not worth a
+// condition.
 bool JobRuns::is_worth_telling(const kube::Job& job, const std::optional<Error>& error) {
   const std::lock_guard lock(mutex_);
   if (!error) {
@@ -168,7 +169,8 @@ bool JobRuns::is_worth_telling(const kube::Job& job, const std::optional<Error>&
   return error->code != ErrorCode::kUnavailable || now_ms - since_ms >= kPodsPatienceMs;
 }
 
-// Makes what the run still waits for, and advances its gang. The first error in words, or "".
+// Makes the objects that the run still waits for, and advances its gang. Returns the first error in
+// words, or "".
 std::string JobRuns::help_to_start(const JobView& view, const api::Trial& trial,
                                    const api::Study* study, const core::Run& run) {
   const kube::Job& job = view.job;
@@ -183,7 +185,7 @@ std::string JobRuns::help_to_start(const JobView& view, const api::Trial& trial,
   if (lacks && study != nullptr) note(ensure_service_of(job, *study));
   if (!over && view.pods.empty() && job.metadata.deleted_ms == 0) note(ensure_pod_group(job));
   note(reconcile_gangs(job));
-  // A Job in no line: the operator may have stopped between the two writes of give_back().
+  // This Job is in no line: the operator may have stopped between the two writes of give_back().
   const bool is_left = gang_state(job) == GangState::kReturned && domain_of(job).empty();
   if (is_left && job.metadata.deleted_ms == 0) note(delete_with_pods(job));
   if (waits && has_fallen_apart(view)) {

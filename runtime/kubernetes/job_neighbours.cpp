@@ -1,5 +1,5 @@
-// The part of JobRuns that finds pods otherwise than by their Job: those of a trial, and those of
-// other Studies that wait for the nodes of an elastic one.
+// The part of JobRuns that finds pods otherwise than by their Job: pods of a trial, and pods of
+// other Studies that wait for the nodes of an elastic Study.
 #include "core/elastic.h"
 #include "core/names.h"
 #include "kube/labels.h"
@@ -19,7 +19,7 @@ void JobRuns::index_pod(const api::Metadata& metadata, const std::string& trial,
   if (pods.empty()) trial_pods_.erase(group);
 }
 
-// Of all runs, also of those whose Job is gone.
+// The pods of all runs, including runs whose Job is gone.
 std::vector<PodPtr> JobRuns::pods_of_trial(const api::Trial& trial) const {
   std::set<kube::ObjectKey> keys;
   {
@@ -34,9 +34,10 @@ std::vector<PodPtr> JobRuns::pods_of_trial(const api::Trial& trial) const {
   return pods;
 }
 
-// Of the pods of other Studies for which the scheduler finds no node: when the oldest was created,
-// and whose it is. Only pods that compete count. One that has waited for kTryAgainMs, while Studies
-// made room, waits for something else: a label that no node has, or a larger node.
+// Adds, for pods of other Studies without a node, the creation time and the Study of the oldest.
+// Only competing pods for which the scheduler finds no node count. A pod that has waited for
+// kTryAgainMs, while Studies made room, waits for something else: a label that no node has, or a
+// larger node.
 void JobRuns::add_waiting_elsewhere(const api::Study& study, core::Capacity& capacity) {
   std::set<kube::ObjectKey> refused;
   {
@@ -59,8 +60,8 @@ void JobRuns::add_waiting_elsewhere(const api::Study& study, core::Capacity& cap
   }
 }
 
-// Whether a pod of another Study may get the nodes of this one's: both use GPUs or neither does,
-// and where both have gangs these share a domain (gang.h).
+// Whether a pod of another Study may get the nodes of this Study's pods: both use GPUs or neither
+// does, and if both have gangs, these share a domain (gang.h).
 bool JobRuns::competes(const api::Study& study, const kube::Pod& pod) {
   const std::string name = kube::text_in(pod.metadata.labels, core::kStudyLabel);
   const Result<api::Study> other = store_.get_study({pod.metadata.ns, name});
@@ -74,7 +75,7 @@ bool JobRuns::competes(const api::Study& study, const kube::Pod& pod) {
   return domain.empty() || own.empty() || domain == own;
 }
 
-// The domain of its gangs; "" if it has none now.
+// The domain of the Study's gangs; "" if it has none now.
 std::string JobRuns::domain_of_study(const api::Study& study) const {
   for (const JobPtr& job : jobs_.all()) {
     const api::Metadata& metadata = job->metadata;

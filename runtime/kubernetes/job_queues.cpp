@@ -15,10 +15,10 @@ namespace {
 
 using State = WorkloadView::State;
 
-// A Job that is admitted sooner is not asked about.
+// No question is asked about a Job that is admitted sooner.
 constexpr std::int64_t kAskAfterMs = 5'000;
 constexpr std::int64_t kAskAgainMs = 10'000;
-// Where the right to read Workloads is missing, or Kueue.
+// Used if Kueue, or the right to read Workloads, is missing.
 constexpr std::int64_t kAskSeldomMs = 300'000;
 // A run that is stopped ends by this deadline, which has passed or is about to.
 constexpr std::int64_t kStopDeadlineSeconds = 1;
@@ -32,23 +32,23 @@ std::int64_t suspended_ms(const kube::Job& job) {
 
 }  // namespace
 
-// Kueue makes the Workload of a suspended Job fit to what the Job has become. Fewer workers than it
-// was made for need another Job, since its pods' environment has the world size of its creation.
+// Kueue adapts the Workload of a suspended Job to the Job. Fewer workers than at its creation need
+// another Job, since its pods' environment has the world size of the creation.
 Status JobRuns::resize_queued(const api::Trial& trial, const kube::Job& job, std::int64_t run,
                               std::int64_t workers) {
   if (workers < workers_at_start(job)) return remove(trial, run);
   return patch_spec(job, Json::object({{"completions", workers}, {"parallelism", workers}}));
 }
 
-// Kueue frees the quota of a deleted Job at once, while its pods still end, and that of a failed
-// one when they have ended. A suspended Job holds no quota.
+// Kueue frees the quota of a deleted Job at once, while its pods still end, but the quota of a
+// failed Job only when they have ended. A suspended Job holds no quota.
 Status JobRuns::stop_queued(const kube::Job& job) {
   if (job.suspended) return delete_with_pods(job);
   if (has_ended(job) || job.deadline_seconds == kStopDeadlineSeconds) return success();
   return patch_spec(job, Json::object({{"activeDeadlineSeconds", kStopDeadlineSeconds}}));
 }
 
-// False also says so in an event, once in the life of this process.
+// If false, an event also says so, once in the life of this process.
 bool JobRuns::may_grow_in_queue(const api::Study& study) {
   if (!core::sizes_itself(study.spec)) return true;
   JobPtr fixed;
@@ -73,7 +73,7 @@ bool JobRuns::may_grow_in_queue(const api::Study& study) {
   return false;
 }
 
-// An error is ignored: the next reconcile tries again.
+// Ignores errors: the next reconcile tries again.
 void JobRuns::move_queue(const api::Study& study, const kube::Job& job) {
   if (job.metadata.deleted_ms != 0 || has_ended(job)) return;
   std::optional<Json> metadata = moved_queue(study.spec.trial, job);
@@ -112,10 +112,10 @@ WorkloadView JobRuns::workload_of(const kube::Job& job) {
     if (forbidden) seen = {{}, now_ms + kAskSeldomMs, false};
     return seen.view;
   }
-  // A Workload that does not fit is finished a moment before the next one is there.
+  // A Workload that does not fit is finished a moment before the next one exists.
   const bool was_finished = std::exchange(seen.finished, answer->state == State::kFinished);
   if (seen.finished && !was_finished) return seen.view;
-  // Amounts in its words change all the time, and each change would be a write.
+  // Amounts in its message change all the time, and each change would be a write.
   const bool says_the_same = seen.view.state == answer->state && seen.view.name == answer->name &&
                              control::same_reason(seen.view.message, answer->message);
   if (!says_the_same) seen.view = *answer;

@@ -27,7 +27,7 @@ bool is_stop_asked(const api::Trial& trial, std::int64_t run) {
   return record != nullptr && (record->stopping || record->outcome);
 }
 
-// Runs right before `run` that nodes refused.
+// The number of consecutive runs right before `run` that nodes refused.
 int count_refusals(const api::Trial& trial, std::int64_t run) {
   int count = 0;
   for (auto record = trial.status.runs.rbegin(); record != trial.status.runs.rend(); ++record) {
@@ -38,14 +38,14 @@ int count_refusals(const api::Trial& trial, std::int64_t run) {
   return count;
 }
 
-// Whether the trainer has already reported what its termination message says.
+// Whether the trainer has already reported the contents of its termination message.
 bool is_reported(const api::Trial& trial, const api::Report& words) {
   const auto& known = trial.status.report;
   return known && known->step >= words.step && known->final_result >= words.final_result;
 }
 
-// Whether its program writes no checkpoint once another run of the trial does: the built-in trainer
-// (CheckpointFence).
+// Whether its program writes no checkpoint once another run of the trial does, as the built-in
+// trainer (CheckpointFence).
 bool is_fenced(const api::Study& study) { return study.spec.trial.trainer.has_value(); }
 
 }  // namespace
@@ -115,7 +115,7 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
   FETTLE_ASSIGN(const std::optional<GpuPlacement> gpus,
                 place_now(sized_for(study, trial), options));
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options));
-  // Only now: what can never run is refused at once, and does not wait first.
+  // Only now, because a run that can never start is refused at once, without waiting first.
   if (!why_held(trial, run, is_fenced(study)).empty()) {
     const std::lock_guard lock(mutex_);
     held_.insert(name_of(trial, run));
@@ -124,8 +124,8 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
   Status created = prepare(study, gpus);
   if (created.ok()) created = create(job, trial, run);
   if (created.ok()) return created;
-  // The server has taken such a Job and such pods in check(): a policy that came since refuses it,
-  // and no configuration of a trial is to blame.
+  // The server accepted such a Job and such pods in check(): a policy added since refuses it, and
+  // no configuration of a trial is to blame.
   if (created.error().code == ErrorCode::kInvalid) {
     return Error{ErrorCode::kUnavailable, created.error().message};
   }
@@ -139,15 +139,15 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
   return success();
 }
 
-// Which pod of an earlier run may still write checkpoints, in its grace period after its Job was
-// deleted. "" = none.
+// Names the pod of an earlier run that may still write checkpoints, in its grace period after its
+// Job was deleted; "" = none.
 std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run, bool fenced) const {
   if (run == 0) return "";
   const std::int64_t now_ms = clock_.now_ms();
   for (const PodPtr& pod : pods_of_trial(trial)) {
     const api::Metadata& metadata = pod->metadata;
     const bool of_other_run = kube::text_in(metadata.labels, kRunLabel) != std::to_string(run);
-    // Of the pod as a whole: the Job that names the container of its trial may be gone.
+    // The pod as a whole is asked: the Job that names the container of its trial may be gone.
     if (!of_other_run || !may_write(*pod, /*container=*/"", fenced, now_ms)) continue;
     const std::string words = "pod " + metadata.name + " of an earlier run has not ended yet";
     if (!pod->owner) return words + "; its Job was deleted without it: delete the pod as well";
@@ -158,7 +158,7 @@ std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run, bool fe
 }
 
 // Adds the trial's held runs: started without a Job, since a pod of an earlier run may still write
-// checkpoints. One that need not wait any longer is left out, so that the controller starts it
+// checkpoints. A run that need not wait any longer is left out, so that the controller starts it
 // again.
 void JobRuns::add_held(const api::Trial& trial, bool fenced, std::vector<core::Run>& runs) {
   std::vector<RunName> held;
@@ -181,8 +181,8 @@ void JobRuns::add_held(const api::Trial& trial, bool fenced, std::vector<core::R
   }
 }
 
-// When a pod of the trial is gone: it may have been the one that its runs waited for, and the trial
-// may be gone, too. A run that still has to wait is started again, and held again.
+// Called when a pod of the trial is gone: its runs may have waited for this pod, and the trial may
+// be gone, too. A run that still has to wait is started again, and held again.
 void JobRuns::forget_held(const std::string& ns, const std::string& trial) {
   const std::lock_guard lock(mutex_);
   std::erase_if(held_, [&](const RunName& run) { return run.ns == ns && run.trial == trial; });
@@ -202,7 +202,7 @@ Status JobRuns::create(const Json& job, const api::Trial& trial, std::int64_t ru
   return cache_job(written->object);
 }
 
-// A Job of that name that the trial owns was created by an earlier attempt at this start.
+// Adopts a Job of that name that the trial owns: an earlier attempt at this start created it.
 Status JobRuns::adopt(const api::Trial& trial, const std::string& name) {
   FETTLE_ASSIGN(const Json object, client_.get(kube::kJobs, {trial.metadata.ns, name}));
   FETTLE_ASSIGN(const kube::Job job, kube::read_job(object));
@@ -244,8 +244,8 @@ Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t w
   if (job->suspended && !queue_of(*job).empty()) return resize_queued(trial, *job, run, workers);
   const api::RunRecord* record = find_record(trial, run);
   const bool has_run = record != nullptr && record->running_ms != 0;
-  // Its pods have the world size of the Job's creation in their environment, and would wait for
-  // all.
+  // Its pods have the world size of the Job's creation in their environment, and would wait for all
+  // of these workers.
   if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job, /*hold_ms=*/0);
   // While a removed worker has not ended, growing would give it its rank back, and its end would be
   // the end of the run. While the others end, a new worker would find no peers.
@@ -261,7 +261,7 @@ Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
     held_.erase(name_of(trial, run));
   }
   const JobPtr job = find_job(trial, run);
-  // Without a Job, no watch tells the controller.
+  // Without a Job, no watch notifies the controller.
   if (job == nullptr) notify(trial.metadata.ns, trial.metadata.name);
   if (job == nullptr || job->metadata.deleted_ms != 0) return success();
   if (!queue_of(*job).empty()) return stop_queued(*job);
@@ -274,7 +274,8 @@ Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
   return set_gang_state(*job, GangState::kStopped, std::move(suspended));
 }
 
-// Its pods get SIGTERM and their grace period; the Job is seen until the last of them is gone.
+// Its pods get SIGTERM and their grace period; the Job remains visible until the last of them is
+// gone.
 Status JobRuns::delete_with_pods(const kube::Job& job) {
   kube::RemoveOptions options;
   options.uid = job.metadata.uid;
@@ -282,8 +283,8 @@ Status JobRuns::delete_with_pods(const kube::Job& job) {
   return delete_job(job, options);
 }
 
-// That a Job is gone is believed only if it cannot be read: a proxy may have answered, and what is
-// believed gone is never deleted again.
+// Believes that a Job is gone only if it cannot be read: a proxy may have answered, and a Job that
+// is believed gone is never deleted again.
 Status JobRuns::delete_job(const kube::Job& job, const kube::RemoveOptions& options) {
   Status removed = client_.remove(kube::kJobs, key_of(job.metadata), options);
   if (removed.ok()) return removed;
@@ -334,15 +335,15 @@ Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
   add_held(trial, fenced, runs);
   const std::lock_guard lock(mutex_);
   for (core::Run& refused : refusals_.of_trial(name_of(trial, 0), clock_.now_ms())) {
-    // A run with a Job is what the Job says, also if it was refused before.
+    // The Job of a run decides its state, even if the run was refused before.
     const auto known = std::ranges::find(runs, refused.id, &core::Run::id);
     if (known == runs.end()) runs.push_back(std::move(refused));
   }
   return runs;
 }
 
-// Jobs of a trial that was deleted without them (kubectl delete --cascade=orphan): nobody would
-// stop them. What has our labels and another owner, or another name, is left alone.
+// Ends Jobs of a trial that was deleted without them (kubectl delete --cascade=orphan): nobody else
+// would stop them. Jobs with our labels but another owner or name are left alone.
 Status JobRuns::remove_orphans(const std::string& ns, const std::string& trial) {
   for (const JobPtr& job : jobs_.group(trial_group(ns, trial))) {
     const api::Metadata& metadata = job->metadata;
@@ -365,7 +366,7 @@ bool JobRuns::is_being_removed(const kube::Job& job) {
   return removed_.count(job.metadata.uid) > 0;
 }
 
-// Deleted by the operator, and no pod of it is alive.
+// Whether the operator deleted it and no pod of it is alive.
 bool JobRuns::is_removed(const kube::Job& job, bool fenced) {
   if (!is_being_removed(job)) return false;
   const std::string container = trial_container_of(job);
@@ -397,8 +398,8 @@ Result<std::vector<PodPtr>> JobRuns::pods_of(const kube::Job& job) {
   return pods;
 }
 
-// Fails only where pods cannot be read. What cannot be written is told as the run's reason: the run
-// can still be stopped and its end recorded.
+// Fails only if pods cannot be read. Writes that fail become the run's reason: the run can still be
+// stopped and its end recorded.
 Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& trial,
                                        const Result<api::Study>& study) {
   FETTLE_ASSIGN(const std::vector<PodPtr> pods, pods_of(job));
@@ -444,7 +445,7 @@ core::Run JobRuns::read_run(JobView view, const api::Trial& trial) {
 
 // ---- Logs --------------------------------------------------------------------------------------
 
-// For images without a reporter.
+// Reads the log of an image without a reporter.
 void JobRuns::read_log(const kube::Job& job, const api::Study& study, const api::Trial& trial,
                        const std::vector<PodPtr>& pods, core::Run& run) {
   const std::string container = trial_container_of(job);
@@ -491,7 +492,8 @@ void JobRuns::watch(std::function<void(const std::string& trial)> listener) {
 void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
   const api::Metadata& metadata = (after != nullptr ? after : before)->metadata;
   const kube::Job& job = after != nullptr ? *after : *before;
-  // In line for nodes as long as its gang is, or may become, incomplete; no domain: no gang.
+  // A Job is in line for nodes as long as its gang is, or may become, incomplete; no domain: no
+  // gang.
   if (const std::string domain = domain_of(job); !domain.empty()) {
     const std::lock_guard lock(mutex_);
     std::set<kube::ObjectKey>& line = gangs_[domain];

@@ -49,13 +49,13 @@ class JobRuns final : public control::Runs {
   // node can mount at a time.
   Status check(const api::Study& study) override;
   // kInvalid: the Study can never run as it is written, by our own checks. A refusal of the server,
-  // which took the template in check(), is kUnavailable, or, where it says that this is forbidden
-  // now, success with a run that is Pending and is retried. It is Pending, too, while pods of the
+  // which accepted the template in check(), is kUnavailable or, if the request is forbidden now,
+  // success with a run that is Pending and is retried. It is Pending, too, while pods of the
   // trial's earlier runs are alive, because two runs must not write checkpoints to one directory.
   // kAlreadyExists: another object has the Job's name.
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
-  // Suspends the Job, which ends its pods. One that a queue would resume gets a deadline that has
+  // Suspends the Job, which ends its pods. A Job that a queue would resume gets a deadline that has
   // passed, or is deleted if it is suspended.
   Status stop(const api::Trial& trial, std::int64_t run) override;
   Status remove(const api::Trial& trial, std::int64_t run) override;
@@ -64,7 +64,8 @@ class JobRuns final : public control::Runs {
   Status remove_orphans(const std::string& ns, const std::string& trial) override;
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
-  // The gangs that wait for their turn (gang.h), and for how long the first of them has.
+  // The length of the line of gangs that wait for their turn (gang.h), and how long the first of
+  // them has waited.
   struct GangLine {
     std::int64_t length = 0;
     std::int64_t longest_ms = 0;
@@ -77,11 +78,11 @@ class JobRuns final : public control::Runs {
   bool read_next_log() { return logs_.step(); }
 
  private:
-  // What Kueue was last heard to say of a Job, and when it is asked again.
+  // Kueue's last known answer about a Job, and when it is asked again.
   struct SeenWorkload {
     WorkloadView view;
     std::int64_t ask_ms = 0;
-    bool finished = false;  // as of the last answer; it counts at the second one
+    bool finished = false;  // in the last answer; it counts if the next one agrees
   };
 
   JobPtr find_job(const api::Trial& trial, std::int64_t run) const;
@@ -108,13 +109,13 @@ class JobRuns final : public control::Runs {
   bool exists(const kube::Resource& resource, const std::string& ns, const Json& object);
   Status delete_with_pods(const kube::Job& job);
   Status delete_job(const kube::Job& job, const kube::RemoveOptions& options);
-  // The options with the GPU profiles that are in force now. kUnavailable: there are none.
+  // The options with the GPU profiles that are in force now. kUnavailable: no profile is in force.
   Result<JobOptions> options_for(const api::Study& study);
   static Result<std::optional<GpuPlacement>> place_now(const api::Study& study,
                                                        const JobOptions& options);
   Status ensure_gpu_claim(const api::Study& study, const GpuPlacement& placement);
   Status restore_gpu_claim(const api::Study& study);
-  // What its workers get now; null: nothing, or the profiles offer nothing that fits.
+  // The GPUs that its workers get now; null: none, or no profile fits.
   std::shared_ptr<const api::GpuChoice> gpu_choice(const api::Study& study);
   std::optional<double> most_gpu_memory(const api::Study& study);
   bool may_grow_in_queue(const api::Study& study);
@@ -151,7 +152,7 @@ class JobRuns final : public control::Runs {
   bool is_being_removed(const kube::Job& job);
   bool is_removed(const kube::Job& job, bool fenced);
   bool has_surplus_workers(const kube::Job& job);
-  // Whether one of its workers has done all it had to.
+  // Whether one of its workers has done all its work.
   bool has_begun_to_end(const kube::Job& job);
   Status set_gang_state(const kube::Job& job, GangState state, Json spec);
   void job_changed(const JobPtr& before, const JobPtr& after);
@@ -170,14 +171,14 @@ class JobRuns final : public control::Runs {
   std::set<kube::ObjectKey> refused_pods_;  // the scheduler finds no node for them
   std::set<RunName> held_;                  // runs that wait for the end of an earlier run's pods
   std::set<std::string> removed_;           // uids of deleted Jobs that are still in the cache
-  // What a Job or a Study owns, by the owner's uid and a name or resource, or a Service by its
-  // namespace and name: until when the object is assumed to exist.
+  // Until when an object that a Job or a Study owns is assumed to exist: by the owner's uid and a
+  // name or resource, or a Service by its namespace and name.
   std::map<std::string, std::int64_t> ensured_until_;
   std::map<std::string, RunClock> run_clocks_;  // by the Job's uid
-  // By the Job's uid: since when what it needs beside it cannot be written.
+  // By the Job's uid: since when the objects that it needs cannot be written.
   std::map<std::string, std::int64_t> helpless_since_;
   std::map<std::string, SeenWorkload> workloads_;  // by the Job's uid
-  std::set<std::string> fixed_studies_;  // uids of Studies that were told that they do not grow
+  std::set<std::string> fixed_studies_;  // uids of Studies with an event that they do not grow
   // By domain: the Jobs in the queue for nodes.
   std::map<std::string, std::set<kube::ObjectKey>> gangs_;
   GangTurns turns_;        // guarded by gang_mutex_

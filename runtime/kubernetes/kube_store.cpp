@@ -65,7 +65,7 @@ std::string undeclared_field(const std::string& refusal) {
   return path;
 }
 
-// Erases the field at `path`, of which a segment that is a list stands for each of its items.
+// Erases the field at `path`; a segment of it that is a list stands for each item of the list.
 // Returns whether there was one.
 bool erase_path(Json& value, std::string_view path) {
   if (value.is_array()) {
@@ -265,7 +265,7 @@ Result<api::Study> KubeStore::update_study_status(const api::Study& study) {
   return cache_study(written.object);
 }
 
-// CRDs that are older than this operator lack some fields, also nested ones, and the API server
+// CRDs that are older than this operator lack some fields, nested fields too, and the API server
 // refuses an apply with such a field as a whole. So the field is omitted, and tried again every
 // kTrustUndeclaredMs: an upgrade may install the CRDs after the operator.
 Result<kube::Written> KubeStore::apply_status(const kube::Resource& resource,
@@ -278,7 +278,7 @@ Result<kube::Written> KubeStore::apply_status(const kube::Resource& resource,
       if (believed && field.first == resource.plural) (void)erase_path(status, field.second);
     }
   }
-  while (true) {  // each round leaves out one field more
+  while (true) {  // each round leaves out one more field
     Result<kube::Written> written =
         client_.apply(resource, key_of(metadata), "status", object, kManager);
     if (written.ok()) return written;
@@ -319,7 +319,7 @@ Result<api::Trial> KubeStore::create_trial(const api::Trial& trial) {
   const Result<kube::Written> written = client_.create(kube::kTrials, trial.metadata.ns, object);
   if (written.ok()) {
     FETTLE_ASSIGN(api::Trial created, cache_trial(written->object));
-    remember_created(created, asked_ms);  // which saves confirm() a read
+    remember_created(created, asked_ms);  // saves confirm() a read
     return created;
   }
   if (written.error().code != ErrorCode::kAlreadyExists) return written.error();
@@ -357,9 +357,9 @@ Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
   return cache_trial(written.object);
 }
 
-// Whose the report is, the trainer's or the operator's, is unknown if the Study is gone. An apply
-// without it would delete a report of the operator's, and an apply with it would take over one of
-// the trainer's. A merge patch leaves it as it is.
+// If the Study is gone, it is unknown whether the trainer or the operator owns the report. An apply
+// without it would delete the operator's report, and an apply with it would take over the
+// trainer's. A merge patch leaves it as it is.
 Result<api::Trial> KubeStore::patch_trial_status(api::Trial wanted) {
   FETTLE_ASSIGN(const api::TrialPtr before, get_trial({wanted.metadata.ns, wanted.metadata.name}));
   FETTLE_TRY(report_for_trainer(wanted));
@@ -386,7 +386,7 @@ bool KubeStore::is_reported_by_trainer(const api::Trial& trial) const {
          entry->study->spec.trial.trainer.has_value();
 }
 
-// Writes only what the termination message adds: its trainer has ended and writes no more.
+// Writes only the additions of the termination message: its trainer has ended and writes no more.
 Status KubeStore::report_for_trainer(api::Trial& trial) {
   if (!trial.status.report) return success();
   const auto entry = trials_.get(key_of(trial.metadata));

@@ -8,9 +8,9 @@
 // trainer's field manager. Learning curves that the caches omit (entries.h) are read again before a
 // report with a curve is written. If the Study of a trial is gone, the report is left as it is.
 //
-// An object that cannot be read says so in a condition (entries.h). Such a Study does not exist for
-// the controllers, and its trials keep running. The trials of a Study are not listed while one of
-// them cannot be read, so no decision is made without it.
+// An object that cannot be read has a condition that says so (entries.h). Such a Study does not
+// exist for the controllers, and its trials keep running. The trials of a Study are not listed
+// while one of them cannot be read, so no decision is made without it.
 //
 // A trial belongs to the Study whose uid is in its owner references, whatever its name. Spec is
 // written as a merge patch between two serialisations, and status by server-side apply; both
@@ -44,7 +44,7 @@ std::int64_t place_of(const TrialEntry& entry);
 
 class KubeStore final : public control::Store {
  public:
-  // `record`: where events go (kube/event_recorder.h); returns at once, may be empty.
+  // `record`: the receiver of events (kube/event_recorder.h); returns at once, may be empty.
   using Record = std::function<void(kube::Occurrence)>;
   KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies, kube::Cache<TrialEntry>& trials,
             control::Clock& clock, Record record);

@@ -14,7 +14,7 @@ constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 constexpr std::int64_t kLastStampMs = 9'000'000'000'000;  // in 2255; nanoseconds end soon after
 constexpr std::size_t kDateAndTime = 19;                  // "2026-01-31T12:00:00"
 
-// "+02:00" as nanoseconds, "Z" as 0.
+// Parses "+02:00" to nanoseconds, "Z" to 0.
 std::optional<std::int64_t> parse_zone(std::string_view text) {
   if (text == "Z") return 0;
   const bool formed = text.size() == 6 && (text[0] == '+' || text[0] == '-') && text[3] == ':';
@@ -75,7 +75,7 @@ LogCursor::Window LogCursor::next() const {
     window.limit_bytes = kMaxLogBytes;
     return window;
   }
-  // The server knows whole seconds only: the one of the newest line, from its beginning.
+  // The server knows whole seconds only: it starts with the beginning of the newest line's second.
   const std::int64_t since_ms =
       std::max(newest_ns_ / kNsPerSecond * (kNsPerSecond / kNsPerMs), skip_to_ms_);
   if (since_ms != 0) window.since_ms = since_ms;
@@ -97,7 +97,7 @@ bool LogCursor::take(std::string_view piece, bool ended,
   return false;
 }
 
-// Timestamps are compared with those read before this piece. Within it they need not ascend,
+// Timestamps are compared with the timestamps of earlier pieces. Within it they need not ascend,
 // because stdout and stderr are stamped by different threads of the runtime.
 bool LogCursor::take_lines(std::string_view piece, bool last_is_whole,
                            const std::function<void(std::string_view line)>& on_line) {
@@ -111,7 +111,7 @@ bool LogCursor::take_lines(std::string_view piece, bool last_is_whole,
     const std::optional<StampedLine> line = split_stamp(piece.substr(0, newline));
     piece.remove_prefix(newline == piece.npos ? piece.size() : newline + 1);
     if (!line || line->at_ns < read_to_ns) continue;
-    // Of the lines with the latest time read before, the first ones were read then.
+    // The first lines with the latest time of earlier pieces were read before.
     if (line->at_ns == read_to_ns && ++seen_at_it <= read_at_it) continue;
     if (line->at_ns > newest_ns_) {
       newest_ns_ = line->at_ns;

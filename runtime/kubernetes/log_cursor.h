@@ -11,8 +11,8 @@
 // holds, the rest of that second is skipped. A log with skipped lines has its newest lines read
 // once more at the end, because that is where results are.
 //
-// What can be lost: lines that the kubelet rotated away between two pieces, and, if stdout and
-// stderr write in the same microseconds in which a piece is read, a line of one of them.
+// Two kinds of lines can be lost: lines that the kubelet rotated away between two pieces, and, if
+// stdout and stderr write in the same microseconds in which a piece is read, a line of one of them.
 // Pure; not synchronised.
 #pragma once
 
@@ -56,8 +56,8 @@ class LogCursor {
   std::int64_t limit_bytes_ = kMinLogBytes;
 };
 
-// Whether the answer to a request for a log is one: empty, or with a line that has a timestamp. If
-// not, the kubelet or a proxy before it has answered with words of its own.
+// Whether the answer to a request for a log is a log: empty, or with a line that has a timestamp.
+// Otherwise the kubelet or a proxy before it has answered with words of its own.
 bool is_log(std::string_view piece);
 
 // Splits a line into its timestamp, Unix nanoseconds, and the rest; absent without a timestamp.

@@ -23,7 +23,7 @@ constexpr std::int64_t kSilenceFraction = 4;
 // the program prints as fast as the log is read, and waiting for the end would never publish a
 // report.
 constexpr int kMaxPiecesUnpublished = 8;
-// Of an answer that is no log, in a message: bytes.
+// Bytes of an answer that is no log, quoted in a message.
 constexpr std::size_t kLongestExcerpt = 120;
 
 std::int64_t retry_after(int tries) {
@@ -47,7 +47,7 @@ struct LogMetrics::Log {
   bool forgotten = false;             // by forget(), during a read
   int tries = 0;                      // failed reads in a row
   std::int64_t failing_since_ms = 0;  // when the first of them began
-  std::int64_t failing_ms = 0;        // time of the first of them since the pod has ended
+  std::int64_t failing_ms = 0;        // time of the first failure since the pod has ended
   int pieces = 0;                     // pieces read
   std::int64_t lines_seen = 0;        // value of lines.lines() after the last piece
   std::int64_t published = 0;         // value of lines.lines() at the last publication
@@ -100,7 +100,7 @@ LogReading LogMetrics::read(const LogSource& source, bool ended) {
   return reading;
 }
 
-// Where there is no room for another thread, those that run read on; without any, the next call
+// If there is no room for another thread, the running threads read on; without any, the next call
 // tries again.
 void LogMetrics::add_reader() {
   try {
@@ -151,7 +151,7 @@ void LogMetrics::drop_oldest() {
 
 void LogMetrics::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    // Before step(): a request that comes during it must not be slept through.
+    // Before step(): a request during it must not be slept through.
     std::uint64_t seen_requests = 0;
     {
       const std::lock_guard lock(mutex_);
@@ -177,14 +177,14 @@ LogMetrics::LogPtr LogMetrics::take() {
   return found->second;
 }
 
-// The API server answers 404 for a pod that is gone, and passes on the 404 of a kubelet that has no
-// log of it yet, or does not know the pod after a restart.
+// The API server answers 404 for a pod that is gone, but also passes on the 404 of a kubelet that
+// has no log of it yet, or does not know the pod after a restart.
 bool LogMetrics::is_gone(const kube::ObjectKey& pod) {
   const Result<Json> found = client_.get(kube::kPods, pod);
   return !found.ok() && found.error().code == ErrorCode::kNotFound;
 }
 
-// The next piece of the log. An answer of 200 may hold a page of a proxy, or the kubelet's words
+// The next piece of the log. An answer of 200 may hold a page of a proxy, or the kubelet's message
 // that it cannot find the log.
 Result<std::string> LogMetrics::read_piece(const Log& log) {
   const LogCursor::Window window = log.cursor.next();
@@ -256,8 +256,8 @@ bool LogMetrics::record_piece(Log& log, std::int64_t now_ms, bool at_end) {
   return published || log.reading.complete;
 }
 
-// Returns whether to reconcile the trial. A pod that is gone has no log any more; of one that has
-// ended the log is given up after kUnreadMs; of a running one it is read again.
+// Returns whether to reconcile the trial. The log of a pod that is gone is given up at once, the
+// log of a pod that has ended after kUnreadMs; the log of a running pod is read again.
 bool LogMetrics::record_error(Log& log, const Error& error, std::int64_t asked_ms, bool is_gone) {
   const std::int64_t now_ms = clock_.now_ms();
   ++log.tries;

@@ -41,8 +41,8 @@ inline constexpr std::int64_t kPublishMs = 5'000;
 // gets no answer takes half a minute.
 inline constexpr int kMaxLogTries = 6;
 inline constexpr std::int64_t kSayUnreadMs = 20'000;
-// While a pod exists its log is on its node: of an ended one it is read for this long before it is
-// given up, and for ever where it is forbidden, since no other run could be read either.
+// While a pod exists its log is on its node. The log of an ended pod is read for this long before
+// it is given up, and for ever if reading is forbidden, since no other run could be read either.
 inline constexpr std::int64_t kUnreadMs = 600'000;
 
 // A container's log and how metrics are parsed from it.
@@ -63,8 +63,8 @@ struct LogReading {
   std::int64_t read_ms = 0;   // everything printed before this time was read; 0 = not read yet
   bool complete = false;      // read to its end, or abandoned
   std::string why_no_report;  // complete, without a report: why there was none
-  std::string remarks;        // complete: what in the output did not count (MetricLines::remarks)
-  std::string read_error;     // why it cannot be read, or was given up; "" = it can
+  std::string remarks;        // complete: ignored parts of the output (MetricLines::remarks)
+  std::string read_error;     // why it cannot be read, or was given up; "" = it can be read
 };
 
 struct LogMetricsOptions {

@@ -67,7 +67,7 @@ std::optional<std::string> LogQueue::take(std::int64_t now_ms) {
   entry.failing = entry.request->failing;
   failing_ += entry.failing ? 1 : 0;
   entry.request.reset();
-  // The token bucket as one time: as far as it lies behind `now`, calls are left, kBurstMs at most.
+  // The token bucket as one time: while it lies behind `now`, calls are left, for kBurstMs at most.
   next_call_ms_ = std::max(next_call_ms_, now - kBurstMs) + ms_per_call_;
   return best->first;
 }

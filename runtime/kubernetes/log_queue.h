@@ -1,7 +1,7 @@
 // LogQueue: a fair queue that decides which log is read next.
 //
 // Scheduling is round-robin over namespaces, then over the Studies of a namespace. Within a Study
-// the logs of ended pods come first, because their trials wait for them, then the one due longest.
+// the logs of ended pods come first, because their trials wait for them, then the log due longest.
 // So a Study of a thousand trials delays its own logs and no others. A token bucket limits all
 // reads to `calls_per_second`, with bursts of at most one second's worth. Logs that failed last
 // time take at most half of the readers, so a node that does not answer delays only its own pods.
@@ -26,13 +26,13 @@ class LogQueue {
     bool ended = false;    // the pod has ended
     bool failing = false;  // the last read failed
   };
-  // Schedules a read of `id`, replacing a scheduled one. During a read: schedules the next one.
+  // Schedules a read of `id`, replacing a scheduled read. During a read: schedules the next one.
   void enqueue(const std::string& id, const std::string& ns, const std::string& study,
                const Request& request);
   // Cancels the scheduled read.
   void remove(const std::string& id);
 
-  // Starts the next read and returns its id; nothing if none is due or the rate limit is reached.
+  // Starts the next read and returns its id; absent if none is due or the rate limit is reached.
   std::optional<std::string> take(std::int64_t now_ms);
   // Ends the read of `id`.
   void done(const std::string& id);

@@ -17,8 +17,8 @@ std::string group_of(const kube::Job& job) {
 
 std::string pod_group(const kube::Job& job) { return job.metadata.ns + "/" + job.metadata.uid; }
 
-// With the namespace of the pod: an owner reference is what the pod's author wrote, and only that
-// of the same namespace is checked by the API server.
+// Includes the namespace of the pod: the pod's author wrote the owner reference, and the API server
+// only checks references within a namespace.
 std::string group_of(const kube::Pod& pod) {
   return pod.owner ? pod.metadata.ns + "/" + pod.owner->uid : "";
 }

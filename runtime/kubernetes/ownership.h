@@ -1,4 +1,4 @@
-// Which trial and run a Job or a pod belongs to, by its labels and owner references.
+// Finds the trial and run of a Job or a pod by its labels and owner references.
 // Pure; usable from any thread.
 #pragma once
 
@@ -23,15 +23,15 @@ std::string group_of(const kube::Pod& pod);
 
 bool is_owned_by(const kube::Job& job, const api::Trial& trial);
 RunName name_of(const api::Trial& trial, std::int64_t run);
-// The run that a Job is.
+// The run that the Job carries out.
 RunName run_of(const kube::Job& job);
-// The trial's record of the run; null while there is none.
+// The trial's record of the run; null if it has none yet.
 const api::RunRecord* find_record(const api::Trial& trial, std::int64_t run);
 
 bool has_ended(const kube::Job& job);
 
-// Turns kNotFound and kConflict into success: for a write whose object is gone, or was replaced by
-// another of the same name, nothing is left to do.
+// Turns kNotFound and kConflict into success: a write whose object is gone, or was replaced by
+// another of the same name, has nothing left to do.
 Status unless_gone(Status done);
 
 }  // namespace fettle::kubernetes

@@ -91,7 +91,8 @@ bool is_named(const Json& entry, const Json& name) {
   return found != nullptr && *found == name;
 }
 
-// Fettle's variables come first, so that the user's may refer to them; of one name the user's wins.
+// Fettle's variables come first, so that the user's may refer to them; if names are equal the
+// user's wins.
 void add_environment(Json ours, Json& container) {
   Json env = Json::array();
   const Json::Array& theirs = kube::array_at(container, {"env"});
@@ -131,7 +132,7 @@ void add_volumes(const api::Study& study, Json& pod_spec, Json& container) {
          Json::object({{"name", kCheckpointVolume}, {"mountPath", kCheckpoints}}));
 }
 
-// The part of a card that each worker has; nothing where it has whole ones, or none.
+// The part of a card that each worker has; absent if it has whole cards, or none.
 std::optional<api::GpuPart> part_of(const std::optional<GpuPlacement>& gpus) {
   if (!gpus || !gpus->is_share()) return std::nullopt;
   return api::GpuPart{gpus->gpus, gpus->memory, gpus->sharing, gpus->enforces};
@@ -164,8 +165,8 @@ void add_lifecycle(const api::Study& study, Json& spec, Json& container) {
 
 namespace {
 
-// Ordinary reports of all trials that run are to be fewer than 50 writes a second. Absent: the
-// Study alone decides, as the trainer does where it is told nothing (trainer/reporter/pace.h).
+// Limits ordinary reports of all running trials to fewer than 50 writes a second. Absent: the Study
+// alone decides, as in the trainer without this value (trainer/reporter/pace.h).
 std::optional<double> report_seconds(const api::Study& study, const JobOptions& options) {
   constexpr double kReportsPerSecond = 50;
   constexpr double kLeastSeconds = 5;

@@ -1,5 +1,5 @@
-// Builds the pod template of a run's Job: the built-in trainer's or the user's, plus what every
-// trial needs. Part of job_builder.h; pure, usable from any thread.
+// Builds the pod template of a run's Job: the built-in trainer's or the user's, plus the parts that
+// every trial needs. Part of job_builder.h; pure, usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace fettle::kubernetes {
 
-// True when the Study's trials may have several workers, which then need to find each other.
+// Whether the Study's trials may have several workers, which then need to find each other.
 bool is_distributed(const api::Study& study);
 
-// `job`: the name of the template's Job. kInvalid: why the Study cannot run.
+// `job`: the name of the template's Job. kInvalid, in words: the Study cannot run.
 Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial, std::int64_t run,
                                 const std::string& job, const JobOptions& options);
 

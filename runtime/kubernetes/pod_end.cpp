@@ -17,7 +17,7 @@ namespace {
 // The part of a termination message that fits into a condition's message, in bytes.
 constexpr std::size_t kLastWords = 800;
 
-// Volumes and network of a pod are set up within this time, or something is wrong.
+// Volumes and network of a pod are set up within this time, unless something is wrong.
 constexpr std::int64_t kPrepareMs = 120'000;
 
 constexpr std::array<std::string_view, 4> kOrdinaryWaits = {"", "ContainerCreating",
@@ -56,7 +56,7 @@ std::string last_words(const kube::Container& container) {
 
 using core::EndCondition;
 
-// What the table says of an end with this exit code, or without one.
+// The table's judgement of an end with this exit code, or without one.
 PodEnd judge(EndCondition condition, std::optional<int> code, std::int64_t at_ms) {
   core::JudgedExit judged =
       core::judge_exit({.host = core::Host::kContainer, .code = code, .condition = condition});
@@ -95,8 +95,8 @@ PodEnd by_container(const kube::Container& container) {
   return end;
 }
 
-// The pod failed as a whole, without an exit code: the kubelet did not admit it (no room, a device
-// gone), or an init container failed.
+// Judges a pod that failed as a whole, without an exit code: the kubelet did not admit it (no room,
+// a device gone), or an init container failed.
 PodEnd by_pod(const kube::Pod& pod) {
   const bool by_node = !pod.reason.empty();  // the failure of an init container has no reason
   PodEnd end = judge(by_node ? EndCondition::kPodRefused : EndCondition::kPodNeverBegan,
@@ -118,8 +118,8 @@ std::string image_error(const std::string& message) {
   return at == std::string::npos ? message : message.substr(at + kMarker.size());
 }
 
-// A pod gets its volumes and its sandbox with the network before images are pulled: without a
-// container status for long, one of those is missing.
+// A pod gets its volumes and its sandbox with the network before images are pulled: if the
+// container has no status for long, volumes or network are missing.
 std::string why_not_ready(const kube::Pod& pod, std::int64_t now_ms) {
   const auto* scheduled = kube::find_condition(pod.conditions, "PodScheduled");
   const bool prepared =
@@ -142,9 +142,9 @@ bool ended_well(const kube::Pod& pod, const kube::Container* container) {
   return pod.phase == "Succeeded";
 }
 
-// Whether it was evicted or deleted before it ended. Many programs exit with 0 on SIGTERM.
+// Whether the pod was evicted or deleted before it ended. Many programs exit with 0 on SIGTERM.
 bool was_told_to_end(const kube::Pod& pod, std::int64_t ended_ms) {
-  if (ended_ms == 0) return false;  // it does not say when
+  if (ended_ms == 0) return false;  // its time is unknown
   const auto* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget");
   if (disrupted != nullptr && disrupted->since_ms <= ended_ms) return true;
   return pod.doomed_ms != 0 && pod.doomed_ms <= ended_ms;
@@ -182,7 +182,7 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
   if (const auto* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget")) {
     PodEnd end = judge(EndCondition::kPodDisrupted, std::nullopt, at_ms);
     end.reason += in_words(*disrupted);
-    end.replaced = !well;  // what exits with 0 is complete to the Job controller
+    end.replaced = !well;  // the Job controller counts an exit with 0 as complete
     if (well) end.exit_code = 0;
     return end;
   }
@@ -218,7 +218,7 @@ bool was_refused(const std::string& reason) {
 std::string why_waiting(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
   if (!pod.unschedulable.empty()) return "no node has room for it: " + pod.unschedulable;
   const kube::Container* trial = trial_container_in(pod, container);
-  // Also of a container that does not wait, whose waiting_reason is "".
+  // Also for a container that does not wait, whose waiting_reason is "".
   if (trial == nullptr || is_one_of(trial->waiting_reason, kOrdinaryWaits)) {
     return why_not_ready(pod, now_ms);
   }

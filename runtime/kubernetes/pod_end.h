@@ -1,4 +1,4 @@
-// Why one pod waits, and how it ended. Part of run_of_job.h; pure.
+// Why a pod waits, and how it ended. Part of run_of_job.h; pure.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct PodEnd {
   std::optional<double> gpu_memory_short;  // gpu_memory_end.h
 };
 
-// Nothing while the pod has not ended. `stop_asked`: the operator asked for its end.
+// Absent while the pod has not ended. `stop_asked`: the operator asked for its end.
 std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& container,
                                  bool stop_asked);
 

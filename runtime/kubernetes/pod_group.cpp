@@ -21,7 +21,7 @@ constexpr kube::Resource kCoscheduling{"scheduling.x-k8s.io", "v1alpha1", "podgr
 constexpr kube::Resource kVolcano{"scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"};
 constexpr kube::Resource kKai{"scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup"};
 
-// What pods, Jobs and PodGroups say to their schedulers.
+// Labels and annotations that pods, Jobs and PodGroups have for their schedulers.
 constexpr const char* kCoschedulingLabel = "scheduling.x-k8s.io/pod-group";
 constexpr const char* kVolcanoGroup = "scheduling.k8s.io/group-name";
 constexpr const char* kVolcanoQueue = "volcano.sh/queue-name";
@@ -67,7 +67,7 @@ void add_pod_group_annotations(const api::TrialTemplate& trial, Json& annotation
   if (api::gang_has_queue(trial.gang) && !trial.queue.empty()) {
     annotations.set(kPodGroupQueueAnnotation, trial.queue);
   }
-  // KAI makes a group of its own for the pods of a Job that does not say so.
+  // KAI makes its own group for the pods of a Job without this annotation.
   if (trial.gang == "kai") annotations.set(kKaiSkip, "true");
 }
 
@@ -76,7 +76,7 @@ std::string pod_group_of(const kube::Job& job) {
 }
 
 Json build_pod_group(const kube::Job& job, const kube::Resource& resource) {
-  // An elastic trial can begin with the fewest of its workers.
+  // An elastic trial can begin with its minimum number of workers.
   std::int64_t members = workers_at_start(job);
   const std::int64_t least = number_in(job.metadata.annotations, kMinWorkersAnnotation);
   if (least != 0) members = least;

@@ -11,7 +11,7 @@ namespace fettle::kubernetes {
 namespace {
 
 // A queue that takes a trial's nodes back deletes its pods. The Job must not fail by that: it keeps
-// its place in the queue, and makes them again. Programs that end otherwise cost a run.
+// its place in the queue, and makes them again. Programs that exit with another code cost a run.
 void ignore_gentle_exits(Json& spec) {
   Json& rules = *spec.find("podFailurePolicy")->find("rules");
   rules.push_back(Json::object(

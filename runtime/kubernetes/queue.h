@@ -1,10 +1,10 @@
-// Queues: a trial's Job that Kueue admits, where the Study names one of its queues
+// Queues: puts a trial's Job under the control of Kueue, if the Study names one of its queues
 // (spec.trial.queue). The rules that this follows are in docs/decisions/0044 and 0057.
 //
 // The Job carries the queue's name as a label and is made suspended. From then on Kueue alone
-// suspends and resumes it; whatever Fettle wrote there would be undone. A Job may have the label
-// though its Study names no queue: where a namespace has a default queue, Kueue's webhook adds it.
-// So the Job says whether it is managed, not the Study.
+// suspends and resumes it; it would undo any write of Fettle. A Job may have the label although its
+// Study names no queue: if a namespace has a default queue, Kueue's webhook adds it. So the Job,
+// not the Study, says whether it is managed.
 // Pure; usable from any thread.
 #pragma once
 
@@ -17,18 +17,20 @@
 
 namespace fettle::kubernetes {
 
-// Of Jobs; Kueue's names.
+// Kueue's labels of Jobs.
 inline constexpr const char* kQueueLabel = "kueue.x-k8s.io/queue-name";
 inline constexpr const char* kQueuePriorityLabel = "kueue.x-k8s.io/priority-class";
-// Its number of pods may change while it runs, if Kueue's gate ElasticJobsViaWorkloadSlices is on.
+// The number of pods may change while the Job runs, if Kueue's gate ElasticJobsViaWorkloadSlices is
+// on.
 inline constexpr const char* kElasticJobAnnotation = "kueue.x-k8s.io/elastic-job";
-// The scheduling gate that Kueue's webhook puts into the template of such a Job, with that gate on.
+// The scheduling gate that Kueue's webhook puts into the template of such a Job, if that gate is
+// on.
 inline constexpr const char* kElasticJobGate = "kueue.x-k8s.io/elastic-job";
 // The queue and priority class that Fettle last gave the Job, "team/low". Labels that were changed
 // by hand since are left alone until the Study changes.
 inline constexpr const char* kQueuedAsAnnotation = "fettle.dev/queued-as";
 
-// Whether Kueue is to admit the Study's trials.
+// Whether Kueue admits the Study's trials.
 bool names_kueue(const api::TrialTemplate& trial);
 
 // Puts the Job of a Study that names_kueue() into its queue.
@@ -41,7 +43,7 @@ std::string queue_of(const kube::Job& job);
 // slice Workloads would be preempted.
 bool may_grow(const kube::Job& job);
 
-// The metadata to merge into a Job whose Study has another queue or priority class by now. Absent:
+// The metadata to merge into a Job whose Study has changed its queue or priority class. Absent:
 // nothing changes. Kueue allows another queue only while the Job is suspended.
 std::optional<Json> moved_queue(const api::TrialTemplate& trial, const kube::Job& job);
 

@@ -71,12 +71,12 @@ class RankReader {
   }
 
   // How the worker was lost, if that can have been before `failure`; without one, before now. In
-  // the order of what is known best: a disruption, a deletion, an end that counts as a disruption,
-  // and last that the worker was not there when the other one failed. A loss of unknown time (0)
-  // counts as earlier. `doomed_ms` is when the deletion of a pod was asked for.
+  // the order of certainty: a disruption, a deletion, an end that counts as a disruption, and last
+  // the worker's absence when the other one failed. A loss of unknown time (0) counts as earlier.
+  // `doomed_ms` is the time at which the deletion of a pod was requested.
   std::optional<PodEnd> loss_of(std::int64_t rank, const kube::Pod& pod,
                                 const std::optional<RankEnd>& failure) const {
-    const bool is_known = failure && failure->end.at_ms != 0;  // 0: its pod does not say when
+    const bool is_known = failure && failure->end.at_ms != 0;  // 0: its pod does not give a time
     const std::int64_t before_ms = is_known ? failure->end.at_ms : view_.now_ms;
     const auto known = std::ranges::find(ends_, rank, &RankEnd::rank);
     PodEnd loss = known != ends_.end() ? known->end : PodEnd{};
@@ -86,14 +86,14 @@ class RankReader {
       if (known == ends_.end()) loss.reason = "its pod is disrupted (" + target->reason + ")";
       if (loss.at_ms <= before_ms) return loss;
     }
-    // Strictly before: times are whole seconds, and in that of the failure the deletion may be the
-    // Job controller's.
+    // Strictly before: times are whole seconds, and a deletion in the second of the failure may be
+    // the Job controller's.
     if (is_deleted_by_others(pod) && (!failure || pod.doomed_ms < before_ms)) {
       loss.at_ms = pod.doomed_ms;
       loss.reason = "its pod was deleted";
       return loss;
     }
-    // A deleted pod's end is due to the deletion, which was judged above.
+    // The end of a deleted pod is due to the deletion, which was judged above.
     const bool lost = known != ends_.end() && known->end.outcome == Outcome::kDisrupted;
     if (lost && pod.doomed_ms == 0 && loss.at_ms <= before_ms) return loss;
     return failure ? absence_of(rank, pod, *failure) : std::nullopt;
@@ -106,14 +106,14 @@ class RankReader {
     return failing == nullptr || pod.doomed_ms < failing->since_ms;
   }
 
-  // The absence of this worker, if it may be why the other one failed.
+  // The absence of this worker, if it may have made the other one fail.
   std::optional<PodEnd> absence_of(std::int64_t rank, const kube::Pod& pod,
                                    const RankEnd& failure) const {
     PodEnd loss;
     loss.outcome = Outcome::kDisrupted;
     loss.at_ms = failure.end.at_ms;
     const bool has_run = is_running(pod, container_) || has_ended(pod, container_);
-    // Those that join in a resize are not waited for; an elastic run that has begun waits for none.
+    // Workers that join in a resize are not awaited; an elastic run that has begun waits for none.
     const bool of_first = rank < workers_at_start(view_.job);
     const bool is_awaited = of_first && !(is_elastic(view_.job) && has_begun());
     if (is_awaited && !has_run && ran_for_ms(failure) >= kPeerPatienceMs) {
@@ -141,7 +141,7 @@ class RankReader {
     return trial->finished_ms - trial->started_ms;
   }
 
-  // All that is left: workers that miss their peers, or were disrupted for no visible reason.
+  // The remaining case: workers that miss their peers, or were disrupted for no visible reason.
   RankEnd missing_others() const {
     RankEnd first = *std::ranges::min_element(ends_, is_earlier);
     if (misses_others(first)) {
@@ -154,7 +154,7 @@ class RankReader {
   const JobView& view_;
   const std::string container_;
   const std::map<std::int64_t, PodPtr>& pods_;
-  std::vector<RankEnd> ends_;  // by rank; without those that succeeded
+  std::vector<RankEnd> ends_;  // by rank; without workers that succeeded
   std::int64_t first_made_ms_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Refusals: runs without a Job, and when to retry them. Either the API server does not admit the
-// Job (quota, RBAC, a namespace being deleted), or its workers did not all get a node.
+// Refusals: remembers runs without a Job, and when to retry them. Either the API server does not
+// admit the Job (quota, RBAC, a namespace being deleted), or its workers did not all get a node.
 //
 // Such a run is reported as Pending with a reason. After its back-off, or, if the API server
 // refused it, as soon as another Job of the namespace is gone, it is no longer reported, so the
@@ -19,7 +19,7 @@
 namespace fettle::kubernetes {
 
 inline constexpr std::int64_t kRetryRefusedMs = 15'000;
-// Beyond this the oldest refusal is dropped, so that its run is retried.
+// Beyond this number the oldest refusal is dropped, so that its run is retried.
 inline constexpr std::size_t kMaxRefusals = 4'096;
 
 // Identifies a run: the trial's namespace, name and uid, and the run's number.
@@ -34,13 +34,14 @@ struct RunName {
 class Refusals {
  public:
   void add(const RunName& run, std::int64_t workers, std::string why, std::int64_t now_ms);
-  // Retried not before `until_ms`, whichever Jobs end before.
+  // Like add(), but retried not before `until_ms`, whichever Jobs end before.
   void hold_back(const RunName& run, std::int64_t workers, std::string why, std::int64_t now_ms,
                  std::int64_t until_ms);
   void remove(const RunName& run);
   // The trial's refused runs, as Pending.
   std::vector<core::Run> of_trial(const RunName& trial, std::int64_t now_ms) const;
-  // A Job of the namespace is gone: releases the run that was refused first, to be retried.
+  // Called when a Job of the namespace is gone: releases the run that was refused first, to be
+  // retried.
   std::optional<RunName> release_one(const std::string& ns);
 
  private:

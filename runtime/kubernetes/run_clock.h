@@ -19,9 +19,9 @@ class RunClock {
   // Call at every reconcile. `reported_ms`: the time in the trial's report; 0 = no report.
   void correct(core::Run& run, std::int64_t reported_ms, std::int64_t now_ms);
 
-  // `ending`: a pod of the run is terminating. Returns since when, 0 = none is.
+  // `ending`: a pod of the run is terminating. Returns when this was first seen; 0 = none is.
   std::int64_t see_ending(bool ending, std::int64_t now_ms);
-  // Since when the Job has been seen not suspended; 0 = it is.
+  // Returns when the Job was first seen not suspended; 0 = it is suspended.
   std::int64_t see_resumed(bool suspended, std::int64_t now_ms);
 
  private:

@@ -25,9 +25,9 @@ using core::RunState;
 using kube::number_in;
 using kube::text_in;
 
-// Waiting in the queue of gangs is reported after this.
+// Waiting in the queue of gangs is reported after this time.
 constexpr std::int64_t kTurnPatienceMs = 30'000;
-// In which pods are made and bound where there is room.
+// Pods are made and bound within this time if there is room.
 constexpr std::int64_t kPlacingMs = 3'000;
 
 // A rank has a second pod once its first one was disrupted; the newest counts.
@@ -48,7 +48,7 @@ std::map<std::int64_t, PodPtr> newest_pods(const kube::Job& job, const std::vect
   return newest;
 }
 
-// What the Job was made with; absent on one without GPUs, or of an earlier version.
+// The GPUs that the Job was made with; absent for a Job without GPUs, or of an earlier version.
 std::optional<double> gpus_of(const kube::Job& job) {
   const std::string text = text_in(job.metadata.annotations, kGpusAnnotation);
   double gpus = 0;
@@ -56,7 +56,7 @@ std::optional<double> gpus_of(const kube::Job& job) {
   return read.ec == std::errc() && gpus > 0 ? std::optional(gpus) : std::nullopt;
 }
 
-// Whose requests the nodes must meet.
+// The sources of the requests that nodes must meet.
 std::string asked_by(const kube::Job& job) {
   const std::string profile = text_in(job.metadata.annotations, kGpuProfileAnnotation);
   return profile.empty() ? "its template asks" : "its template and GPU profile " + profile + " ask";
@@ -66,13 +66,13 @@ std::string of_workers(std::int64_t count, const kube::Job& job) {
   return std::to_string(count) + " of " + std::to_string(job.completions) + " workers";
 }
 
-// Has waited for a node for the gang's timeout.
+// Whether the pod has waited for a node for the gang's timeout.
 bool finds_no_node(const kube::Pod& pod, const JobView& view) {
   const bool late = view.now_ms - pod.metadata.created_ms >= view.gang_timeout_ms;
   return pod.node.empty() && pod.phase == "Pending" && late;
 }
 
-// Has had a node for the start timeout.
+// Whether the pod has had a node for the start timeout without starting.
 bool cannot_start(const kube::Pod& pod, const JobView& view) {
   const auto* const scheduled = kube::find_condition(pod.conditions, "PodScheduled");
   const std::int64_t since_ms =
@@ -96,8 +96,9 @@ class RunReader {
     run_.gpus = gpus_of(job_);
     if (is_returned()) return std::move(run_);
     if (const auto first = pods_.find(0); first != pods_.end()) take_first(*first->second);
-    // The first that holds is the end of the run. A queue's doing comes before the ends of ranks,
-    // which would count against the trial. The Job's conditions come last: its pods say more.
+    // The first condition that holds is the end of the run. A queue's action comes before the ends
+    // of ranks, which would count against the trial. The Job's conditions come last: its pods say
+    // more.
     if (was_preempted() || was_given_up() || first_succeeded() || ends_by_a_rank() ||
         is_node_lost() || all_succeeded() || has_job_ended() || was_rank_zero_replaced() ||
         has_gang_timed_out()) {
@@ -123,8 +124,8 @@ class RunReader {
     return kube::find_condition(job_.conditions, "Complete") != nullptr ||
            kube::find_condition(job_.conditions, "Failed") != nullptr;
   }
-  // Since when the Job can have pods. Kueue resets its start at each suspension, and the Job
-  // controller sets it again a moment after the Job is resumed.
+  // The time since which the Job can have pods. Kueue resets its start at each suspension, and the
+  // Job controller sets it again a moment after the Job is resumed.
   std::int64_t resumed_ms() const {
     return std::max({job_.metadata.created_ms, job_.started_ms, view_.resumed_ms});
   }
@@ -148,8 +149,8 @@ class RunReader {
     run_.reason = std::move(reason);
     run_.ended_ms = at_ms != 0 ? at_ms : view_.now_ms;
   }
-  // The end of all pods at once; a stop that was asked for explains it. `details` follow the
-  // table's sentence.
+  // Ends all pods at once; a requested stop explains the end. `details` follow the table's
+  // sentence.
   void exit_for(EndCondition condition, const std::string& details, std::int64_t at_ms) {
     if (view_.stop_asked) condition = EndCondition::kStopAsked;
     const core::JudgedExit judged =
@@ -164,7 +165,7 @@ class RunReader {
   Run run_;
 };
 
-// The gang gave its GPUs back; the run is not over and starts again as another Job.
+// Whether the gang gave its GPUs back; the run is not over and starts again as another Job.
 bool RunReader::is_returned() {
   if (gang_state(job_) != GangState::kReturned || view_.stop_asked) return false;
   run_.reason = "its Job is created again and waits in the queue for nodes";
@@ -177,7 +178,7 @@ void RunReader::take_first(const kube::Pod& pod) {
   run_.pod_uid = pod.metadata.uid;
   const kube::Container* container = trial_container_in(pod, container_);
   run_.started_ms = container == nullptr ? pod.started_ms : container->started_ms;
-  // The node's clock may be wrong, the scheduler's is the control plane's.
+  // The node's clock may be wrong; the scheduler's is the control plane's.
   const auto* scheduled = kube::find_condition(pod.conditions, "PodScheduled");
   if (run_.started_ms != 0 && scheduled != nullptr) {
     run_.started_ms = std::min(std::max(run_.started_ms, scheduled->since_ms), view_.now_ms);
@@ -188,9 +189,9 @@ void RunReader::take_first(const kube::Pod& pod) {
   }
 }
 
-// A queue suspended the Job, which deletes its pods, and the Job is over by the way in which they
-// ended: a failure of one failed it, or each exit with 0 counted as a completed index. Whatever the
-// exit codes, the queue caused this and not the trial; the next run waits in the queue.
+// Whether a queue suspended the Job, which deletes its pods, and their ends ended the Job: the
+// failure of one failed it, or each exit with 0 counted as a completed index. Whatever the exit
+// codes, the queue caused this and not the trial; the next run waits in the queue.
 bool RunReader::was_preempted() {
   if (!is_queued()) return false;
   const bool taken_away = std::ranges::all_of(
@@ -212,7 +213,7 @@ bool RunReader::was_given_up() {
     return false;
   }
   exit(Outcome::kDisrupted, "its queue has given its Job up: " + workload.message, view_.now_ms);
-  run_.started_ms = view_.now_ms;  // what it ran before it was suspended is charged already
+  run_.started_ms = view_.now_ms;  // its time before the suspension is charged already
   return true;
 }
 
@@ -226,8 +227,8 @@ bool RunReader::first_succeeded() {
   return true;
 }
 
-// Then the run waits for the queue to resume the Job. The Job may not be seen suspended yet, or no
-// longer, since pods and Jobs arrive by two watches. What was deleted otherwise fails the Job, or
+// Whether the run now waits for the queue to resume the Job. The Job may not be seen suspended yet,
+// or no longer, since pods and Jobs arrive by two watches. Any other deletion fails the Job, or
 // another pod follows.
 bool RunReader::was_taken_by_queue(const kube::Pod& pod) const {
   if (pod.metadata.deleted_ms == 0) return false;
@@ -294,7 +295,7 @@ bool RunReader::all_succeeded() {
   return true;
 }
 
-// Used when the pods that would decide are gone.
+// Decides if the pods that would decide are gone.
 bool RunReader::has_job_ended() {
   if (const auto* complete = kube::find_condition(job_.conditions, "Complete")) {
     exit(Outcome::kSucceeded, "", complete->since_ms);
@@ -330,9 +331,9 @@ bool RunReader::was_rank_zero_replaced() {
   return true;
 }
 
-// A run that has begun waits for a replaced worker that finds no node or cannot start. One that has
-// not run yet (first_uid is empty) is given back: by next_gang_steps(), or if it has_fallen_apart()
-// or cannot start.
+// A run that has begun waits for a replaced worker that finds no node or cannot start. A run that
+// has not begun yet (first_uid is empty) is given back: by next_gang_steps(), or if it
+// has_fallen_apart() or cannot start.
 bool RunReader::has_gang_timed_out() {
   if (view_.first_uid.empty() || is_elastic(job_)) return false;
   const bool is_gang = view_.gang_timeout_ms != 0 && job_.completions > 1;
@@ -436,8 +437,8 @@ void RunReader::wait_or_run() {
   if (const std::string few = why_incomplete(); !few.empty()) {
     run_.reason = few + (run_.reason.empty() ? "" : "; " + run_.reason);
   }
-  // Rank 0 holds the rendezvous: without it no worker continues. A run that is stopped still runs
-  // while any worker saves.
+  // Rank 0 holds the rendezvous: without it no worker continues. A run that is being stopped still
+  // counts as running while any worker saves.
   if (run_.queued || running < needed() || !(first_runs || view_.stop_asked)) return;
   run_.state = RunState::kRunning;
   run_.reason.clear();

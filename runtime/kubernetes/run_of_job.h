@@ -6,22 +6,22 @@
 // disrupted too, but fails the Job, which ends the run. The termination message is untrusted input:
 // it counts only if it is one line of metrics, as on stdout, and it is bounded.
 //
-// A deleted pod that does not end is on a node that does not answer. After a timeout the run counts
-// as disrupted. Its processes may still be running if the node only lost its network. The built-in
+// A deleted pod that does not end is on an unresponsive node. After a timeout the run counts as
+// disrupted. Its processes may still be running if the node only lost its network. The built-in
 // trainer's checkpoints have a fence. Any other program that mounts a claim may write to it beside
 // the next run: its run waits until the pod object is gone. Kubernetes removes it once the node is
 // back, or is deleted, or has the taint node.kubernetes.io/out-of-service; or a user removes it by
 // force.
 //
-// A running Job that something else suspends waits in a queue (Kueue). The end of its pods is not
+// A running Job that is suspended from outside waits in a queue (Kueue). The end of its pods is not
 // the end of the run, unless the queue has finished its Workload: then it never resumes the Job.
 //
 // Workers with a rank at or above the Job's completions are being removed and are ignored. A run of
-// several workers starts when all of them run; after that an elastic one runs as long as at least
-// its minimum runs.
+// several workers starts when all of them run; after that an elastic run runs as long as at least
+// its minimum does.
 //
 // Normal waiting (pod created, scheduled, image pulled) has no reason, so nothing is written for
-// it. Waiting that a person must end has one.
+// it. Waiting that a person must end has a reason.
 // Pure; usable from any thread.
 #pragma once
 
@@ -44,7 +44,8 @@ struct JobView {
   bool stop_asked = false;          // the operator asked this run to stop
   std::int64_t now_ms = 0;
   std::int64_t ending_ms = 0;  // when a terminating pod was first seen, operator's clock; 0 = none
-  // Since when the Job has been seen not suspended, operator's clock; 0 = it is, or unknown.
+  // The time since which the Job has been seen not suspended, operator's clock; 0 = it is
+  // suspended, or unknown.
   std::int64_t resumed_ms = 0;
   int refused_before = 0;      // consecutive runs before this one whose pods a node refused
   std::string first_uid = {};  // recorded pod of rank 0; "" = the run has not run yet
@@ -68,26 +69,26 @@ inline constexpr int kMaxAdmissionErrors = 2;
 
 core::Run run_of_job(const JobView& view);
 
-// Whether a gang that was complete, and has not run yet, lost a worker for which there is no node
-// in time, so that the others hold theirs for nothing.
+// Whether a gang that was complete, and has not run yet, lost a worker for which no node was found
+// in time, so that the others hold their nodes for nothing.
 bool has_fallen_apart(const JobView& view);
 
 // Why a run that has not begun holds nodes for nothing: one of its pods has had a node for the
-// start timeout and has not started (an image that is not there, a Secret, a volume). "" = it does
-// not. A queue has its own limit.
+// start timeout and has not started (a missing image, Secret or volume). "" = it holds none for
+// nothing. A queue has its own limit.
 std::string why_not_started(const JobView& view);
 
 // The number of workers at the Job's creation.
 std::int64_t workers_at_start(const kube::Job& job);
 // Whether the run continues when workers join or leave: the built-in trainer with min < max.
 bool is_elastic(const kube::Job& job);
-// The pod of rank 0, newest attempt; null where there is none.
+// The newest pod of rank 0; null if it has none.
 PodPtr rank_zero_pod(const std::vector<PodPtr>& pods);
-// The name of the container that is the trial.
+// The name of the trial's container.
 std::string trial_container_of(const kube::Job& job);
 // The trial's container in `pod`; null while the kubelet has not reported its status.
 const kube::Container* trial_container_in(const kube::Pod& pod, const std::string& name);
-// Whether only the end of the pod object says that it writes no more (JobView::fenced).
+// Whether only the removal of the pod object shows that it writes no more (JobView::fenced).
 bool must_be_gone(const kube::Pod& pod, bool fenced);
 // Rank of a pod, 0 ... workers - 1.
 std::int64_t rank_of(const kube::Pod& pod);

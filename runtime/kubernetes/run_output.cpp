@@ -17,10 +17,11 @@ bool waits_for_log(const RunOutput& output, const core::Run& run) {
   return !reading.complete && !hopeless;
 }
 
-// Why what an exited run reported, or how it ended, is unknown; "" = nothing is.
+// Why the reports of an exited run, or its end, are unknown; "" = both are known.
 std::string why_unread(const RunOutput& output, const core::Run& run) {
   if (!output.reading.read_error.empty()) return output.reading.read_error;
-  // Of a pod that is gone: its log may be known, but not whether it was evicted when it exited.
+  // Even if the log of a pod that is gone is known, it is not known whether it was evicted when it
+  // exited.
   if (!run.read_error.empty() || output.reading.complete) return run.read_error;
   return "its pod is gone, and its log was not read to the end";
 }

@@ -1,10 +1,10 @@
-// ServerClock: the API server's clock, as far as the answers to this process's calls tell it.
+// ServerClock: the API server's clock, estimated from the answers to this process's calls.
 //
 // Creations, deletions and conditions carry times of the control plane, so "now" must be of the
 // same clock: on a node whose own clock is minutes ahead, a pod would be past its grace period as
-// soon as it was deleted. Everything that judges or writes times uses this clock, so that all times
-// of a Study are of one clock. It goes back only if the control plane's clock does, or before the
-// first answer.
+// soon as it was deleted. All code that judges or writes times uses this clock, so that all times
+// of a Study come from one clock. It goes back only if the control plane's clock does, or before
+// the first answer.
 // Thread-safe.
 #pragma once
 
@@ -24,7 +24,7 @@ class ServerClock final : public control::Clock {
 
   std::int64_t now_ms() override { return own_.now_ms() + offset_.ms(); }
 
-  // To be called as soon as the call has ended.
+  // Call as soon as the call has ended.
   void note(const kube::CallMade& call) {
     if (call.date_ms == 0) return;
     const auto took = std::chrono::ceil<std::chrono::milliseconds>(call.took);

@@ -38,7 +38,7 @@ Json build_service(const api::Study& study) {
                             study.metadata, headless_spec(labels));
 }
 
-// "true": a Job of an early version, whose Service has the Job's name.
+// The value "true" marks a Job of an early version, whose Service has the Job's name.
 std::string service_of(const kube::Job& job) {
   const std::string named = kube::text_in(job.metadata.annotations, kServiceAnnotation);
   return named == "true" ? job.metadata.name : named;

@@ -13,7 +13,7 @@
 
 namespace fettle::kubernetes {
 
-// On a Job whose workers find each other through a headless Service: the Service's name.
+// Annotation of a Job whose workers find each other through a headless Service: the Service's name.
 inline constexpr const char* kServiceAnnotation = "fettle.dev/service";
 inline constexpr int kRendezvousPort = 29500;
 
@@ -24,7 +24,7 @@ Json build_service(const api::Study& study);
 
 // The name of the Service that the workers of `job` look for; "" = it has one worker.
 std::string service_of(const kube::Job& job);
-// Of a Job that an earlier version made.
+// For a Job that an earlier version made.
 bool has_own_service(const kube::Job& job);
 Json build_own_service(const kube::Job& job);
 

@@ -46,9 +46,9 @@ api::Trial sample_trial(const api::Study& study) {
 }
 
 // Whether the cluster lacks an object, or the operator a right, that an administrator can add. The
-// API has no machine-readable reason for these refusals, so their messages are matched: those of
-// the authorizer, of the admission plug-ins Priority and ServiceAccount, and of admission policies
-// whose parameters are missing.
+// API has no machine-readable reason for these refusals, so the messages are matched that come from
+// the authorizer, the admission plug-ins Priority and ServiceAccount, and admission policies whose
+// parameters are missing.
 bool needs_administrator(const Error& error) {
   return mentions(error, "cannot create resource") ||
          mentions(error, "no PriorityClass with name") ||
@@ -56,7 +56,7 @@ bool needs_administrator(const Error& error) {
          mentions(error, "failed to configure binding");
 }
 
-// What an answered refusal means for the Study. `what`: "Job", "pod" or the kind of claim.
+// The meaning of an answered refusal for the Study. `what`: "Job", "pod" or the kind of claim.
 Status judge(const Error& error, const std::string& what) {
   const std::string where = "the API server refuses the " + what + " of a trial";
   if (error.code == ErrorCode::kInvalid) return Error{ErrorCode::kInvalid, error.message}.in(where);
@@ -89,8 +89,8 @@ Status dry_run_create(kube::Client& client, const kube::Resource& resource, cons
   return written.ok() ? check_warnings(written->warnings) : judge(written.error(), what);
 }
 
-// Whether the cluster has what spec.trial.gang asks for. No discovery: what is not served, or not
-// this operator's to make, is refused in the same words as when a trial starts.
+// Checks that the cluster has the pod groups of spec.trial.gang. No discovery: a group that is not
+// served, or that this operator may not make, is refused in the same words as when a trial starts.
 Status try_pod_group(kube::Client& client, const api::Study& study, const Json& job) {
   const std::string& gang = study.spec.trial.gang;
   FETTLE_ASSIGN(kube::Job owner, kube::read_job(job));
@@ -110,7 +110,7 @@ Status try_pod_group(kube::Client& client, const api::Study& study, const Json& 
 }  // namespace
 
 bool is_quota_error(const Error& error) {
-  // The second: a quota that was made a moment ago has no counts yet.
+  // The second phrase: a quota that was made a moment ago has no counts yet.
   return error.code == ErrorCode::kForbidden &&
          (mentions(error, "exceeded quota") || mentions(error, "status unknown for quota"));
 }

@@ -48,7 +48,7 @@ Json scratch_volume(const char* name) {
   return Json::object({{"name", name}, {"emptyDir", Json::object()}});
 }
 
-// For NCCL between GPUs without peer access; a container's default /dev/shm has 64 MiB.
+// Used by NCCL between GPUs without peer access; a container's default /dev/shm has 64 MiB.
 constexpr const char* kSharedMemory = R"({"name": "fettle-shm", "emptyDir": {"medium": "Memory"}})";
 
 Json mount(const char* name, const char* path) {
@@ -59,9 +59,9 @@ Json variable(const char* name, const std::string& value) {
   return Json::object({{"name", name}, {"value", value}});
 }
 
-// Which plans of CUDA's libraries are fastest is timed once for the trials of a Study that share a
-// volume, and lies beside their checkpoints. Without one each pod would time for minutes, and two
-// trials might run different plans: they run what the libraries rank first.
+// The fastest plans of CUDA's libraries are timed once for the trials of a Study that share a
+// volume, and stored beside their checkpoints. Without a volume each pod would time for minutes,
+// and two trials might run different plans: they run the plans that the libraries rank first.
 Json plans_variable(const api::Study& study) {
   if (claim_of(study).empty()) return variable("FETTLE_CUDA_PLANS", "first");
   return variable("FETTLE_KERNEL_CACHE",
@@ -90,7 +90,7 @@ Json trainer_container(const api::Study& study, const std::string& image) {
 }
 
 // Kubernetes requests as much as the limit of a resource that has no request. The patch keeps that
-// rule: where it has a limit alone, it removes the trainer's usual request.
+// rule: if it has a limit alone, it removes the trainer's usual request.
 Json resources_patch(const Json& wanted) {
   Json resources = wanted;
   const Json* const limits = wanted.find("limits");

@@ -14,7 +14,8 @@ namespace fettle::kubernetes {
 // The service account whose pods may write reports; the chart makes it.
 inline constexpr const char* kTrainerAccount = "fettle-trainer";
 
-// The template without what every trial gets (pod_builder.h). kInvalid: no trainer_image.
+// The template without the additions that every trial gets (pod_builder.h). kInvalid: no
+// trainer_image.
 Result<Json> trainer_pod(const api::Study& study, const JobOptions& options);
 
 }  // namespace fettle::kubernetes

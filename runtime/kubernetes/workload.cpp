@@ -12,11 +12,11 @@ namespace {
 using kube::text_at;
 using State = WorkloadView::State;
 
-// Between the wait and what the pods waited for before.
+// Separates the wait from the earlier wait of the pods.
 constexpr std::string_view kBefore = "; before that: ";
-// How why_queued() begins.
+// The beginning of why_queued().
 constexpr std::string_view kQueueSays = "queue ";
-// Of a Job that Kueue suspended before it was in a queue (run_of_job.cpp).
+// The message for a Job that Kueue suspended before it was in a queue (run_of_job.cpp).
 constexpr std::string_view kSuspended = "the Job is suspended";
 
 const Json* condition_of(const Json& workload, std::string_view type) {
@@ -41,7 +41,7 @@ bool is_inactive(const Json& workload) {
   return active != nullptr && active->is_boolean() && !active->as_boolean();
 }
 
-// Its eviction explains why it waits, until it is admitted again.
+// Its last eviction explains why it waits, until it is admitted again.
 WorkloadView read_open(const Json& workload) {
   WorkloadView view{State::kWaiting, text_at(workload, {"metadata", "name"}), ""};
   if (is_inactive(workload)) view.state = State::kInactive;

@@ -1,4 +1,4 @@
-// Workloads: Kueue's own objects, one or several for a Job, which say why it is not admitted.
+// Workloads: Kueue's own objects, one or several for a Job, which explain why it is not admitted.
 //
 // The right to read them is optional, and the cluster may have no Kueue: then the Job alone speaks.
 // A Workload can be given up before its Job: deactivated (by an administrator, after too many
@@ -20,43 +20,45 @@ namespace fettle::kubernetes {
 
 inline constexpr kube::Resource kWorkloads{"kueue.x-k8s.io", "v1beta2", "workloads", "Workload"};
 inline constexpr kube::Resource kOldWorkloads{"kueue.x-k8s.io", "v1beta1", "workloads", "Workload"};
-// Of Workloads: the uid of the Job that they admit.
+// Label of Workloads: the uid of the Job that they admit.
 inline constexpr const char* kWorkloadJobLabel = "kueue.x-k8s.io/job-uid";
 
 struct WorkloadView {
   enum class State {
     kUnknown,   // not asked, or not allowed to
     kNoKueue,   // the cluster does not serve Workloads
-    kMissing,   // Kueue has made none for the Job
-    kWaiting,   // for quota, or to be admitted again
+    kMissing,   // Kueue has made no Workload for the Job
+    kWaiting,   // for quota, or for another admission
     kInactive,  // deactivated: it waits for a person
-    kFinished,  // all of them: the Job is not resumed any more
+    kFinished,  // all Workloads: the Job is not resumed any more
   };
   State state = State::kUnknown;
   std::string name;
-  std::string message;  // Kueue's words; "" = it says nothing
+  std::string message;  // Kueue's message; "" = it gives none
 };
 
-// `workloads`: all of one Job.
+// `workloads`: all Workloads of one Job.
 WorkloadView read_workloads(const std::vector<Json>& workloads);
 
-// What a Job that a queue has suspended waits for.
+// Describes why a Job that a queue has suspended waits.
 struct QueueWait {
   WorkloadView workload;
   // The run has run before: its queue preempted it, after `step`.
   bool preempted = false;
   std::int64_t step = 0;
-  // The message on the run's record: what its pods waited for before, or an earlier why_queued().
+  // The message on the run's record: the earlier wait of its pods, or an earlier why_queued().
   std::string recorded;
 };
 
-// Who has to do what, for people. Keeps what the pods waited for before the queue took them.
+// Says to people who has to do what. Keeps the earlier wait of the pods, before the queue took
+// them.
 std::string why_queued(const kube::Job& job, const QueueWait& wait);
 
-// Whether it is to be said at once, and not only after the Job has waited for a time.
+// Whether it is said at once, and not only after the Job has waited for a time.
 bool is_urgent(const QueueWait& wait);
 
-// What Kueue says of a Workload that it has deactivated, the way out, and what the pods waited for.
+// Kueue's message about a Workload that it has deactivated, the way out, and the earlier wait of
+// the pods.
 std::string why_blocked(const kube::Job& job, const QueueWait& wait);
 
 }  // namespace fettle::kubernetes
