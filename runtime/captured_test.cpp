@@ -1,5 +1,5 @@
-// What tqdm, Keras, Lightning and others print (captured/README.md), read by the expressions that a
-// user writes for them: which metric is learnt at which step.
+// The output of tqdm, Keras, Lightning and others (captured/README.md), read by the expressions
+// that a user writes for them: which metric is learnt at which step.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -104,7 +104,7 @@ TEST(Captured, WhatIsLearntFromRealPrograms) {
   }
 }
 
-// A row of the table in docs/your-program.md, and where the last value of the metric stands in the
+// A row of the table in docs/your-program.md, and the place of the metric's last value in the
 // output.
 struct Row {
   const char* file;
@@ -123,7 +123,7 @@ std::string replace_last(std::string text, const std::string& before, const std:
   return text.replace(at + before.size(), value.size(), word);
 }
 
-// The newest value is the one that counts, also where the expression matches digits only.
+// The newest value counts, even if the expression matches digits only.
 TEST(Captured, ATrainingThatDivergesEndsWithoutAFiniteValue) {
   const Row rows[] = {
       {"tqdm_batches.out.txt",
@@ -166,7 +166,7 @@ TEST(Captured, ATrainingThatDivergesEndsWithoutAFiniteValue) {
   const Result<std::string> page = read_file(source_path("docs/your-program.md"));
   ASSERT_TRUE(page.ok());
   for (const Row& row : rows) {
-    // Lightning is told to print as tqdm does; its expression is that of the example.
+    // Lightning prints here as tqdm does; its expression is that of the example.
     if (std::string_view(row.file) != "lightning_fit.out.txt") {
       EXPECT_NE(page->find("`" + row.filter.regex + "` | `" + row.filter.step), page->npos);
     }

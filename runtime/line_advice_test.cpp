@@ -1,4 +1,4 @@
-// Which expression is advised for a line that no report was read from.
+// The expression that is advised for a line from which no report was read.
 #include "runtime/line_advice.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What trials print, and what is made of it.
+// The output of trials, and the reports that are read from it.
 #include "runtime/metric_lines.h"
 
 #include <gtest/gtest.h>
@@ -138,7 +138,7 @@ TEST(MetricLines, StepsAreReadByAnExpressionOfTheirOwn) {
       {{"(\\w+)=(\\S+)", "ep=([\\d.]+)"}, "ep=2.0 acc=0.2\n", 2},
       {{"(\\w+)=(\\S+)", "ep=([\\d.]+)"}, "ep=2.6 acc=0.2\n", 2},
       {{"(\\w+)=(\\S+)", "epoch (\\S+)"}, "epoch 2 acc=0.2\nepoch 1e99 acc=0.1\n", 2},
-      // A step of the line itself comes first.
+      // A step in the line itself takes precedence.
       {{"(\\w+)=(\\S+)", "epoch (\\d+)"}, "epoch 1 step=7 acc=0.2\n", 7},
   };
   for (const auto& c : cases) {
@@ -249,7 +249,7 @@ TEST(MetricLines, ALossThatIsNotFiniteIsNeverPassedOver) {
     EXPECT_EQ(matched.step, 2) << word;
     EXPECT_FALSE(std::isfinite(matched.metrics.at("loss"))) << word;
   }
-  // A metric that nobody asks for may be null without a meaning.
+  // A metric that the Study does not ask for may be null without a meaning.
   const api::Report report = read("{\"loss\": 1, \"note\": null}\n", asks_for("loss"));
   EXPECT_EQ(report.metrics, (Metrics{{"loss", 1}}));
   MetricLinesOptions constrained = asks_for("loss");
@@ -274,7 +274,7 @@ TEST(MetricLines, ExpressionsForDigitsFindWhatIsNotFinite) {
     EXPECT_EQ(report.step, 2) << c.regex;
     EXPECT_TRUE(std::isnan(report.metrics.at("loss"))) << c.regex;
   }
-  // Within other words there is no number.
+  // Parts of other words are no numbers.
   EXPECT_EQ(read("loss=0.5 nano=1 info=2 x_nan=3\n", "(\\w+)=([\\d.]+)").metrics,
             (Metrics{{"info", 2}, {"loss", 0.5}, {"nano", 1}, {"x_nan", 3}}));
 }
@@ -345,7 +345,7 @@ TEST(MetricLines, AFinalResultStaysWhatItWas) {
   EXPECT_EQ(report.step, 3);
   EXPECT_EQ(report.metrics, (Metrics{{"loss", 1}}));
   EXPECT_EQ(report.checkpoint, "c");
-  // A program that calls every line final goes on all the same.
+  // A program that calls every line final continues nevertheless.
   EXPECT_EQ(read("{\"step\": 1, \"loss\": 3, \"final\": true}\n"
                  "{\"step\": 2, \"loss\": 2, \"final\": true}\n"
                  "{\"step\": 3, \"loss\": 1}\n")
@@ -353,7 +353,7 @@ TEST(MetricLines, AFinalResultStaysWhatItWas) {
             (Metrics{{"loss", 1}}));
 }
 
-// Whether they have an exponent or not.
+// With an exponent or without.
 TEST(MetricLines, NumbersBeyondADoubleAreZeroOrInfinity) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const std::string zeros(400, '0');

@@ -1,4 +1,4 @@
-// Which lines a terminal would be left with.
+// The lines that a terminal would be left with.
 #include "runtime/output_lines.h"
 
 #include <gtest/gtest.h>

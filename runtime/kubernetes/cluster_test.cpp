@@ -16,7 +16,7 @@ namespace {
 using kube::text_at;
 using testing::HasSubstr;
 
-// Pods run for as long as `stays`, which outlives the cluster, says so.
+// Pods run as long as `stays` is set; it must outlive the cluster.
 std::function<PodScript(const std::string&)> staying(const bool& stays) {
   return [&stays](const std::string&) {
     PodScript pod;
@@ -59,7 +59,7 @@ TEST(Cluster, NothingIsWrittenOnceAStudyIsDone) {
   EXPECT_EQ(cluster.server.writes(), 0);
 }
 
-// kubectl delete study --cascade=orphan: the garbage collector takes the references away first.
+// kubectl delete study --cascade=orphan: the garbage collector removes the references first.
 TEST(Cluster, TrialsThatADeletedStudyLeavesBehindEnd) {
   FakeCluster cluster;
   const bool stays = true;

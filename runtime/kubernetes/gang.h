@@ -1,7 +1,7 @@
 // Gang scheduling: all workers of a run must have a node before any of them can work.
 //
 // Two gangs that each hold a part of the GPUs would deadlock. So the Job of a gang is created
-// suspended, and in each domain, which is the pods that compete for the same nodes (same node
+// suspended, and in each domain, that is, among the pods that compete for the same nodes (same node
 // selector and GPU profile), at most one gang of an operator gathers: it was just opened, or it
 // holds nodes and misses others. A gang that has no node is in nobody's way: once its scheduler has
 // refused all its pods, or after kGatherMs, the next gang is opened beside it, but no second gang

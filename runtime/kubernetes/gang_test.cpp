@@ -1,4 +1,4 @@
-// The line of gangs, as tables: how the Jobs stand, and what is done about them.
+// The line of gangs, as tables: the state of the Jobs, and the steps that follow.
 #include "runtime/kubernetes/gang.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ struct Stands {
   std::int64_t with_node = 0;  // of 4
   std::int64_t opened_ms = kNow;
   bool suspended = false;
-  std::int64_t held_ms = 0;  // 0: since it was opened
+  std::int64_t held_ms = 0;  // 0: since the gang was opened
   std::int64_t with_pod = 4;
   std::int64_t refused = 0;
   std::string ns = "team";
@@ -121,7 +121,7 @@ TEST(GangLine, OneWithoutPodsIsInNobodysWay) {
   EXPECT_THAT(steps({open, waiting("b", 6)}), ElementsAre("b open"));
 }
 
-// A quota allows some of its pods: it would hold their nodes for nothing.
+// A quota allows some of its pods only: it would hold their nodes for nothing.
 TEST(GangLine, OneThatMissesPodsGivesItsNodesBackSoon) {
   Stands part{"a", "open", 5, 2, kNow - kGatherMs + 1};
   part.with_pod = 2;
@@ -138,7 +138,7 @@ TEST(GangLine, OneGangWithoutANodeIsEnoughOfAStudy) {
   EXPECT_THAT(steps({tried, waiting("b", 6), other}), ElementsAre("c open"));
 }
 
-// Two that held no node, and now each holds a part.
+// Two gangs held no node, and now each holds a part.
 TEST(GangLine, OfTwoThatHoldNodesTheYoungerGivesWay) {
   Stands first{"a", "open", 5, 2, kNow - 3 * kTimeout, false, kNow - 20'000};
   Stands second{"b", "open", 6, 3, kNow - 3 * kTimeout, false, kNow - kGatherMs + 1};
@@ -147,7 +147,7 @@ TEST(GangLine, OfTwoThatHoldNodesTheYoungerGivesWay) {
   EXPECT_THAT(steps({first, second, waiting("c", 7)}), ElementsAre("b returned"));
 }
 
-// An autoscaler has added nodes after a long time: its first worker has just got one.
+// An autoscaler has added nodes after a long time: the gang's first worker has just got one.
 TEST(GangLine, TheTimeToGatherBeginsWithTheFirstNode) {
   const Stands late{"a", "open", 5, 1, kNow - 3 * kTimeout, false, kNow - kTimeout + 1};
   EXPECT_THAT(steps({late, waiting("b", 6)}), IsEmpty());

@@ -1,4 +1,4 @@
-// Whose turn it is, and who leaves it to others.
+// The order of turns, and which Studies leave their turns to others.
 #include "runtime/kubernetes/gang_turns.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Studies of testdata/*.yaml, and the Jobs that a trial of each becomes (testdata/*.json). With
+// The Studies of testdata/*.yaml, and the Job that a trial of each gets (testdata/*.json). With
 // FETTLE_UPDATE_GOLDEN=1 in the environment the expected files are written again.
 #include "runtime/kubernetes/job_builder.h"
 
@@ -88,7 +88,7 @@ TEST(JobBuilder, WhatTheAdministratorWantsIsLaidOverTheTrainersPod) {
   const Result<Json> job = build_job(study, trial_of(study), 2, {kImage, patch});
   ASSERT_TRUE(job.ok()) << job.error().message;
   expect_golden("pod_patched", *job);
-  const api::Study own = load("template");  // an image of the user's is the user's
+  const api::Study own = load("template");  // the patch leaves a user's own image alone
   EXPECT_EQ(build_job(own, trial_of(own), 2, {kImage, patch}).value(),
             build_job(own, trial_of(own), 2, {kImage}).value());
 }
@@ -101,7 +101,7 @@ TEST(JobBuilder, TheBuiltInTrainerWithAGpuDoesNotTrainOnTheCpuInstead) {
   EXPECT_NE(text.find("\\\"backend\\\":\\\"cuda\\\""), std::string::npos) << text;
 }
 
-// However a pod of the trainer comes about, it goes where the Study says.
+// A pod of the trainer goes where the Study says, whatever the execution.
 TEST(JobBuilder, ThePodIsTheSameForEveryExecution) {
   api::Study study = load("pod");
   for (const api::EnumName<api::Execution>& execution : api::enum_names<api::Execution>()) {
@@ -114,8 +114,8 @@ TEST(JobBuilder, ThePodIsTheSameForEveryExecution) {
   }
 }
 
-// fettle-trainer starts a process for each; between GPUs that do not reach each other NCCL needs
-// more shared memory than the 64 MiB that a container has.
+// fettle-trainer starts a process for each GPU; NCCL between GPUs without peer access needs more
+// shared memory than a container's 64 MiB.
 TEST(JobBuilder, TheBuiltInTrainerIsToldOfSeveralGpusAndHasSharedMemory) {
   api::Study study = load("trainer");
   for (const std::int64_t count : {1, 2}) {
@@ -165,7 +165,7 @@ TEST(JobBuilder, AJobOfAnEarlierVersionHasItsOwnService) {
       << "the pods of a Job that an earlier version made look for it under this name";
 }
 
-// Each with the group that its Job owns; of the queue of Kueue the Job alone.
+// The Job owns the group of each; a Kueue queue concerns the Job alone.
 TEST(JobBuilder, WorkersAreAGroupOfTheSchedulerThatTheStudyNames) {
   for (const char* const gang : {"native", "coscheduling", "volcano", "kai", "kueue", "none"}) {
     api::Study study = load("workers");

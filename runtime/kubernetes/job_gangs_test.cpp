@@ -1,4 +1,4 @@
-// How JobRuns looks after Jobs of several workers: caches are filled by hand, and so is the clock.
+// How JobRuns handles Jobs of several workers: the test fills the caches and moves the clock.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ class JobGangsTest : public testing::Test {
     out.spec.workers = 4;
     return out;
   }
-  // As the operator sees it.
+  // Makes the operator see the Study.
   void store_study() {
     cluster_.server.set(kube::kStudies, api::write_study(study_));
     ASSERT_TRUE(FakeCluster::eventually([&] {
@@ -61,7 +61,7 @@ class JobGangsTest : public testing::Test {
   bool is_suspended(int index) { return kube::boolean_at(job(index), {"spec", "suspend"}); }
   void start(int index) { ASSERT_TRUE(runs_->start(study_, trial(index), 0).ok()); }
   std::vector<core::Run> observe(int index) { return runs_->observe(trial(index)).value(); }
-  // What the watch of Jobs would show.
+  // Fills the cache as the watch of Jobs would.
   void see(int index) {
     const Json now = job(index);
     if (!now.is_null()) return jobs_.put(kube::read_job(now).value());
@@ -81,7 +81,7 @@ class JobGangsTest : public testing::Test {
     pod.phase = phase;
     pod.node = node;
     pods_.put(pod);
-    // For which a Job that is deleted in the foreground waits.
+    // A Job that is deleted in the foreground waits for its pods.
     api::Metadata owner;
     owner.name = pod.owner->name;
     owner.uid = pod.owner->uid;
@@ -97,7 +97,7 @@ class JobGangsTest : public testing::Test {
   void place_pods(int index, int count) {
     for (int rank = 0; rank < count; ++rank) place_pod(index, rank, "Running", "node");
   }
-  // Of a pod that has a place.
+  // Requires a pod that has a node.
   void run_container(int index, int rank) {
     kube::Pod pod = *pods_.get({"team", job_name(index) + "-" + std::to_string(rank)});
     pod.metadata.resource_version = std::to_string(++version_);
@@ -107,7 +107,8 @@ class JobGangsTest : public testing::Test {
     trainer.started_ms = clock_.now_ms();
     pods_.put(pod);
   }
-  // Starts a gang whose four workers all get a node; the trial as it is recorded to run.
+  // Starts a gang whose four workers all get a node. Returns the trial with its run recorded as
+  // running.
   api::Trial start_whole(int index) {
     start(index);
     (void)observe(index);
@@ -132,7 +133,7 @@ TEST_F(JobGangsTest, OneGathersAfterTheOther) {
   start(0);
   start(1);
   EXPECT_TRUE(is_suspended(0) && is_suspended(1));
-  (void)observe(1);  // whichever is looked at first
+  (void)observe(1);  // whichever is observed first
   EXPECT_FALSE(is_suspended(0));
   EXPECT_TRUE(is_suspended(1));
   place_pods(0, 3);
@@ -171,7 +172,7 @@ TEST_F(JobGangsTest, OneThatDoesNotGatherGivesItsNodesBackAndIsStartedAgainLater
   EXPECT_EQ(state(0), "waiting");
 }
 
-// A worker is lost before the run has begun, and the one in its place finds no node.
+// A worker is lost before the run has begun, and its replacement finds no node.
 TEST_F(JobGangsTest, OneThatLosesAWorkerBeforeItRunsGivesItsNodesBackToo) {
   start(0);
   (void)observe(0);
@@ -192,7 +193,7 @@ TEST_F(JobGangsTest, OneThatLosesAWorkerBeforeItRunsGivesItsNodesBackToo) {
   EXPECT_THAT(observe(0).at(0).reason, HasSubstr("lost its node before all had started"));
 }
 
-// There is nothing to give back, and an autoscaler may be adding nodes.
+// Without a node there is nothing to give back, and an autoscaler may be adding nodes.
 TEST_F(JobGangsTest, OneThatHoldsNoNodeKeepsItsPlace) {
   start(0);
   (void)observe(0);
@@ -222,7 +223,7 @@ TEST_F(JobGangsTest, ACrashBetweenTheDecisionAndTheDeletionLosesNeither) {
   EXPECT_FALSE(text_at(job(0), {"metadata", "deletionTimestamp"}).empty());
 }
 
-// Whichever writes fail, and however: what is seen is told, and the trial can be stopped.
+// Whichever writes fail, and however, the state is reported and the trial can be stopped.
 TEST_F(JobGangsTest, NoWriteThatFailsHidesWhatIsSeen) {
   study_.spec.trial.gang = "volcano";
   study_.spec.trial.checkpoints.emplace().size = 1e9;
@@ -233,7 +234,7 @@ TEST_F(JobGangsTest, NoWriteThatFailsHidesWhatIsSeen) {
   fault.matches = [](const kube::HttpRequest& request) { return request.method != "GET"; };
   int index = 0;
   const auto expect_seen = [&](const std::string& stage) {
-    clock_.pass(61'000);  // so that all that was ensured is asked for again
+    clock_.pass(61'000);  // so that all ensured objects are asked for again
     cluster_.server.inject(fault);
     const auto seen = runs_->observe(trial(index));
     ASSERT_TRUE(seen.ok()) << stage << " " << fault.answer.status;
@@ -263,7 +264,7 @@ TEST_F(JobGangsTest, NoWriteThatFailsHidesWhatIsSeen) {
   }
 }
 
-// It could hold its GPUs and never meet.
+// Without its group it could hold its GPUs and never meet.
 TEST_F(JobGangsTest, OneWithoutItsPodGroupIsNotOpenedAndHoldsUpNoOther) {
   study_.spec.trial.gang = "volcano";
   cluster_.refuses = [](const kube::Admission& write) { return write.resource == "podgroups"; };
@@ -276,14 +277,14 @@ TEST_F(JobGangsTest, OneWithoutItsPodGroupIsNotOpenedAndHoldsUpNoOther) {
   EXPECT_FALSE(is_suspended(0));
 }
 
-// Its workers could not meet.
+// Without the Service its workers could not meet.
 TEST_F(JobGangsTest, OneWhoseServiceIsRefusedIsNotOpenedAndSaysWhy) {
   store_study();
   start(0);
   cluster_.server.remove(kube::kServices, {"team", service_of(study_)});
   cluster_.refuses = [](const kube::Admission& write) { return write.resource == "services"; };
   cluster_.admit = Error{ErrorCode::kForbidden, "exceeded quota: services"};
-  clock_.pass(61'000);  // so that it is asked for again
+  clock_.pass(61'000);  // so that the Service is asked for again
   EXPECT_THAT(observe(0).at(0).reason, HasSubstr("exceeded quota: services"));
   EXPECT_TRUE(is_suspended(0));
   cluster_.refuses = {};
@@ -292,11 +293,11 @@ TEST_F(JobGangsTest, OneWhoseServiceIsRefusedIsNotOpenedAndSaysWhy) {
   EXPECT_FALSE(is_suspended(0));
 }
 
-// Nothing is asked for again while the workers train.
+// No object is asked for again while the workers train.
 TEST_F(JobGangsTest, ARunningOneIsLeftAloneWhateverBecomesOfItsHelpers) {
   study_.spec.trial.gang = "volcano";
   study_.spec.trial.checkpoints.emplace().size = 1e9;
-  store_study();  // without it nothing would be asked for in any case
+  store_study();  // otherwise nothing would be asked for anyway
   const api::Trial running = start_whole(0);
   for (int rank = 0; rank < 4; ++rank) run_container(0, rank);
   clock_.pass(3'600'000);

@@ -1,4 +1,4 @@
-// What JobRuns does about GPU profiles that change, and about claims.
+// How JobRuns handles GPU profiles that change, and claims.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ TEST_F(JobGpusTest, AClaimTemplateThatSomebodyDeletedIsMadeAgainWhileARunWaits) 
   ASSERT_TRUE(runs_->start(study_, trial(0), 0).ok());
   const Json made = cluster_.server.list(kube::kResourceClaimTemplates).at(0);
   cluster_.server.remove(kube::kResourceClaimTemplates, kube::key_of(made));
-  clock_.pass(61'000);  // as long as it is believed to be there
+  clock_.pass(61'000);  // until the claim is no longer assumed to exist
   ASSERT_TRUE(runs_->observe(trial(0)).ok());
   EXPECT_EQ(templates(), 1U);
 }

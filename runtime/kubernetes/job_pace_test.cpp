@@ -1,4 +1,4 @@
-// Halves of cards under a scheduler that packs too many of them when they come in bulk
+// Halves of cards under a scheduler that packs too many on a card if pods come in bulk
 // (KAI-Scheduler#2153): 16 trials of half a GPU on 8 cards, with pods that take turns and without.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr int kTrials = 16;
 constexpr int kCards = 8;
 constexpr double kHalf = 0.5;
-// Pods that its scheduler places in one cycle, on what it knew at the beginning of it.
+// Pods that its scheduler places in one cycle, with the knowledge from the beginning of the cycle.
 constexpr int kOneCycle = 4;
 
 class PaceTest : public testing::Test {
@@ -49,7 +49,7 @@ class PaceTest : public testing::Test {
     return out;
   }
 
-  // The Job controller: a pod for each Job that is not suspended, not on a card yet.
+  // Acts as the Job controller: makes a pod, not on a card yet, for each Job that is not suspended.
   void make_pods() {
     for (int i = 0; i < kTrials; ++i) {
       const std::string name = "digits-" + std::to_string(i) + "-r0";
@@ -77,8 +77,8 @@ class PaceTest : public testing::Test {
     pods_.put(pod);
   }
 
-  // One cycle of the scheduler: each pod goes to the fullest card that has room, and what its
-  // fellows of the cycle take is not seen.
+  // Acts as the scheduler for one cycle: each pod goes to the fullest card that has room, without
+  // regard to the other pods of the cycle.
   void schedule() {
     std::array<double, kCards> used{};
     for (const auto& [i, card] : card_of_) {
@@ -107,7 +107,7 @@ class PaceTest : public testing::Test {
     return *std::ranges::max_element(trials);
   }
 
-  // Until all trials have a card.
+  // Runs until all trials have a card.
   void run() {
     for (int cycle = 0; cycle < 2 * kTrials; ++cycle) {
       for (int i = 0; i < kTrials; ++i) ASSERT_TRUE(runs_->observe(trial(i)).ok());
@@ -136,7 +136,7 @@ TEST_F(PaceTest, SixteenHalvesOnEightCardsAreTwoOnEach) {
   EXPECT_EQ(most_on_a_card(), 2);
 }
 
-// So that the test above can fail.
+// Proves that the test above can fail.
 TEST_F(PaceTest, WithoutTurnsTheSchedulerWouldPackTooMany) {
   api::GpuProfile profile = test_profiles({"kai-fraction"}).front();
   profile.sharing = api::GpuSharing::kOther;

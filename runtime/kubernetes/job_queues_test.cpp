@@ -1,4 +1,4 @@
-// Jobs in a queue of Kueue: how they are stopped, resized and moved, and what Kueue says of them.
+// Jobs in a queue of Kueue: how they are stopped, resized and moved, and how Kueue's messages show.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_F(JobQueuesTest, ARunningJobIsStoppedByADeadlineSoThatItKeepsItsQuota) {
   EXPECT_EQ(integer_at(job(), {"spec", "activeDeadlineSeconds"}), 1);
   EXPECT_EQ(requests("PATCH"), 1u);
   EXPECT_EQ(requests("DELETE"), 0u);
-  // The Job controller, when the pods have ended.
+  // Acts as the Job controller when the pods have ended.
   const Json failed =
       Json::object({{"type", "Failed"}, {"status", "True"}, {"reason", "DeadlineExceeded"}});
   change_job(Json::object({{"status", Json::object({{"conditions", Json(Json::Array{failed})}})}}));
@@ -85,7 +85,7 @@ TEST_F(JobQueuesTest, AJobThatIsSuspendedAgainIsReducedThoughItHasRun) {
   EXPECT_EQ(integer_at(job(), {"spec", "parallelism"}), 1);
 }
 
-// The environment of its pods would make them wait for workers that do not come.
+// The environment of its pods would make them wait for missing workers.
 TEST_F(JobQueuesTest, AJobThatWasMadeForMoreWorkersIsMadeAgain) {
   study_.spec.trial.workers = {1, 2};
   trial_.spec.workers = 2;
@@ -175,7 +175,7 @@ TEST_F(JobQueuesTest, AWaitingJobMovesToTheQueueThatItsStudyNamesNow) {
   EXPECT_EQ(requests("PATCH"), 1u);
 }
 
-// With a whole operator.
+// Tests with a whole operator.
 class StudyInAQueueTest : public testing::Test {
  protected:
   StudyInAQueueTest() {

@@ -1,4 +1,4 @@
-// Single calls of JobRuns, and what they make of the API server's answers.
+// Single calls of JobRuns, and how it takes the API server's answers.
 #include "runtime/kubernetes/job_runs.h"
 
 #include <gmock/gmock.h>
@@ -88,7 +88,7 @@ TEST_F(JobRunsTest, StoppingSuspendsOnce) {
   EXPECT_EQ(requests("PATCH"), 1u);
 }
 
-// Kueue would resume it: "Job admitted, unsuspending".
+// Kueue would resume the Job: "Job admitted, unsuspending".
 TEST_F(JobRunsTest, StoppingAJobInAQueueDeletesItWithItsPods) {
   study_.spec.trial.queue = "team";
   ASSERT_TRUE(start().ok());
@@ -109,7 +109,7 @@ TEST_F(JobRunsTest, ResizingChangesBothNumbersTogether) {
   EXPECT_EQ(requests("PATCH"), 1u);
 }
 
-// A proxy may say so, or an API server that a network partition left behind.
+// A proxy may say so, or an API server behind a network partition.
 TEST_F(JobRunsTest, AJobThatIsSaidToBeGoneIsLookedFor) {
   ASSERT_TRUE(start().ok());
   for (const int code : {404, 409}) {
@@ -190,7 +190,7 @@ TEST_F(JobRunsTest, NoGangComesBeforeItsServiceWhateverRefusesIt) {
   }
 }
 
-// A quota that is full refuses a Service, or a claim, that is there already.
+// A full quota refuses a Service or a claim even if it exists already.
 TEST_F(JobRunsTest, WhatExistsIsNotMissedBecauseItsQuotaIsFull) {
   use_workers(2);
   study_.spec.trial.checkpoints.emplace().size = 1e9;
@@ -217,7 +217,7 @@ TEST_F(JobRunsTest, AClaimIsMadeOnceForAStudyThatAsksForOne) {
   EXPECT_EQ(cluster_.count(kube::kJobs), 3u);
 }
 
-// A claim that a user deletes under a running Study is there again for the pods that wait for it.
+// A claim that a user deletes under a running Study is made again for the pods that wait for it.
 TEST_F(JobRunsTest, AClaimThatIsDeletedIsMadeAgainAndSaid) {
   study_.spec.trial.checkpoints.emplace().size = 1e9;
   store_study();
@@ -272,7 +272,7 @@ TEST_F(JobRunsTest, AnExpressionThatDoesNotMatchNaNIsWarnedOf) {
   EXPECT_TRUE(cluster_.manager->has_event("MetricsMissNaN", "does not match nan or inf"));
 }
 
-// The clock of the pod's node and that of its trainer are ten minutes off.
+// The clocks of the pod's node and of its trainer are ten minutes off.
 TEST_F(JobRunsTest, TimesAreByOurOwnClock) {
   constexpr std::int64_t kOff = 600'000;
   for (const std::int64_t off : {-kOff, kOff}) {
@@ -322,8 +322,8 @@ TEST_F(JobRunsTest, ARunStartsOnceThePodsOfTheOneBeforeHaveEnded) {
   EXPECT_EQ(cluster_.count(kube::kJobs), 1u);
 }
 
-// No watch but that of pods tells of a trial that is gone. A run that still has to wait is started
-// again, and waits.
+// Only the watch of pods shows that a trial is gone. A run that still has to wait is started again,
+// and waits.
 TEST_F(JobRunsTest, WhatWaitsForPodsIsForgottenWithThem) {
   ASSERT_TRUE(start().ok());
   Json pod = running_pod(job(), cluster_.clock.now_ms());
@@ -353,7 +353,7 @@ TEST_F(JobRunsTest, APodOnALostNodeHoldsNoRunForEver) {
   EXPECT_EQ(cluster_.count(kube::kJobs), 1u);
 }
 
-// Both would write to the claim, and the user's program has no fence.
+// Both runs would write to the claim, and the user's program has no fence.
 TEST_F(JobRunsTest, APodOnALostNodeHoldsTheNextRunWhereItMayWriteToAClaim) {
   ASSERT_TRUE(start().ok());
   Json pod = running_pod(job(), cluster_.clock.now_ms());
@@ -369,7 +369,8 @@ TEST_F(JobRunsTest, APodOnALostNodeHoldsTheNextRunWhereItMayWriteToAClaim) {
   EXPECT_EQ(cluster_.count(kube::kJobs), 0u) << "the second run is held";
 }
 
-// Who knows the uid of a Job can make a pod that names it as its owner, but only elsewhere.
+// A client that knows the uid of a Job can make a pod that names it as its owner, but only in
+// another namespace.
 TEST_F(JobRunsTest, APodOfAnotherNamespaceIsNoWorker) {
   ASSERT_TRUE(start().ok());
   Json forged = pod_of(job(), R"({"step": 1, "loss": 0, "final": true})");
@@ -380,7 +381,7 @@ TEST_F(JobRunsTest, APodOfAnotherNamespaceIsNoWorker) {
   EXPECT_EQ(group_of(kube::read_pod(pod_of(job(), "")).value()), pod_group(known));
 }
 
-// A pod with a node that cannot start: its image is not there.
+// A pod with a node that cannot start: its image is missing.
 Json stuck_pod(const Json& job, std::int64_t scheduled_ms) {
   Json pod = pod_of(job, "");
   const Json waiting = Json::object({{"reason", "ImagePullBackOff"}, {"message", "no such image"}});
@@ -433,7 +434,7 @@ TEST_F(JobRunsTest, AJobThatItsTrialLeftBehindIsDeletedAndSaid) {
   EXPECT_EQ(cluster_.count(kube::kJobs), 1u) << "the garbage collector deletes what has an owner";
   Json orphan = job();
   orphan.find("metadata")->erase("ownerReferences");
-  Json mine = orphan;  // somebody else's, with our labels
+  Json mine = orphan;  // somebody else's Job, with our labels
   mine.find("metadata")->set("name", "mine");
   mine.find("metadata")->set("uid", "another-uid");
   cluster_.server.set(kube::kJobs, mine);
@@ -473,7 +474,7 @@ TEST_F(JobRunsTest, WhatTheQuotaForbidsWaitsInTheServersWordsAndIsAskedForAgain)
   EXPECT_TRUE(runs().observe(trial_).value().empty());
 }
 
-// The server took such a Job when the Study began.
+// The server accepted such a Job when the Study began.
 TEST_F(JobRunsTest, APolicyThatComesLaterDelaysARunAndFailsNone) {
   for (const char* const resource : {"persistentvolumeclaims", "services", "jobs"}) {
     use_workers(2);
@@ -497,7 +498,7 @@ TEST_F(JobRunsTest, ATemplateThatNoJobCanBeMadeFromCanNeverStart) {
   EXPECT_THAT(started.error().message, HasSubstr("give the Study a shorter name"));
 }
 
-// A pod of Study `other` that no node has room for, made at `created`.
+// A pod of Study `other` for which no node has room, made at `created`.
 Json waiting_pod(const std::string& other, const std::string& name, const std::string& created) {
   const Json condition = Json::object({{"type", "PodScheduled"},
                                        {"status", "False"},
@@ -527,7 +528,7 @@ TEST_F(JobRunsTest, AnElasticStudyHearsOfTrialsOfOtherStudiesThatWaitForGpus) {
   without.replace(without.find("name: digits"), 12, "name: cpu-only");
   cluster_.apply(without, "cpu-only-uid");
 
-  // The cluster's clock runs fast: all of them are young for as long as this test takes.
+  // The cluster's clock runs fast: all pods remain young for the time of this test.
   const std::int64_t later_ms = (cluster_.clock.now_ms() / 1000 + 86'400) * 1000;
   const auto pod = [&](const char* study, const char* name, std::int64_t second) {
     const std::string created = api::format_timestamp(later_ms + second * 1000);

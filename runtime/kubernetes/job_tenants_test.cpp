@@ -33,7 +33,7 @@ class Tenants {
   static constexpr std::int64_t kTimeout = 120'000;
   static constexpr std::int64_t kStepMs = 100;
   static constexpr int kTeam = 4;     // trials of the team at once, of two workers
-  static constexpr int kNodes = 12;   // one pod each
+  static constexpr int kNodes = 12;   // of one pod each
   static constexpr int kCrowd = 100;  // gangs
   static constexpr std::int64_t kTrialMs = 10'000;
 
@@ -48,7 +48,7 @@ class Tenants {
         start(crowd_trials_.back());
       }
     }
-    clock_.pass(1'000);  // the crowd was first
+    clock_.pass(1'000);  // so that the crowd comes first
     for (int i = 0; i < kTeam; ++i) begin_successor();
   }
 
@@ -115,7 +115,8 @@ class Tenants {
     }
   }
 
-  // When its Job or its pods have changed, and every five seconds while it waits.
+  // Whether the trial is reconciled: if its Job or its pods have changed, and every five seconds
+  // while it waits.
   bool is_looked_at(const api::Trial& trial, const std::set<std::string>& news) {
     const bool is_due = (clock_.now_ms() / kStepMs + trial.spec.index) % 50 == 0;
     return is_due || news.contains(trial.metadata.name);
@@ -132,8 +133,8 @@ class Tenants {
     begin_successor();
   }
 
-  // The Job controller: pods of Jobs that are not suspended. Then the scheduler: a node for each
-  // that can have one.
+  // Acts as the Job controller, which makes pods of Jobs that are not suspended, and then as the
+  // scheduler, which gives each pod a node if it can.
   void place_pods() {
     for (const JobPtr& job : jobs_.all()) {
       if (job->suspended || job->metadata.deleted_ms != 0) continue;
@@ -198,7 +199,7 @@ class Tenants {
     pods_.put(std::move(pod));
   }
 
-  // Jobs whose deletion JobRuns has asked for are gone at the next step, with their pods.
+  // Jobs whose deletion JobRuns has requested are gone at the next step, with their pods.
   void follow_deletions() {
     if (cluster_.server.writes() == 0) return;
     cluster_.server.forget_requests();
@@ -226,7 +227,7 @@ class Tenants {
 
   const Crowd crowd_;
   FakeCluster cluster_;
-  // Of a round time, so that each run of this test is the same.
+  // Begins at a round time, so that each run of this test is the same.
   HandClock clock_{control::SystemClock().now_ms() / 10'000 * 10'000};
   kube::Client client_{cluster_.server, unlimited()};
   kube::Cache<kube::Job> jobs_;

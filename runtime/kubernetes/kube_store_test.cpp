@@ -1,4 +1,4 @@
-// What the store asks the API server, and when.
+// The requests of the store to the API server, and when it makes them.
 #include "runtime/kubernetes/kube_store.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST_F(KubeStoreTest, AnotherVersionIsReadAndIsAConflict) {
   EXPECT_EQ(reads(), 1);
 }
 
-// As an API server answers whose definitions lack `field`, at `path` below status.
+// The answer of an API server whose definitions lack `field`, at `path` below status.
 kube::Fault lacks(const std::string& field, std::string path = "") {
   if (path.empty()) path = field;
   kube::Fault fault;

@@ -1,4 +1,4 @@
-// A log in pieces as the kubelet cuts them, and the lines that come of it: each once.
+// A log in pieces as the kubelet cuts them yields each of its lines once.
 #include "runtime/kubernetes/log_cursor.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ class LogCursorTest : public testing::Test {
     if (window.since_ms) target.query["sinceTime"] = api::format_timestamp(*window.since_ms);
     return log_.window(target).body;
   }
-  // One piece; true at the end of the log.
+  // Reads one piece; returns true at the end of the log.
   bool read(bool ended = false) { return take(piece(), ended); }
   bool take(const std::string& piece, bool ended = false) {
     lines_.clear();
@@ -107,7 +107,7 @@ TEST_F(LogCursorTest, ALongLogIsReadInGrowingPieces) {
   EXPECT_LE(pieces, 6);
 }
 
-// More than the largest piece within a second: the middle of it is lost, never its result.
+// More than the largest piece within a second: the middle of the second is lost, never its result.
 TEST_F(LogCursorTest, AFloodIsSkippedButForItsLastLines) {
   const std::string chatter(1'000, 'x');
   print("first", 0);

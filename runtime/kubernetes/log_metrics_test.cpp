@@ -1,5 +1,5 @@
-// Logs as the API server gives them, and the reports that come of them. Time and readers are moved
-// by hand, but for one test with threads.
+// Logs as the API server returns them, and the reports in them. Time and readers are moved by hand,
+// but for one test with threads.
 #include "runtime/kubernetes/log_metrics.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ class LogMetricsTest : public testing::Test {
   void print(const std::string& pod, const std::string& line, const std::string& ns = "team") {
     server_.append_log({ns, pod}, "trainer", line, clock_.now_ms() * 1'000'000 + ++printed_);
   }
-  // Reads whatever is due, for `ms`.
+  // Reads every log that is due, for `ms`.
   void pass(std::int64_t ms = 0) {
     const std::int64_t end = clock_.now_ms() + ms;
     while (true) {
@@ -59,7 +59,7 @@ class LogMetricsTest : public testing::Test {
     options.pause = [](std::chrono::milliseconds) {};
     return options;
   }
-  // Only the logs: the pods themselves are there.
+  // Only the logs fail: the pods themselves exist.
   void fail_logs(int code, const std::string& reason, const std::string& words) {
     kube::Fault fault;
     fault.kind = kube::Fault::Kind::kAnswer;
@@ -257,7 +257,8 @@ TEST_F(LogMetricsTest, ALogThatTheNodeDoesNotHaveYetIsTriedOn) {
   EXPECT_EQ(logs_.recall(pod.uid).read_error, "");
 }
 
-// As long as an upgrade of the control plane takes to reconnect to the kubelets, and not for ever.
+// An ended log is tried for as long as an upgrade of the control plane takes to reconnect to the
+// kubelets, but not for ever.
 TEST_F(LogMetricsTest, AnEndedLogIsGivenUpAfterMinutesNotSeconds) {
   const LogSource pod = source("a");
   fail_logs(502, "BadGateway", "no agent available");
@@ -284,8 +285,8 @@ class FewLogsTest : public LogMetricsTest {
   FewLogsTest() : LogMetricsTest({.calls_per_second = 1'000, .readers = 0, .kept = 2}) {}
 };
 
-// The end of the pod is asked for while a read is in flight, and that read gives the log up: it was
-// complete and queued, so that it was dropped and then looked for.
+// The end of the pod is asked for while a read is in flight that gives the log up. The log was then
+// complete and queued, so that it was dropped and later looked for.
 TEST_F(FewLogsTest, ALogThatIsGivenUpDuringARequestForItsEndCanBeDropped) {
   const LogSource pod = source("a");
   server_.remove(kube::kPods, {"team", "a"});
@@ -312,7 +313,8 @@ TEST_F(FewLogsTest, ALogThatIsGivenUpDuringARequestForItsEndCanBeDropped) {
   EXPECT_TRUE(logs_.recall("uid-d").report);
 }
 
-// Of a pod that runs it is said, and tried on; what was silent meanwhile is not known.
+// The error of a running pod's log is reported, and reading is tried again; its silence meanwhile
+// means nothing.
 TEST_F(LogMetricsTest, ALogThatCannotBeReadIsTriedOn) {
   kube::Fault fault;
   fault.kind = kube::Fault::Kind::kAnswer;
@@ -348,7 +350,7 @@ TEST_F(LogMetricsTest, WhatIsForgottenIsReadAnew) {
   EXPECT_TRUE(logs_.recall(pod.uid).report);
 }
 
-// After a restart of the operator: what is known is not said again step by step.
+// After a restart of the operator known reports are not published again step by step.
 TEST_F(LogMetricsTest, ALongLogIsPublishedOnceItsEndIsReached) {
   for (int step = 1; step <= 5'000; ++step) {
     print("a", metric(step, 0.5));
@@ -377,10 +379,10 @@ TEST_F(LogMetricsTest, AFloodOfOutputHoldsNoOtherLogUp) {
   }
 }
 
-// In this number of seconds, 100 a second, and those of one second saved up.
+// The calls in this number of seconds: 100 a second, and those of one second saved up.
 std::size_t most_calls(std::size_t seconds) { return 100 * (seconds + 1) + 1; }
 
-// A thousand trials at once, of two tenants. All report, within the calls that are allowed.
+// A thousand trials of two tenants at once. All report, within the calls that are allowed.
 TEST_F(LogMetricsTest, AThousandPodsAreAllRead) {
   constexpr int kPods = 1'000;
   std::vector<LogSource> pods;

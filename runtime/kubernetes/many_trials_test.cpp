@@ -1,5 +1,5 @@
-// What keeps the operator small: curves that its caches leave out stay on the API server, and
-// Studies go when their time to live has passed.
+// Limits on the operator's size: curves that its caches leave out stay on the API server, and
+// Studies are deleted when their time to live has passed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// How what an administrator wants is laid over a pod; job_builder_test has a whole one.
+// Merges an administrator's patch into a pod; job_builder_test has a complete example.
 #include "runtime/kubernetes/pod_patch.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ api::Study load(const std::string& name) {
 
 Json json(const std::string& text) { return parse_json(text).value(); }
 
-// Administrators say where trials go by default; a Study knows its own needs.
+// An administrator sets the default placement of trials; a Study knows its own needs.
 TEST(PodPatch, TheStudysPlacementWins) {
   const Json patch = json(R"({"spec": {"nodeSelector": {"kubernetes.io/arch": "amd64"},
                                        "runtimeClassName": "gvisor"}})");
@@ -34,7 +34,7 @@ TEST(PodPatch, TheStudysPlacementWins) {
   EXPECT_GT(selector.as_object().size(), 1u);
 }
 
-// Of a trial with a GPU: all trials of a Study run the plans that one of them timed.
+// For a trial with a GPU: all trials of a Study run the plans that one of them timed.
 TEST(TrainerPod, PlansLieBesideTheCheckpoints) {
   api::Study study = load("trainer.yaml");
   const auto variable = [&](std::string_view name) -> std::string {

@@ -1,5 +1,5 @@
-// Queues: puts a trial's Job under the control of Kueue, if the Study names one of its queues
-// (spec.trial.queue). The rules that this follows are in docs/decisions/0044 and 0057.
+// Queues: a trial's Job under the control of Kueue, if the Study names one of Kueue's queues
+// (spec.trial.queue). The underlying rules are in docs/decisions/0044 and 0057.
 //
 // The Job carries the queue's name as a label and is made suspended. From then on Kueue alone
 // suspends and resumes it; it would undo any write of Fettle. A Job may have the label although its

@@ -1,5 +1,5 @@
-// How runs of several workers go and end, as tables: what happened to each worker, and whose fault
-// it is.
+// How runs of several workers go and end, as tables: the fate of each worker, and which of them is
+// at fault.
 #include "runtime/kubernetes/rank_ends.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ constexpr std::int64_t kSecond = 1'000;
 constexpr std::int64_t kBegan = 1'000 * kSecond;  // when the pods were made
 constexpr std::int64_t kNow = kBegan + 3'600 * kSecond;
 
-// What the workers' pods are like; times in seconds since they were made.
+// The pods of the workers; times in seconds since they were made.
 kube::Pod pod(std::int64_t rank) {
   kube::Pod out;
   out.metadata.name = "digits-0-r0-" + std::to_string(rank);

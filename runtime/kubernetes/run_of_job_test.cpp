@@ -1,4 +1,5 @@
-// What Jobs and pods say, as a table: objects as the API server has them, and the run they are.
+// States of Jobs and pods, as a table: objects as the API server has them, and the run that they
+// mean.
 #include "runtime/kubernetes/run_of_job.h"
 
 #include <gmock/gmock.h>
@@ -272,7 +273,8 @@ TEST(RunOfJob, ANodeThatDoesNotAnswerIsWaitedForAndThenGivenUp) {
   EXPECT_THAT(lost.reason, StartsWith("its node n1 is lost"));
 }
 
-// A program without a fence may still write to its claim: only the end of the pod object tells.
+// A program without a fence may still write to its claim: only the end of the pod object rules that
+// out.
 TEST(RunOfJob, APodThatMayWriteToAClaimIsWaitedForUntilItIsGone) {
   kube::Pod writes = overdue(100 * kLostMs);
   writes.claims = {"shared"};
@@ -304,8 +306,8 @@ TEST(RunOfJob, AStopEndsBesideAPodThatMayStillWriteAndSaysThatItLives) {
   EXPECT_TRUE(stopped.terminating) << "no other run may begin";
 }
 
-// A node was lost after the end of its pod, or the pod was collected: exit code 0 is all that is
-// known, so the run is neither a failure nor a result.
+// A node was lost after the end of its pod, or the pod was collected: only exit code 0 is known, so
+// the run is neither a failure nor a result.
 TEST(RunOfJob, ACompleteJobWhosePodIsGoneHasAnUnknownResult) {
   kube::Job complete = job();
   complete.conditions.push_back({"Complete", "", "", kNow - 100});
@@ -315,7 +317,8 @@ TEST(RunOfJob, ACompleteJobWhosePodIsGoneHasAnUnknownResult) {
   EXPECT_EQ(read(complete, {with(pod("Succeeded"), ended(0))}).read_error, "");
 }
 
-// Many programs exit with 0 on SIGTERM. Whether this one was done its report says (run_outcome.h).
+// Many programs exit with 0 on SIGTERM. Only its report says whether this one was done
+// (run_outcome.h).
 TEST(RunOfJob, AProgramThatExitsWith0BecauseItsPodWasEndedIsDisrupted) {
   kube::Pod evicted = with(pod("Succeeded"), ended(0));
   evicted.conditions.push_back({"DisruptionTarget", "EvictionByEvictionAPI", "", 949'000});
@@ -407,7 +410,7 @@ TEST(RunOfJob, AJobThatWasJustAdmittedHasTimeToMakePods) {
   about.started_ms = kNow - 1'000;
   EXPECT_EQ(read(about, {}).reason, "");
   EXPECT_EQ(read(about, {}).unplaced_workers, 0);
-  about.started_ms = 0;  // the Job controller has not looked yet
+  about.started_ms = 0;  // the Job controller has not seen it yet
   const std::vector<PodPtr> none;
   JobView view{about, none, false, kNow};
   view.resumed_ms = kNow - 1'000;
@@ -444,8 +447,8 @@ TEST(RunOfJob, AJobThatItsQueueHasGivenUpIsDisruptedAndCostsNoMore) {
   EXPECT_EQ(run_of_job(still_there).state, RunState::kPending);
 }
 
-// The Job controller fails a suspended Job whose pod ends with another code than is forgiven, and
-// completes one whose pod ends with 0: neither is what the trial came to.
+// The Job controller fails a suspended Job whose pod ends with a code that is not forgiven, and
+// completes a Job whose pod ends with 0: neither is the trial's own end.
 TEST(RunOfJob, AJobThatEndsBecauseItsQueueTookItsNodesBackWasPreempted) {
   for (const char* const end : {"Failed", "Complete"}) {
     kube::Job about = in_queue(job());

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMinute = 60'000;
 constexpr std::int64_t kGangTimeout = kMinute;
-// More than the offset may be wrong by.
+// More than the possible error of the offset.
 constexpr std::int64_t kUnsure = 10'000;
 
 class ServerClockTest : public HandRunsTest, public testing::WithParamInterface<std::int64_t> {
@@ -23,7 +23,7 @@ class ServerClockTest : public HandRunsTest, public testing::WithParamInterface<
   ServerClockTest()
       : HandRunsTest(GetParam(), {.trainer_image = "image", .gang_timeout_ms = kGangTimeout}) {}
 
-  // Of the first run, created now, without a node.
+  // A pod of the first run, created now, without a node.
   kube::Pod pod_of(std::int64_t rank) {
     kube::Pod pod;
     pod.metadata.name = std::string(kJob) + "-" + std::to_string(rank);

@@ -13,7 +13,7 @@ namespace {
 using kube::text_at;
 using testing::HasSubstr;
 
-// The status of the condition; "" where there is none.
+// The status of the condition; "" if it is absent.
 std::string condition_of(const Json& object, const std::string& type) {
   for (const Json& one : kube::array_at(object, {"status", "conditions"})) {
     if (text_at(one, {"type"}) == type) return text_at(one, {"status"});
@@ -147,7 +147,7 @@ TEST_F(StrangeObjects, AStudyMadeAgainAtOnceWaitsUntilTheEarlierTrialsAreGone) {
   EXPECT_EQ(text_at(cluster_.trial(1), {"metadata", "labels", core::kStudyUidLabel}), again);
 }
 
-// It has the labels, but no owner: any client that may write Trials can write labels.
+// The Trial has the labels, but no owner: any client that may write Trials can write labels.
 TEST_F(StrangeObjects, ATrialMadeByHandIsIgnored) {
   cluster_.apply(trainer_study(2));
   Json trial = merge(R"({"apiVersion": "fettle.dev/v1alpha1", "kind": "Trial",

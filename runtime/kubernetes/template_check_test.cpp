@@ -1,4 +1,4 @@
-// What the check of a Study's template makes of the API server's answers to dry runs.
+// How the check of a Study's template judges the API server's answers to dry runs.
 #include "runtime/kubernetes/template_check.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Kueue's Workloads as tables, and what is said of a Job that waits in a queue.
+// Kueue's Workloads as tables, and the message about a Job that waits in a queue.
 #include "runtime/kubernetes/workload.h"
 
 #include <gmock/gmock.h>
@@ -72,7 +72,7 @@ TEST(QueueWait, NamesAMissingPriorityClass) {
   EXPECT_THAT(why_queued(job(), wait), EndsWith("Kueue has made no Workload for it"));
 }
 
-// Where scheduling.k8s.io serves Workloads of its own, kubectl takes those for the short name.
+// If scheduling.k8s.io serves Workloads of its own, kubectl means those by the short name.
 TEST(QueueWait, NamesTheGroupInTheCommand) {
   EXPECT_THAT(why_queued(job(), {}),
               HasSubstr("kubectl describe workloads.kueue.x-k8s.io -n team -l "

@@ -83,7 +83,8 @@ TEST(Session, RunnerAndSupervisorKilledTogetherLeaveNothing) {
   EXPECT_EQ(runs->front().outcome, Outcome::kDisrupted);
 }
 
-// A process with `variables` and nothing else, in a session of its own as those of trials are.
+// Starts a process with `variables` and nothing else, in its own session like the processes of
+// trials.
 pid_t start_sleeper(std::vector<std::string> variables) {
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
@@ -163,7 +164,7 @@ TEST(Session, ShutdownIsGentleAndKillIsNot) {
   EXPECT_EQ(runs.start(patient, shell_trial(2), 1).error().code, ErrorCode::kUnavailable);
 }
 
-// The clock was three hours fast in an earlier life of the Study.
+// The clock was three hours fast before the Study was resumed.
 TEST(Session, TimesOfTheFutureHoldUpNothing) {
   constexpr std::int64_t kAhead = 3 * 3'600'000;
   const Scratch scratch;

@@ -1,7 +1,7 @@
-// What each profile of testdata/profiles.yaml puts on the pod of a trial that asks for four GPUs, a
-// quarter of one, or 20 GiB (testdata/pods/PROFILE.json), and that the project behind each profile
-// takes it: the rules that are checked are those of its own sources. With FETTLE_UPDATE_GOLDEN=1 in
-// the environment the files are written again.
+// The additions of each profile of testdata/profiles.yaml to the pod of a trial that asks for four
+// GPUs, a quarter of one, or 20 GiB (testdata/pods/PROFILE.json), and checks that the project
+// behind each profile accepts them: the rules come from its own sources. With
+// FETTLE_UPDATE_GOLDEN=1 in the environment the files are written again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ api::Trial trial_of(const api::Study& study) {
   return trial;
 }
 
-// Members of a map of texts that are not ours.
+// The members of a map of texts, except Fettle's own.
 Json others(const Json* map) {
   Json out = Json::object();
   if (map == nullptr) return out;
@@ -181,8 +181,8 @@ void check_volcano(const Pod& pod) {
   }
 }
 
-// Of one card a replica and no more: with MPS failRequestsGreaterThanOne is on. The device plugin
-// mounts a /dev/shm of its own (k8s-device-plugin#805).
+// Requests one replica of one card and no more: with MPS failRequestsGreaterThanOne is on. The
+// device plugin mounts a /dev/shm of its own (k8s-device-plugin#805).
 void check_replica(const Pod& pod) {
   for (const auto& [name, amount] : pod.limits.as_object()) EXPECT_EQ(amount.as_integer(), 1);
   const Json& container = pod.spec.find("containers")->as_array().at(0);
@@ -191,8 +191,8 @@ void check_replica(const Pod& pod) {
   }
 }
 
-// A claim of its own for each pod, without firstAvailable, config and constraints: what Kueue
-// admits (its KEP for dynamic resource allocation).
+// Whether each pod has its own claim, without firstAvailable, config and constraints: Kueue admits
+// no other (its KEP for dynamic resource allocation).
 bool is_for_kueue(const Pod& pod, const Json& claim) {
   const Json& one = kube::array_at(pod.spec, {"resourceClaims"}).at(0);
   const bool own = one.find("resourceClaimTemplateName") != nullptr;
@@ -254,7 +254,7 @@ TEST_P(GoldenPod, ItsProjectTakesIt) {
       default:
         EXPECT_FALSE(pod.limits.as_object().empty());
     }
-    // Pod Security, level restricted, has nothing against what a placement puts on a pod.
+    // Pod Security, level restricted, accepts everything that a placement adds to a pod.
     EXPECT_EQ(whole.dump().find("hostPath"), std::string::npos);
     EXPECT_EQ(whole.dump().find("hostIPC"), std::string::npos);
   }

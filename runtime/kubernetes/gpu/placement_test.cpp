@@ -1,4 +1,4 @@
-// The table testdata/placements.yaml, and what every placement has in common.
+// The table testdata/placements.yaml, and properties of all placements.
 #include "runtime/kubernetes/gpu/placement.h"
 
 #include <gmock/gmock.h>
@@ -85,7 +85,7 @@ TEST(Placement, SaysWhyAndWhatKeepsATrialToItsShare) {
             "hardware; of 2 profiles that offer it none enforces more");
 }
 
-// Killed in the middle of a kernel, it can take its neighbours with it.
+// A worker killed in the middle of a kernel can take its neighbours with it.
 TEST(Placement, WhoeverSharesACardGetsTimeToDrainIt) {
   GpuRequest share;
   share.fraction = 0.25;

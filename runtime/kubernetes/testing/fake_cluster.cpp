@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using kube::text_at;
 
 constexpr std::int64_t kTimesFaster = 20;
-// What only a failing test waits for, however busy the machine.
+// Only a failing test waits this long, however busy the machine.
 constexpr auto kPatience = 120s;
 
 std::string now_text() {
@@ -141,7 +141,7 @@ FakeCluster::FakeCluster() {
   });
 }
 
-// The Job of a template check has a Trial with the uid of the Study for its owner.
+// The Job of a template check is owned by a Trial with the uid of the Study.
 bool FakeCluster::is_dry_run(const kube::Admission& write) {
   const Json::Array& owners = kube::array_at(write.object, {"metadata", "ownerReferences"});
   if (write.resource != "jobs" || owners.empty()) return false;
@@ -216,7 +216,7 @@ std::string FakeCluster::message_of(const std::string& condition) {
   return "";
 }
 
-// What the Job controller, the kubelet and the garbage collector do.
+// Acts as the Job controller, the kubelet and the garbage collector.
 void FakeCluster::tick() {
   for (const Json& job : server.list(kube::kJobs)) {
     if (!text_at(job, {"metadata", "labels", kTrialLabel}).empty()) move_job(job);
@@ -240,7 +240,7 @@ void FakeCluster::move_job(const Json& job) {
   if (running && !pod_script.stays) end_pod(job, pod, pod_script);
 }
 
-// Its deadline has passed: the pod goes, and the Job has failed.
+// Ends a Job whose deadline has passed: the pod is removed, and the Job has failed.
 void FakeCluster::end_late_job(const Json& job) {
   server.remove(kube::kPods, {"team", name_of(job) + "-0-x"});
   const Json failed =

@@ -31,12 +31,13 @@ class FastClock : public control::Clock {
   const std::int64_t began_ms_ = real_.now_ms();
 };
 
-// What may be between an operator and the API server: nothing, or its own death at the n-th write.
+// The connection between an operator and the API server, which can cut the operator off at the n-th
+// write.
 class MortalTransport : public kube::HttpTransport {
  public:
   explicit MortalTransport(kube::HttpTransport& server) : server_(server) {}
 
-  // Write number `n` (from 0) is the last thing it does, or what it dies before.
+  // Dies at write number `n` (from 0): after it, or before it.
   void die_at_write(int n, bool after);
   bool is_dead() const { return dead_; }
 
@@ -63,7 +64,7 @@ class TestOperator {
   MortalTransport& transport() { return transport_; }
   JobRuns& runs() { return runs_; }
   KubeStore& store() { return store_; }
-  // Looks at one object; false when none is due.
+  // Reconciles one object; false if none is due.
   bool step();
   const std::vector<kube::Occurrence>& events() const { return events_; }
   bool has_event(const std::string& reason, const std::string& words) const;
@@ -90,7 +91,7 @@ struct PodScript {
   bool last_words = false;       // in the termination message
   std::vector<std::string> log;  // printed
   bool stays = false;            // runs for ever
-  Json waits;                    // the status of a pod that does not come to run; null = it does
+  Json waits;                    // the status of a pod that never runs; null = it runs
 };
 
 class FakeCluster {
@@ -105,7 +106,7 @@ class FakeCluster {
   std::function<PodScript(const std::string& job)> script = [](const std::string&) {
     return PodScript();
   };
-  std::map<std::string, int> created;  // by "resource/name"; of what was really made
+  std::map<std::string, int> created;  // by "resource/name"; counts real creations
 
   // From YAML, in the namespace "team"; `uid` tells two Studies of a name apart.
   void apply(const std::string& yaml, const std::string& uid = kFirstUid);
@@ -116,11 +117,11 @@ class FakeCluster {
   bool run_until_ended() {
     return run_until([this] { return is_true("Succeeded") || is_true("Failed"); });
   }
-  // The same without the controllers: nothing happens but what informers bring.
+  // Waits without the controllers: only informers bring changes.
   static bool eventually(const std::function<bool()>& holds);
   // Lets everything happen for `ms` of real time.
   void run_for(int ms);
-  // Goes on until nothing has been written for a while. Returns whether that came.
+  // Runs until nothing has been written for a while. Returns whether that state was reached.
   bool come_to_rest();
 
   Json study() { return server.get(kube::kStudies, {"team", "digits"}); }
@@ -129,7 +130,7 @@ class FakeCluster {
   std::string message_of(const std::string& condition);
   std::size_t count(const kube::Resource& resource) { return server.list(resource).size(); }
   bool collects_garbage = true;
-  Status admit = success();  // what is said to creations that `refuses` names
+  Status admit = success();  // the answer to creations that `refuses` selects
   std::function<bool(const kube::Admission&)> refuses;
 
  private:

@@ -8,7 +8,7 @@
 namespace fettle::kubernetes {
 namespace {
 
-// Adds to `object` what only `whole` has. Lists are one value.
+// Adds to `object` the members that only `whole` has. A list counts as one value.
 void fill_in(Json& object, const Json& whole) {
   for (const auto& [key, value] : whole.as_object()) {
     Json* there = object.find(key);
@@ -27,7 +27,7 @@ Result<Json> apply_rulebook(const Json& before, const Json& after) {
   if (kind != kube::kStudies.kind && kind != kube::kTrials.kind) return after;
   const auto errors = api::errors_of_write(before, after);
   if (!errors.empty()) return invalid(api::to_string(errors));
-  if (!api::errors_of_write(Json(), after).empty()) return after;  // wrong before, and still
+  if (!api::errors_of_write(Json(), after).empty()) return after;  // an old error that persists
   const Json whole = api::with_defaults(after);
   Json stored = after;
   if (Json* spec = stored.find("spec")) fill_in(*spec, *whole.find("spec"));

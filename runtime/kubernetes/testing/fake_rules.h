@@ -1,5 +1,5 @@
-// What an API server with Fettle's definitions does with Studies and Trials, for a FakeApiServer
-// (on_validation): the rulebook of api/ and its defaults. Other kinds are taken as they are.
+// Validation for a FakeApiServer (on_validation), as by an API server with Fettle's definitions of
+// Studies and Trials: the rulebook of api/ and its defaults. Other kinds are accepted unchanged.
 // Pure; usable from any thread.
 #pragma once
 

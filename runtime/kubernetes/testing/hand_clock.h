@@ -8,7 +8,7 @@
 
 namespace fettle::kubernetes {
 
-// A test moves it.
+// A clock that a test moves.
 class HandClock : public control::Clock {
  public:
   explicit HandClock(std::int64_t now_ms = 1'800'000'000'000) : now_ms_(now_ms) {}

@@ -54,7 +54,7 @@ class JobRunsTest : public DigitsTest {
     study_.spec.trial.workers = {workers, workers};
     trial_.spec.workers = workers;
   }
-  // As the operator sees it.
+  // Makes the operator see the Study.
   void store_study() {
     cluster_.server.set(kube::kStudies, api::write_study(study_));
     ASSERT_TRUE(eventually([&] {
@@ -79,8 +79,8 @@ class JobRunsTest : public DigitsTest {
   FakeCluster cluster_;
 };
 
-// A test moves the clock, and hands JobRuns what informers would bring. The clock is the control
-// plane's; that of the operator's node is `ahead_ms` ahead of it.
+// A test moves the clock, and passes to JobRuns the objects that informers would bring. The clock
+// is the control plane's; the clock of the operator's node is `ahead_ms` ahead of it.
 class HandRunsTest : public DigitsTest {
  protected:
   explicit HandRunsTest(std::int64_t ahead_ms = 0, JobOptions options = {"image"})

@@ -1,4 +1,4 @@
-// Whose turn it is to be told, as a table, and what is read of processes for it.
+// The order of SIGTERM, as a table, and the facts about processes that it rests on.
 #include "runtime/local/process/gentle_stop.h"
 
 #include <gmock/gmock.h>
@@ -186,7 +186,7 @@ TEST(ProcTable, WithoutListsTheDescendantsAreFoundAllTheSame) {
               testing::UnorderedElementsAre(11, 12, 13));
   EXPECT_THAT(descendants_among(14, children_by_scan(scratch.path())), IsEmpty());
 
-  // And as the lists have it.
+  // The same by the kernel's lists of children.
   pid_t child = 0;
   std::string words[] = {"sh", "-c", "sleep 100 & sleep 100"};
   char* arguments[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};

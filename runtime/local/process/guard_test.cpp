@@ -15,7 +15,7 @@ namespace {
 
 constexpr uid_t kNobodyElse = 61'234;  // no other process belongs to it
 
-// What the guard said in the end; a failure to report is kDirectory.
+// The guard's final report; if it fails to report, the failure is kDirectory.
 GuardReport await_report(const Guard& guard) {
   GuardReport report;
   report.failure = GuardReport::kDirectory;
@@ -27,7 +27,7 @@ GuardReport await_report(const Guard& guard) {
   return report;
 }
 
-// A user of whom two processes are allowed, this one and the guard, and after a second some more.
+// Becomes a user who may have two processes, this one and the guard, and after a second some more.
 [[noreturn]] void become_small_user() {
   const rlimit narrow{2, 100};
   const rlimit wide{50, 100};

@@ -1,4 +1,4 @@
-// Whose report counts: that of standard output or that of standard error.
+// Which report counts: that of standard output or that of standard error.
 #include "runtime/local/process/output_metrics.h"
 
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ TEST(OutputMetrics, ProgressBarsAndLoggingAreReadOffStandardError) {
   EXPECT_EQ(metrics.report().step, 2);
 }
 
-// A program prints the loss of batches by a bar, and the accuracy of epochs. Both are read in
-// whatever order they come through their pipes.
+// A program prints the loss of batches by a bar, and the accuracy of epochs. Both are read, in any
+// order in which they come through their pipes.
 TEST(OutputMetrics, TheTwoAreNotMixed) {
   for (const bool bar_first : {false, true}) {
     OutputMetrics metrics(options());

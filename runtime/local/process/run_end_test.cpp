@@ -1,4 +1,4 @@
-// How runs end, in words: one row a way to end.
+// How runs end, in words: one row for each kind of end.
 #include "runtime/local/process/run_end.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Messages come back as they were, and what is none is refused.
+// Messages come back unchanged, and anything else is refused.
 #include "runtime/local/process/supervisor_wire.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(SupervisorWire, WhatCannotBeReadIsAnError) {
   EXPECT_FALSE(read_outcome(Json::object({{"outcome", "Fine"}})).ok());
 }
 
-// Of another version: a field that is new, and one that is gone.
+// An outcome of another version: one field is new, and one is gone.
 TEST(SupervisorWire, OutcomesOfOtherVersionsAreRead) {
   const auto document = parse_json(R"({"outcome": "Failed", "message": "exit code 3", "exitCode": 3,
                                        "startedMs": 5, "mood": "bad"})");

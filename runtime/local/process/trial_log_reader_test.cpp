@@ -29,7 +29,7 @@ class TrialLogReaderTest : public testing::Test {
 
   std::string path() const { return directory_ + "/output.log"; }
 
-  // What a call prints.
+  // Returns the text that a call prints.
   std::string read(TrialLogReader& reader, bool ended = false) {
     std::string text;
     const Status status = reader.read(ended, [&text](std::string_view bytes) { text += bytes; });
@@ -76,7 +76,7 @@ TEST_F(TrialLogReaderTest, ShowsTheNewestLinesOfALongLogThatStillGrows) {
   log_->append("newest\n");
   const std::string text = read_anew();
   EXPECT_EQ(text.substr(text.size() - 7), "newest\n");
-  // The pieces 4 and 5 are there, 0 to 3 have gone.
+  // The pieces 4 and 5 exist, 0 to 3 are gone.
   EXPECT_THAT(text,
               HasSubstr("[fettle: " + std::to_string(4 * kTail) + " bytes are left out here]"));
 }
@@ -125,7 +125,7 @@ TEST_F(TrialLogReaderTest, OfAWriterThatWasKilledTheNewestLinesAreThere) {
   log_.reset();  // without finish()
   const std::string text = read_anew(true);
   EXPECT_EQ(text.substr(text.size() - 10), "last words");
-  // The run is begun again: nothing of that is shown.
+  // The run is begun again: no old output is shown.
   log_ = std::make_unique<TrialLog>(path());
   EXPECT_EQ(read_anew(), "");
 }

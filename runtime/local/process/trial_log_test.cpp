@@ -1,4 +1,4 @@
-// Logs stay bounded and keep beginning and end.
+// Logs stay bounded and keep their beginning and end.
 #include "runtime/local/process/trial_log.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST_F(TrialLogTest, AFullDiskIsRememberedAndHarmless) {
   EXPECT_EQ(log.last_lines(1), "lost too");
 }
 
-// Any user who may write to the directory could make one.
+// Any user who may write to the directory could make such a link.
 TEST_F(TrialLogTest, ALinkInItsPlaceIsNotFollowed) {
   const std::string target = path_ + ".target";
   ASSERT_TRUE(write_file(target, "precious").ok());

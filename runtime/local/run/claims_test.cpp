@@ -1,4 +1,4 @@
-// Several Sessions on one machine, as they see each other by the files that they share.
+// Several Sessions on one machine see each other by the files that they share.
 #include "runtime/local/run/claims.h"
 
 #include <fcntl.h>
@@ -56,7 +56,7 @@ TEST_F(ClaimsTest, TwoStudiesShareTheGpus) {
   EXPECT_EQ(refusal(two, "two-1-r0", {1, 1, 0}),
             "it needs 1 GPU, and 0 of 2 are free (study one: 1, study two: 1)");
   one.release("one-0-r0");
-  // The one that waits goes first.
+  // The waiting run goes first.
   EXPECT_THAT(refusal(one, "one-1-r0", {1, 1, 0}), HasSubstr("0 of 2 are free"));
   EXPECT_EQ(two.take("two-1-r0", {1, 1, 0}).value().front().id, "GPU-A");
 }
@@ -70,7 +70,7 @@ TEST_F(ClaimsTest, TheCoresOfAllStudiesAreCounted) {
   EXPECT_EQ(refusal(two, "two-0-r0", {0, 1, 0}), "");
 }
 
-// As when its runner was killed: what counts is who holds the file.
+// As when its runner was killed: the process that holds the file counts.
 TEST_F(ClaimsTest, AClaimLivesAsLongAsSomebodyHoldsIt) {
   Claims two("two", room_, directory());
   int guard = -1;
@@ -136,7 +136,7 @@ TEST_F(ClaimsTest, FilesOfOthersMayHoldAnything) {
   for (const int fd : held) ::close(fd);
 }
 
-// Whoever writes a claim chooses its text, but not who owns the file.
+// The writer of a claim chooses its text, but not the owner of the file.
 TEST_F(ClaimsTest, AClaimIsOfTheUserWhoOwnsItsFile) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   Claims one("one", room_, directory());
@@ -158,7 +158,7 @@ TEST_F(ClaimsTest, AClaimIsOfTheUserWhoOwnsItsFile) {
   ::close(held);
 }
 
-// They crowd out neither the claims of others nor the time of a run.
+// They neither crowd out the claims of others nor delay a run.
 TEST_F(ClaimsTest, OfOneUserABoundedNumberOfFilesIsRead) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   Claims one("one", room_, directory());
@@ -191,7 +191,7 @@ TEST_F(ClaimsTest, ADirectoryInWhichClaimsCanBeTakenAwayIsNotUsed) {
               HasSubstr("belongs to user 64321 and has no sticky bit"));
   ASSERT_EQ(::chmod(directory().c_str(), 01777), 0);
   EXPECT_EQ(Claims("one", room_, directory()).problem(), "");
-  // One's own gets the bit.
+  // The owner's own directory gets the sticky bit.
   ASSERT_EQ(::chown(directory().c_str(), 0, 0), 0);
   ASSERT_EQ(::chmod(directory().c_str(), 0777), 0);
   EXPECT_EQ(Claims("one", room_, directory()).problem(), "");

@@ -1,5 +1,5 @@
-// A run whose workers are lost, come and leave, as real processes of the built-in trainer: what it
-// learns is what one undisturbed worker learns.
+// A run whose workers are lost, come and leave, as real processes of the built-in trainer: it
+// learns the same as one undisturbed worker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -110,7 +110,7 @@ class ElasticTest : public testing::Test {
     const auto text = read_file(session_->layout().log_file(trial.metadata.name, 1));
     return text.ok() ? *text : "";
   }
-  // Until its log says so `times` times.
+  // Waits until the trial's log has said `said` this number of times.
   void await_said(const api::Trial& trial, const std::string& said, int times) {
     const bool came = eventually([&] {
       const std::string all = log(trial);
@@ -122,12 +122,12 @@ class ElasticTest : public testing::Test {
     });
     ASSERT_TRUE(came) << "never " << said << ": " << log(trial);
   }
-  // Until rank 0 has said `times` times that there are `workers` workers.
+  // Waits until rank 0 has said `times` times that there are `workers` workers.
   void await_workers(const api::Trial& trial, int workers, int times) {
     await_said(trial, "rank 0 of " + std::to_string(workers) + " workers", times);
   }
-  // Makes a change to a training under way, which stands still until `came` workers in all have
-  // come to the meeting: however long they take to start, it is not over before.
+  // Changes a running training, which stands still until `came` workers in all have come to the
+  // meeting: however long they take to start, it is not over before.
   void change(const api::Trial& trial, int came, const std::function<void()>& what) {
     const pid_t first = worker(trial, 0);
     ASSERT_GT(first, 0);

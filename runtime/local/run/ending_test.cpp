@@ -1,5 +1,5 @@
-// How trials are stopped, written as people write them: behind shells, launchers and pipes, with
-// helpers of their own, by us and by others. Their programs take a while to save.
+// How trials are stopped, with the scripts that people write: behind shells, launchers and pipes,
+// with helper processes, by us and by others. Their programs take a while to save.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 using api::Outcome;
 using testing::HasSubstr;
 
-// Notes what happens to it in the file `notes`. SIGTERM while it saves would be noted twice.
+// Notes its signals and its end in the file `notes`. SIGTERM while it saves would be noted twice.
 constexpr const char* kSaver = R"(import os, signal, sys, time
 def note(text):
     with open(os.path.dirname(sys.argv[0]) + "/notes", "a") as file:
@@ -38,19 +38,19 @@ while True:
     time.sleep(0.05)
 )";
 
-// Like subprocess.run() in a launcher that knows nothing of signals.
+// A launcher like subprocess.run(), without signal handling.
 constexpr const char* kLauncher = R"(import subprocess, sys
 sys.exit(subprocess.run([sys.executable] + sys.argv[1:]).returncode)
 )";
 
-// A launcher that hands SIGTERM down by itself.
+// A launcher that passes SIGTERM on.
 constexpr const char* kForwarder = R"(import signal, subprocess, sys
 child = subprocess.Popen([sys.executable] + sys.argv[1:])
 signal.signal(signal.SIGTERM, lambda *_: child.terminate())
 sys.exit(child.wait())
 )";
 
-// As a data loader: what it saves is lost if one of its workers goes away meanwhile.
+// Like a data loader: its work is lost if one of its workers ends while it saves.
 constexpr const char* kLoader = R"(import multiprocessing, os, signal, sys, time
 def note(text):
     with open(os.path.dirname(sys.argv[0]) + "/notes", "a") as file:
@@ -170,7 +170,7 @@ TEST_P(FormTest, IsToldOnceAndHasTimeToSave) {
   EXPECT_EQ(run.reason.find("killed"), std::string::npos) << run.reason;
 }
 
-// Those whose program does not depend on processes that get SIGTERM themselves.
+// Forms whose program does not depend on processes that get SIGTERM themselves.
 std::vector<Form> independent_forms() {
   std::vector<Form> forms;
   for (const Form& form : kForms) {
@@ -182,7 +182,7 @@ std::vector<Form> independent_forms() {
 
 class SigtermToAllTest : public FormTest {};
 
-// As systemctl stop, scancel and shutdown do it.
+// As systemctl stop, scancel and shutdown send it.
 TEST_P(SigtermToAllTest, LeavesTimeToSave) {
   start(GetParam().script);
   std::vector<pid_t> all = descendants(runs().supervisor_pid());

@@ -46,7 +46,7 @@ TEST(Gpus, WithoutADriverTheyArePlacesInTheOrderOfTheBuses) {
   EXPECT_TRUE(name_gpus(sources).by_pci);
 }
 
-// Names that were chosen stay, but two Studies that name one card differently know that it is one.
+// Chosen names stay, but two Studies that name one card differently know that it is the same card.
 TEST(Gpus, ThoseThatWereChosenKeepTheirNamesAndAreKnownByTheirUuids) {
   const struct {
     const char* chosen;
@@ -60,7 +60,7 @@ TEST(Gpus, ThoseThatWereChosenKeepTheirNamesAndAreKnownByTheirUuids) {
       {"7", false, false, {{"cuda:7", "7"}}},
       {"1,-1,0", false, false, {{"GPU-bb", "1"}}},
       {"", false, false, {}},
-      {"0", false, true, {{"cuda:0", "0"}}},  // the fastest: there is no telling which
+      {"0", false, true, {{"cuda:0", "0"}}},  // the fastest, which cannot be identified
       {"0", true, true, {{"GPU-aa", "0"}}},
       {"MIG-9", false, false, {{"MIG-9", "MIG-9"}}},
   };

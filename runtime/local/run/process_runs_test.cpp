@@ -1,4 +1,5 @@
-// Runs as real processes under a real supervisor: what trials do, well or badly, and what is said.
+// Runs as real processes under a real supervisor: trials behave well or badly, and the outcome and
+// the message follow.
 #include "runtime/local/run/process_runs.h"
 
 #include <fcntl.h>
@@ -25,7 +26,7 @@ namespace {
 using api::Outcome;
 using testing::HasSubstr;
 
-// A grace period that no process needs to the end, however busy the machine.
+// A grace period that no process needs in full, however busy the machine.
 constexpr double kPatient = 200;
 
 class ProcessRunsTest : public testing::Test {
@@ -138,7 +139,7 @@ TEST_F(ProcessRunsTest, EndsAreExplained) {
 // A trial that runs `script` as each of several workers.
 class SeveralWorkersTest : public ProcessRunsTest {
  protected:
-  // `grace` is also what the others have when the trial's end is decided.
+  // `grace` is also the time of the others once the trial's end is decided.
   core::Run run_workers(std::int64_t workers, const std::string& script, double grace = 0.3) {
     api::Study study = shell_study(script);
     study.spec.trial.grace_period = grace;
@@ -326,7 +327,7 @@ TEST_F(ProcessRunsTest, AForkBombIsPutOutAlsoWhenItsGuardIsKilled) {
   EXPECT_TRUE(eventually([&] { return descendants(runs().supervisor_pid()).empty(); }));
 }
 
-// Six times what the log may have.
+// Six times the limit of the log.
 TEST_F(ProcessRunsTest, AHundredMegabytesOfOutputAreBoundedAndTheEndIsKept) {
   const core::Run run = run_script(
       "head -c 100000000 /dev/zero | tr '\\0' 'x' | fold -w 100; echo; "
@@ -363,8 +364,8 @@ TEST_F(ProcessRunsTest, TheMemoryLimitCountsTheWholeTree) {
   EXPECT_THAT(run.reason, HasSubstr("more than its limit of 32 MiB (resources.limits.memory)"));
 }
 
-// The supervisor stands still in a write to the log. A pipe that no process reads, in place of
-// the first piece of the log's tail, is the disk that hangs.
+// The supervisor stands still in a write to the log. A pipe that no process reads, in place of the
+// first piece of the log's tail, stands for the hanging disk.
 TEST_F(ProcessRunsTest, TheMemoryLimitHoldsWhileTheDiskHangs) {
   const std::string& root = scratch_.path();
   const std::string until = "while [ ! -e " + root;
@@ -391,7 +392,7 @@ TEST_F(ProcessRunsTest, TheMemoryLimitHoldsWhileTheDiskHangs) {
   EXPECT_THAT(observe().reason, HasSubstr("the log is not complete"));
 }
 
-// Pages of a file that is only read are the kernel's to take back.
+// The kernel can take back the pages of a file that is only read.
 TEST_F(ProcessRunsTest, TheMemoryLimitDoesNotCountMappedFiles) {
   const std::string data = scratch_ / "data";
   ASSERT_TRUE(write_file(data, std::string(100 << 20, 'x')).ok());

@@ -1,4 +1,4 @@
-// What is left on the disk of a run whose supervisor was killed.
+// The files of a run whose supervisor was killed.
 #include "runtime/local/run/recorded_run.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST_F(RecordedRun, OfAKilledSupervisorsRunTheLogIsReadToItsLastWholeLine) {
   EXPECT_EQ(run.report->metrics.at("loss"), 0.25);
 }
 
-// Lines of standard output and standard error are in one file: what is counted may be miscounted.
+// Lines of standard output and standard error are in one file: counted steps may be wrong.
 TEST_F(RecordedRun, StepsThatAreCountedAreNotTrusted) {
   EXPECT_FALSE(recall("{\"loss\": 0.5}\n{\"loss\": 0.25}\n").report);
 }

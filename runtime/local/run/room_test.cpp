@@ -1,4 +1,4 @@
-// Who is given what of a machine: one row a situation.
+// Grants of a machine's resources: one row for each situation.
 #include "runtime/local/run/room.h"
 
 #include <gmock/gmock.h>
@@ -82,7 +82,7 @@ TEST(Room, ARunThatAsksForMoreThanThereIsHasTheMachineAlone) {
   EXPECT_EQ(grant(room, {}, waits("a", room, need, 5)).waits_for, "");
 }
 
-// Others run on other processors.
+// The others run on other processors.
 TEST(Room, CoresOfOthersCountWhereTheyAreOursToo) {
   Room room = machine_with(0, 2);
   room.cpus = {0, 1};
@@ -107,7 +107,7 @@ TEST(Room, WhoWaitsLongerIsLeftWhatItLacks) {
               HasSubstr("it needs 1 GPU, and 0 of 4 are free"));
   // It lacks GPUs, so cores are of no use to it.
   EXPECT_EQ(grant(room, {one, four}, waits("a", room, {0, 3, 0}, 11)).waits_for, "");
-  // One that is about to begin takes all it asked for, and no more.
+  // A run that is about to begin takes all that it requested, and no more.
   const Claim next = waits("next", room, {1, 2, 0}, 10);
   EXPECT_EQ(names_of(grant(room, {one, next}, waits("a", room, {2, 1, 0}, 11))), "CD");
   EXPECT_THAT(grant(room, {one, next}, waits("a", room, {0, 2, 0}, 11)).waits_for,

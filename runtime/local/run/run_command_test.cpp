@@ -1,4 +1,5 @@
-// What a trial's process is given, and what a local run refuses before anything starts.
+// The command and environment of a trial's process, and the requests that a local run refuses
+// before anything starts.
 #include "runtime/local/run/run_command.h"
 
 #include <gmock/gmock.h>
@@ -179,7 +180,7 @@ TEST(RunCommand, AStudyAsksForFurtherVariablesByName) {
   EXPECT_TRUE(check_study(study).ok());
   EXPECT_THAT(inherited_environment({}), testing::Not(Contains("FETTLE_TEST_TOKEN=secret")));
   EXPECT_THAT(inherited_environment({"FETTLE_TEST_TOKEN"}), Contains("FETTLE_TEST_TOKEN=secret"));
-  // What goes to files and over the wire has the name alone.
+  // Only the name goes to files and over the wire.
   const auto command = make_command(study, trial_with({}), 0, kLayout, "");
   for (const auto& [name, value] : command->environment) EXPECT_NE(value, "secret") << name;
 }

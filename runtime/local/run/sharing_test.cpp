@@ -1,5 +1,5 @@
-// Runs that share what one machine has, as real processes: elastic trials, several Studies, and
-// what is said while there is no room.
+// Runs that share one machine, as real processes: elastic trials, several Studies, and the messages
+// while there is no room.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 class SharingTest : public testing::Test {
  protected:
-  // As many as any test here asks for; which of them there are is for the room to say.
+  // The most GPUs that any test here asks for; the room decides which of them exist.
   SharingTest() { ::setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3", 1); }
   ~SharingTest() override { ::unsetenv("CUDA_VISIBLE_DEVICES"); }
 
@@ -48,7 +48,7 @@ class SharingTest : public testing::Test {
     return std::move(opened).value();
   }
 
-  // Writes down which GPUs it has, and waits for a file called `go`.
+  // Records its GPUs, and waits for a file called `go`.
   std::string waiting_script() const {
     return "echo \"$RANK:$CUDA_VISIBLE_DEVICES\" >> " + scratch_.path() + "/gpus; while [ ! -e " +
            scratch_.path() + "/go ]; do sleep 0.02; done; echo '{\"step\": 1, \"loss\": 1}'";
@@ -59,7 +59,7 @@ class SharingTest : public testing::Test {
     study.spec.trial.grace_period = 200;
     return study;
   }
-  // The same in the place of the built-in trainer, which alone is elastic.
+  // The same script in the place of the built-in trainer, because only that is elastic.
   api::Study elastic_study() const {
     const std::string program = scratch_ / "trainer";
     EXPECT_TRUE(write_file(program, "#!/bin/sh\n" + waiting_script() + "\n").ok());
@@ -147,7 +147,7 @@ TEST_F(SharingTest, AWorkerThatComesLaterHasAGpuThatNobodyElseHas) {
   EXPECT_TRUE(await(*session, core::RunState::kExited, 1));
 }
 
-// They are claimed all the same: the next call writes them.
+// The GPUs are claimed nevertheless: the next call writes them.
 TEST_F(SharingTest, GpusThatCouldNotBeWrittenDownAreWrittenWhenAskedAgain) {
   const auto session = open("s", room_of(2));
   const api::Trial trial = trial_of(0);
@@ -175,7 +175,7 @@ TEST_F(SharingTest, ARunThatShrinksAndGrowsAgainHoldsNoMoreCoresThanBefore) {
   const api::Trial trial = trial_of(0);
   ASSERT_TRUE(session->runs().start(study, trial, 1).ok());
   ASSERT_TRUE(await(*session, core::RunState::kRunning));
-  // As it is written: who reads it counts no more cores than the machine has.
+  // The claim as written: a reader counts no more cores than the machine has.
   const auto cores = [&] {
     double sum = 0;
     for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "machine")) {
@@ -330,7 +330,7 @@ TEST_F(SharingTest, WhatTheSupervisorHasNoFilesForWaits) {
   study.spec.trial.gpu.reset();
   std::unique_ptr<Session> session;
   {
-    // A limit in the supervisor alone, as when it was misjudged.
+    // The limit applies to the supervisor alone, as when it was misjudged.
     const std::string limited = scratch_ / "limited";
     ASSERT_TRUE(write_file(limited, "#!/bin/sh\nulimit -n 40\nexec " +
                                         std::filesystem::read_symlink("/proc/self/exe").string() +
@@ -359,7 +359,7 @@ TEST_F(SharingTest, WhatTheSupervisorHasNoFilesForWaits) {
   }
 }
 
-// There are descriptors for the socket, and none for the place where the supervisor finds it.
+// There are descriptors for the socket, but none for the number at which the supervisor finds it.
 TEST_F(SharingTest, ASupervisorThatCannotGetItsSocketIsNotStarted) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);

@@ -1,4 +1,4 @@
-// A clock that was fast in a former life holds up nothing in this one.
+// A clock that was fast before the Study was resumed holds up nothing now.
 #include "runtime/local/store/future_times.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(FutureTimes, ARunKeepsItsLength) {
   EXPECT_EQ(trial.status.report->at_ms, kNow);
 }
 
-// One that never ran, or runs still, has times of 0, and those stay.
+// A run that never began, or still runs, has times of 0, and these stay.
 TEST(FutureTimes, WhatIsNoTimeStaysNone) {
   api::Trial trial;
   trial.status.runs.emplace_back().started_ms = kNow + 50;
@@ -52,7 +52,8 @@ TEST(FutureTimes, WhatIsNoTimeStaysNone) {
   EXPECT_EQ(trial.status.runs[0].ended_ms, 0);
 }
 
-// Which facts were learnt in one look, and the order of looks, decide what was judged.
+// Judgements depend on which facts were learnt in the same reconcile, and on the order of
+// reconciles.
 TEST(FutureTimes, FactsKeepTheirOrderAndStayApart) {
   api::Trial trial;
   for (const std::int64_t at_ms : {kNow - 9, kNow + 10, kNow + 10, kNow + kFast}) {

@@ -1,8 +1,8 @@
-// A Study on NFS: locks as an NFS client has them, and a database without shared memory.
+// A Study on NFS: locks as on an NFS client, and a database without shared memory.
 //
-// The system calls that a file system answers in its own way are replaced in this program while
-// `on_nfs` is set: flock() is a record lock of the open file there (flock(2)), and statfs() says
-// what it is.
+// The system calls whose answers depend on the file system are replaced in this program while
+// `on_nfs` is set: flock() is then a record lock of the open file (flock(2)), and statfs() reports
+// NFS.
 #include "runtime/local/store/network_disk.h"
 
 #include <fcntl.h>
@@ -94,7 +94,7 @@ TEST_F(OnNfs, AStudyCanBeLockedAndItsRunnerIsKnown) {
 TEST_F(OnNfs, TheStoreHasNoWriteAheadLogAndSaysSo) {
   const std::string path = directory_ + "/s.db";
   {
-    on_nfs = false;  // it was begun on a local disk
+    on_nfs = false;  // the Study was begun on a local disk
     ASSERT_TRUE(SqliteStore::open(path, SqliteStore::Mode::kReadWrite).ok());
     on_nfs = true;
   }
@@ -107,7 +107,7 @@ TEST_F(OnNfs, TheStoreHasNoWriteAheadLogAndSaysSo) {
   EXPECT_TRUE(SqliteStore::open(path, SqliteStore::Mode::kReadOnly).ok());
 }
 
-// What a reader cannot see it does not pass over.
+// A reader reports the changes that it cannot see.
 TEST(FrozenStore, SaysThatItsNewestChangesAreMissing) {
   std::string name = (std::filesystem::temp_directory_path() / "fettle-test-XXXXXX").string();
   const std::string directory = ::mkdtemp(name.data());

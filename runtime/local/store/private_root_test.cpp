@@ -1,4 +1,4 @@
-// Who may look into .fettle, and whose directories are refused.
+// The access to .fettle, and the directories that are refused.
 #include "runtime/local/store/private_root.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What is removed of Studies that are over, and what never is.
+// The files of finished Studies that pruning removes, and those that it never does.
 #include "runtime/local/store/pruning.h"
 
 #include <gmock/gmock.h>

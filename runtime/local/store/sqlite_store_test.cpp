@@ -1,5 +1,4 @@
-// The store keeps what it acknowledged, refuses stale writes, and says in words what is wrong with
-// its file.
+// The store keeps what it acknowledged, refuses stale writes, and names the faults of its file.
 #include "runtime/local/store/sqlite_store.h"
 
 #include <fcntl.h>
@@ -22,7 +21,7 @@
 
 namespace {
 
-int syncs = 0;  // of files to the disk, by SQLite too
+int syncs = 0;  // calls that sync files to the disk, including SQLite's
 
 }  // namespace
 
@@ -255,7 +254,7 @@ TEST_F(SqliteStoreTest, APlaceThatCannotBeWritten) {
   EXPECT_THAT(store.error().message, HasSubstr("/proc/s.db"));
 }
 
-// Runs in a process of its own, because the limit holds for all of a process.
+// Runs in its own process, because the limit applies to the whole process.
 int fill_up(const std::string& path, const api::Study& study, const api::Trial& first) {
   auto opened = SqliteStore::open(path, Mode::kReadWrite);
   if (!opened.ok() || !(*opened)->create_study(study).ok()) return 1;
@@ -269,7 +268,7 @@ int fill_up(const std::string& path, const api::Study& study, const api::Trial& 
     trial.spec.parameters.set("pad", std::string(1000, 'x'));
     const auto created = (*opened)->create_trial(trial);
     if (created.ok()) continue;
-    // Refused, explained, not half there; and reading still works.
+    // Refused and explained, and not stored in part; reading still works.
     const bool good =
         created.error().code == ErrorCode::kIo &&
         created.error().message.find("nothing that was recorded is lost") != std::string::npos &&

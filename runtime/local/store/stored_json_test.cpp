@@ -1,4 +1,4 @@
-// What a version does not know survives its writes.
+// Fields that a version does not know survive its writes.
 #include "runtime/local/store/stored_json.h"
 
 #include <gtest/gtest.h>

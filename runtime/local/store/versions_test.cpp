@@ -1,4 +1,4 @@
-// A store that another version of fettle has written to: it is read, and nothing in it is lost.
+// A store that another version of fettle has written to is read, and nothing in it is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -23,7 +23,7 @@ class VersionsTest : public StoreTest {
     EXPECT_TRUE(store->update_trial_status(created).ok());
   }
 
-  // The stored document of an object, as the file has it.
+  // The stored document of an object, as it is in the file.
   Json document(const char* kind) {
     Json found;
     visit(std::string("SELECT json FROM objects WHERE kind='") + kind + "'",
@@ -33,7 +33,7 @@ class VersionsTest : public StoreTest {
     return found;
   }
 
-  // What another version makes of it.
+  // Changes the document as another version would.
   void rewrite(const char* kind, const std::function<void(Json&)>& edit) {
     Json changed = document(kind);
     edit(changed);
@@ -99,7 +99,7 @@ TEST_F(VersionsTest, FieldsOfANewerVersionDecideNothingAndStay) {
   EXPECT_NE(open(Mode::kReadOnly), nullptr);
 }
 
-// Here no more than 1000 trials may run at once, and a name has at most 63 letters.
+// In this version at most 1000 trials may run at once, and a name has at most 63 letters.
 TEST_F(VersionsTest, WhatAnotherVersionTookWithinItsBoundsIsRead) {
   rewrite("Study", [](Json& study) {
     study.find("spec")->find("budget")->set("parallelism", 5000);

@@ -21,7 +21,7 @@ api::Study shell_study(const std::string& script) {
   study.spec.objectives = {{"loss", api::Direction::kMinimize, {}, api::Take::kLast}};
   study.spec.trial.grace_period = 0.3;
   Json container = Json::object({{"name", "trainer"}});
-  // As in a Study: "$$" is how a "$" is written (expand.h).
+  // As in a Study, "$$" stands for "$" (expand.h).
   std::string escaped;
   for (const char c : script) escaped += c == '$' ? "$$" : std::string(1, c);
   container.set("command", Json(Json::Array{"/bin/sh", "-c", escaped}));
@@ -74,7 +74,7 @@ bool is_alive(pid_t pid) {
 int run_victim(const std::string& root) {
   auto session = open_session(root);
   if (!session.ok()) return 3;
-  // Three processes: one that ignores SIGTERM, one in a session of its own, one forked twice with
+  // Three processes: one ignores SIGTERM, one is in its own session, and one is forked twice with
   // an empty environment.
   const api::Study study =
       shell_study("trap '' TERM; echo $$ >> " + root + "/pids; setsid sleep 100 & echo $! >> " +

@@ -1,4 +1,4 @@
-// What the tests with real processes share: a scratch directory, Studies that run /bin/sh, waiting.
+// Helpers for tests with real processes: a scratch directory, Studies that run /bin/sh, waiting.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,7 @@ class Scratch {
   std::string path_;
 };
 
-// Polls until `holds`. Returns false where that has not come after a time in which it comes on the
-// slowest machine.
+// Polls until `holds`. Returns false after a time that suffices on the slowest machine.
 inline bool eventually(const std::function<bool()>& holds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(4);
   while (!holds()) {
@@ -42,19 +41,19 @@ inline bool eventually(const std::function<bool()>& holds) {
 
 // A Study "s" whose trials run `sh -c script`, with a grace period of 300 ms.
 api::Study shell_study(const std::string& script);
-// Trial s-<index> of it, with its record of run 1 written down.
+// Trial s-<index> of that Study, with a record of run 1.
 api::Trial shell_trial(std::int64_t index = 0);
 
-// On a machine of its own, with more cores than any test asks for and no GPU.
+// For a Session whose machine has more cores than any test asks for and no GPU.
 SessionOptions session_options(const std::string& root, const std::string& study = "s");
 Result<std::unique_ptr<Session>> open_session(const std::string& root);
 
-// The process ids that a file lists, one a line.
+// The process ids that a file lists, one on each line.
 std::vector<pid_t> pids_in(const std::string& path);
 // Whether the process exists and is no zombie.
 bool is_alive(pid_t pid);
 
-// The runner that gets killed: starts a trial that leaves its pids in <root>/pids, then waits.
+// The runner that the test kills: starts a trial that writes its pids to <root>/pids, then waits.
 int run_victim(const std::string& root);
 
 }  // namespace fettle::local

@@ -1,5 +1,5 @@
 // main() of the tests that need real processes: the test program is also the supervisor, and the
-// runner that gets killed, so that nothing but itself has to be found on disk.
+// runner that is killed, so that no other program has to be found on disk.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// For tests: a store in a directory of its own, a Study `s` that it may hold, and its trials.
+// For tests: a store in its own directory, a Study `s` for it, and trials of that Study.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class StoreTest : public testing::Test {
   }
   ~StoreTest() override { std::filesystem::remove_all(directory_); }
 
-  // Null, and the test has failed, where it cannot be opened.
+  // Null if the store cannot be opened, and then the test has failed.
   std::unique_ptr<SqliteStore> open(Mode mode = Mode::kReadWrite) const {
     auto opened = SqliteStore::open(path_, mode);
     EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);

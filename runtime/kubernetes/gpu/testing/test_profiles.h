@@ -9,10 +9,10 @@
 
 namespace fettle::kubernetes {
 
-// A YAML file of gpu/testdata. Aborts on one that cannot be read.
+// A YAML file of gpu/testdata. Aborts if it cannot be read.
 Json test_document(const std::string& name);
 
-// All of them, or those of these names in this order. Aborts on profiles that are wrong.
+// All profiles, or the profiles of these names in this order. Aborts on profiles that are wrong.
 std::vector<api::GpuProfile> test_profiles();
 std::vector<api::GpuProfile> test_profiles(const std::vector<std::string>& names);
 std::vector<api::GpuProfile> listed_profiles(const Json& names);
