@@ -146,7 +146,7 @@ Result<api::Trial> StudyController::store_end(const api::Study& study, const api
     fact.seq = ++order.newest_seq;
     next.status.facts.push_back(std::move(fact));
   }
-  // If this fails, the write may have been done all the same: cache->facts stays unset.
+  // If this fails, the write may still have been done: cache->facts stays unset.
   FETTLE_ASSIGN(api::Trial stored, store_.update_trial_status(next));
   cache->facts = std::move(order);
   return stored;

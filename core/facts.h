@@ -16,7 +16,7 @@ namespace fettle::core {
 //
 // The value at a rung is taken from the first point of the curve at or after its step that has all
 // objectives; until the trial has reported such a point there is no fact. If trials pause at rungs,
-// the newest value up to the step is taken instead where it exists; and as a trial that exited with
+// the newest value up to the step is taken instead if there is one; and as a trial that exited with
 // 0 before the step reports nothing more, its rung then gets the last reported value.
 std::vector<api::Fact> unrecorded_facts(const api::Study& study, const api::Trial& trial,
                                         const std::vector<std::int64_t>& rungs,

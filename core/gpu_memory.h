@@ -1,4 +1,4 @@
-// How much GPU memory a trial requests where its Study says gpu {memory: auto}.
+// Sizes the GPU memory request of a trial if its Study says gpu {memory: auto}.
 //
 // The need follows from the shapes of the data, which only the trainer sees. So the first seconds
 // of a run are its dry run: the trainer plans its memory before it allocates any

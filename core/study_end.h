@@ -17,8 +17,8 @@ struct StudyEnd {
   std::string message;  // for people
 };
 
-// Why all running trials are to be stopped now: the goal is reached, too many trials have failed,
-// or time or GPU-hours are spent. Once set it stays so until the spec changes.
+// Why all running trials must be stopped now: the goal is reached, too many trials have failed, or
+// time or GPU-hours are spent. Once set it stays so until the spec changes.
 std::optional<StudyEnd> current_end(const api::Study& study, const Ledger& ledger,
                                     const Spending& spending);
 

@@ -291,7 +291,7 @@ void TrialPlanner::decide() {
   retry(now_ms_);
 }
 
-// The newest run has not ended, as far as its record says.
+// The newest run has not ended, according to its record.
 void TrialPlanner::decide_open(RunRecord& record) {
   if (const Run* run = find_run(record.run)) return supervise(record, *run);
   if (record.running_ms != 0) {
@@ -431,7 +431,7 @@ void TrialPlanner::start_next() {
        run_name(trial_.metadata.name, run) + how_it_starts(whole_study_, status_));
 }
 
-// An earlier run has ended, as far as can be told, and some process of it may still live.
+// An earlier run seems to have ended, but some process of it may still live.
 void TrialPlanner::wait_for_end() {
   wake_at(now_ms_ + kStaleViewMs);
   const std::int64_t since_ms = status_.runs.empty() ? now_ms_ : status_.runs.back().ended_ms;

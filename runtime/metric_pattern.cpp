@@ -178,8 +178,8 @@ std::optional<double> parse_number(std::string_view text) {
   const auto [stopped, code] = std::from_chars(text.data(), end, value);
   if (stopped != end || text.empty()) return std::nullopt;
   if (code == std::errc::result_out_of_range) {
-    // 1e999: there is a value, and it is not finite. 1e-999 is as good as 0. strtod() tells them
-    // apart, also where they have no exponent.
+    // 1e999 is a value that is not finite, and 1e-999 is as good as 0. strtod() tells them apart,
+    // even without an exponent.
     return std::strtod(std::string(text).c_str(), nullptr);
   }
   if (code != std::errc()) return std::nullopt;

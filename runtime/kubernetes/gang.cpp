@@ -86,7 +86,8 @@ class Line {
     gang.with_node > 0 ? judge_holder(gang) : judge_without_node(gang);
   }
 
-  // Judges a gang that holds nodes and misses others. All such gangs give way to the first one.
+  // Judges a gang that holds nodes and misses others. Other such gangs give way to the one that has
+  // held a node longest.
   void judge_holder(const Gang& gang) {
     const std::int64_t opened_ms = gang_opened_ms(*gang.job);
     // A node's clock may be wrong, so its time is clamped.

@@ -1,9 +1,9 @@
 // Workloads: Kueue's own objects, one or several for a Job, which explain why it is not admitted.
 //
-// The right to read them is optional, and the cluster may have no Kueue: then the Job alone speaks.
-// A Workload can be given up before its Job: deactivated (by an administrator, after too many
-// evictions, or over its maximum execution time), or finished because the Job could not be started.
-// Kueue then never resumes the Job.
+// The right to read them is optional, and the cluster may have no Kueue: then only the Job explains
+// itself. A Workload can be given up before its Job: deactivated (by an administrator, after too
+// many evictions, or over its maximum execution time), or finished because the Job could not be
+// started. Kueue then never resumes the Job.
 // Pure; usable from any thread.
 #pragma once
 
@@ -54,7 +54,7 @@ struct QueueWait {
 // them.
 std::string why_queued(const kube::Job& job, const QueueWait& wait);
 
-// Whether it is said at once, and not only after the Job has waited for a time.
+// Whether it must be said at once, and not only after the Job has waited for a time.
 bool is_urgent(const QueueWait& wait);
 
 // Kueue's message about a Workload that it has deactivated, the way out, and the earlier wait of

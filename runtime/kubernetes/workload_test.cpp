@@ -72,7 +72,7 @@ TEST(QueueWait, NamesAMissingPriorityClass) {
   EXPECT_THAT(why_queued(job(), wait), EndsWith("Kueue has made no Workload for it"));
 }
 
-// If scheduling.k8s.io serves Workloads of its own, kubectl means those by the short name.
+// If scheduling.k8s.io serves its own Workloads, the short name means those to kubectl.
 TEST(QueueWait, NamesTheGroupInTheCommand) {
   EXPECT_THAT(why_queued(job(), {}),
               HasSubstr("kubectl describe workloads.kueue.x-k8s.io -n team -l "

@@ -73,8 +73,7 @@ std::string with_grace_period(const RunEnd& end, std::string stopped) {
   return stopped;
 }
 
-// Whether the kernel killed it, as far as that can be known: the kernel says so, or the trial held
-// most of the memory.
+// Whether the kernel probably killed it: the kernel says so, or the trial held most of the memory.
 bool was_killed_for_memory(const RunEnd& end, const core::Exit& exit) {
   if (exit.signal == SIGKILL) {
     return end.oom_kills > 0 || end.report.peak_memory > end.machine_memory / 2;

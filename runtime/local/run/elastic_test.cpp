@@ -137,7 +137,7 @@ class ElasticTest : public testing::Test {
     ASSERT_EQ(kill(first, SIGCONT), 0);
   }
 
-  // The process that is worker `rank`; 0 if there is none.
+  // The process of worker `rank`; 0 if it has none.
   pid_t worker(const api::Trial& trial, int rank) const {
     const std::string file = session_->layout().trial_file(trial.metadata.name, 1);
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

@@ -1,5 +1,5 @@
 // Checks that the program of a template exists, and finds parameters that it seems not to use,
-// before the first trial: otherwise sixty trials would fail to say so.
+// before the first trial, not after sixty have failed.
 //
 // Reads the file system of this machine, for local runs only. Names that are put together from
 // variables are not checked. Usable from any thread.

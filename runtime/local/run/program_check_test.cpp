@@ -1,4 +1,4 @@
-// Whether a template's program is there, and which parameters it seems not to use.
+// Whether a template's program exists, and which parameters it seems not to use.
 #include "runtime/local/run/program_check.h"
 
 #include <gmock/gmock.h>

@@ -145,7 +145,7 @@ Status check_resources(const api::TrialTemplate& trial) {
                  ", this machine has " + has + "; leave gpu out to train on the CPU");
 }
 
-// Checked before the first trial, or sixty trials would fail to say so.
+// Checked before the first trial, not after sixty have failed.
 Status check_passed(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (std::getenv(name.c_str()) != nullptr) continue;
