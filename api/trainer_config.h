@@ -14,7 +14,7 @@ namespace fettle::api {
 // What fettle-trainer exits with when its input is wrong: trying again changes nothing.
 inline constexpr int kTrainerRefusesInput = 2;
 // A program of several workers exits with this when another worker did not come or was lost: never
-// the trial's fault, whichever runtime runs it. EX_TEMPFAIL of sysexits.h.
+// the trial's fault, whichever runtime runs it. EX_TEMPFAIL of <sysexits.h>.
 inline constexpr int kWorkerMissesOthers = 75;
 
 // How the error of a training begins that has too little memory of its GPU; then comes how many

@@ -1,6 +1,6 @@
 // Forest: a random forest for regression (Breiman 2001) over the unit cube, made to be integrated:
 // every leaf is a box, so averages over any of the coordinates are sums over leaves
-// (importance.h, surface.h).
+// (importance.h, pieces.h).
 //
 // A coordinate that a sample lacks (NaN: an inactive parameter) cannot matter to it. Each tree
 // draws a value for it, so that the forest learns a function on the whole cube that is flat along

@@ -4,6 +4,7 @@
 - A relative link of a *.md leads to a file or folder, and its #anchor to a heading there, as GitHub spells anchors.
 - In code, inline or in a block, a path that begins with a folder of the repository is that of a file or a folder, or
   a pattern that some match. The bare name of a source, script or document in backticks is that of a file somewhere.
+- A header or source that a comment of a C++ or CUDA file names is there, or is a header that some file includes with <>.
 - In code that begins with `fettle` or `kubectl fettle`, the next word is a command of docs/commands.md; after `make`
   it is a target of the Makefile.
 Usage: links_lint.py   (in the repository; reads tracked files, and new ones that git does not ignore)
@@ -24,6 +25,9 @@ OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:|^//")
 CODE = re.compile(r"`([^`\n]+)`")
 WORD = re.compile(r"(?<![\w./$<>*~-])([a-z]\w*/[\w.*?{},/-]{2,})(?![\w$<>…(])")
 BARE = re.compile(r"[\w-]+\.(?:h|cpp|cu|cuh|inl|py|sh|yaml|md|svg|png)")
+SOURCE = re.compile(r"(?<![\w./*<-])\w[\w/-]*\.(?:h|cpp|cu|cuh|inl|py|sh)\b(?![\w(/])")
+COMMENT = re.compile(r"//(.*)$", re.MULTILINE)
+INCLUDED = re.compile(r'#include <([^>]+)>')
 COMMAND = re.compile(r"(?:\$ )?(?:kubectl )?fettle (?:-C \S+ )?([a-z]+)\b")
 TARGET = re.compile(r"(?:\$ )?make ([a-z][a-z-]+)\b")
 HIDDEN = {"pages"}  # a command that makes docs/commands.md, which does not list it
@@ -110,6 +114,16 @@ def unknown_names(text, names):
             yield line_of(text, found.start()), f"no file is called {found[1]}"
 
 
+def unknown_sources(text, paths, names, outside):
+    """Of comments. A name with folders is the end of a path."""
+    for comment in COMMENT.finditer(text):
+        for found in SOURCE.finditer(comment[1]):
+            named = found[0]
+            known = named in names or named in outside or any(path.endswith("/" + named) for path in paths)
+            if not known and named not in paths:
+                yield line_of(text, comment.start()), f"no file is called {named}"
+
+
 def unknown_commands(text, commands, targets):
     for place, code in code_of(text):
         command, target = COMMAND.match(code), TARGET.match(code)
@@ -125,6 +139,11 @@ def findings():
     names = {pathlib.PurePath(path).name for path in paths}
     commands = HIDDEN | set(re.findall(r"^## fettle (\w+)$", read("docs/commands.md"), re.MULTILINE))
     targets = set(re.findall(r"^([a-z][a-z-]*):", read("Makefile"), re.MULTILINE))
+    sources = {path: read(path) for path in paths if path.endswith((".h", ".cpp", ".cu", ".cuh", ".inl"))}
+    outside = {pathlib.PurePath(header).name for text in sources.values() for header in INCLUDED.findall(text)}
+    for path, text in sources.items():
+        found = unknown_sources(text, paths, names, outside)
+        yield from (f"{path}:{line}: {what}" for line, what in sorted(set(found)))
     for path in paths:
         if path.endswith(".md"):
             text = read(path)

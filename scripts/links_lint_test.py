@@ -51,6 +51,14 @@ class LinksLint(unittest.TestCase):
         self.assertEqual(self.findings("`core/{plan,facts}.h` `core/*.h` `plan.h`"), [])
         self.assertEqual(self.findings("`other/gone.h` `$work/core/gone.h`"), [])
 
+    def test_names_in_comments(self):
+        self.assertEqual(self.findings("// See gone.h.\n", "core/a.cpp"), ["1: no file is called gone.h"])
+        self.assertEqual(self.findings("int i;  // as in deep/plan.h\n", "core/a.cpp"),
+                         ["1: no file is called deep/plan.h"])
+        self.assertEqual(self.findings("// See plan.h, core/facts.h and <errno.h>; /tmp/gone.h\n", "core/a.cpp"), [])
+        self.assertEqual(self.findings("#include <unistd.h>\n// getpid of unistd.h\n", "core/a.cpp"), [])
+        self.assertEqual(self.findings('auto s = "gone.h";\n', "core/a.cpp"), [])
+
     def test_commands(self):
         self.assertEqual(self.findings("`fettle fly`"), ["1: fettle has no command fly"])
         self.assertEqual(self.findings("```\n$ kubectl fettle fly\n```"), ["2: fettle has no command fly"])

@@ -214,7 +214,7 @@ void __stcg(T* address, T value) {
 
 // ---- Numbers -----------------------------------------------------------------------------------
 
-// Macros, because glibc's math.h declares functions of these names. On a GPU they are less exact.
+// Macros, because glibc's <math.h> declares functions of these names. On a GPU they are less exact.
 #define __expf(x) expf(x)
 #define __logf(x) logf(x)
 #define __log2f(x) log2f(x)

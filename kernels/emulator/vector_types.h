@@ -1,4 +1,4 @@
-// CUDA's vector types (vector_types.h, vector_functions.h of the toolkit), as far as the kernels
+// CUDA's vector types (vector_types.h, <vector_functions.h> of the toolkit), as far as the kernels
 // use them: the same names, sizes and alignments. Included by cuda_runtime.h.
 #pragma once
 

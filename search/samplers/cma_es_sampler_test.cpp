@@ -1,5 +1,5 @@
 // Searching with CMA-ES: that it gets there, alone and with many trials at once, and how it starts,
-// starts again and bears with lost results. Its steps are checked in cma_es_test.cpp.
+// starts again and bears with lost results. Its steps are checked in cma_es_distribution_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

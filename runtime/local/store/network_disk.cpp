@@ -12,7 +12,7 @@ struct Magic {
   const char* name;
 };
 
-// linux/magic.h and the file systems' own headers.
+// <linux/magic.h> and the file systems' own headers.
 constexpr Magic kNetwork[] = {
     {0x6969, "NFS"},        {0x517B, "SMB"},      {0xFF534D42, "SMB"},     {0xFE534D42, "SMB"},
     {0x5346414F, "AFS"},    {0x00C36400, "Ceph"}, {0x0BD00BD0, "Lustre"},  {0x47504653, "GPFS"},

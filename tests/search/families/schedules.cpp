@@ -1,5 +1,5 @@
 // What searches with learning curves are worth, family by family of made-up curves
-// (curves_testing.h): fettle-search-schedules [--problems N] [--first K] [--work W] NAME...
+// (search/testing/curves.h): fettle-search-schedules [--problems N] [--first K] [--work W] NAME...
 //
 // NAME is an algorithm, or algorithm+rule. A search is scored by the decimal logarithm of how many
 // random full trainings would be needed to expect as good an end as that of the trial it would
