@@ -90,6 +90,7 @@ scripts/names_lint.py "${sources[@]}" "${inline_parts[@]}" || failed=1
 scripts/rooms_lint.py api base cli control core crds explain kernels kube machine operator runtime \
   search trainer || failed=1
 scripts/folders_lint.py || failed=1
+scripts/sentences_lint.py || failed=1
 
 # clang-format leaves comments alone (ReflowComments), however long they are.
 wide=$(LC_ALL=C.UTF-8 grep -nE '^.{101,}$' "${sources[@]}" "${inline_parts[@]}" | grep -E '^[^:]+:[0-9]+:(.* )?// ' || true)
