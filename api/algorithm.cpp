@@ -28,11 +28,12 @@ constexpr std::array<AlgorithmTraits, 16> kAlgorithms{{
      .counts_cost = true,
      .fits_model = true},
     {.kind = A::kPortfolio, .name = "portfolio", .learns = true, .uses_priors = true},
-    // cmaes starts at the best of the points it is given first, and would have to start again if it
-    // were told of others later.
+    // cmaes starts at the best of the points that it is given first; later points would force a
+    // restart.
     {.kind = A::kCmaes, .name = "cmaes", .learns = true, .breeds = true},
     {.kind = A::kNsga2, .name = "nsga2", .learns = true, .uses_priors = true, .breeds = true},
-    // Where trials pause, the final results of other Studies say nothing about a rung: no priors.
+    // An algorithm that pauses trials has no priors: final results of other Studies say nothing
+    // about a rung.
     {.kind = A::kHyperband, .name = "hyperband", .halves = true},
     {.kind = A::kBohb, .name = "bohb", .learns = true, .fits_model = true, .halves = true},
     {.kind = A::kDehb, .name = "dehb", .learns = true, .halves = true},

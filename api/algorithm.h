@@ -1,4 +1,4 @@
-// What is known of each search algorithm and early-stopping rule: one table of traits for each.
+// Tables of traits: one row for each search algorithm and for each early-stopping rule.
 //
 // The names in documents, the schema, the predicates below and the fields that a document may set
 // follow from these tables. A new sampler is a value and a row here, and a line in
@@ -47,11 +47,11 @@ struct AlgorithmTraits {
 };
 
 const AlgorithmTraits& traits(AlgorithmKind kind);
-// As in documents, for messages.
+// Returns the name that documents use, for messages.
 inline std::string name_of(AlgorithmKind kind) { return std::string(traits(kind).name); }
 
-// Whether a trial may start from the checkpoint of another one: populations and schedules. Such
-// trials are not counted by budget.trials.
+// Whether a trial may start from another trial's checkpoint: populations and schedules.
+// budget.trials does not count such trials.
 bool replaces_trials(AlgorithmKind kind);
 // Whether the algorithm also decides which trials continue: they pause at rungs or intervals. It
 // excludes earlyStopping.
@@ -74,7 +74,7 @@ inline std::string name_of(StoppingKind kind) { return std::string(traits(kind).
 std::span<const AlgorithmTraits> all_algorithms();
 std::span<const StoppingTraits> all_stopping_rules();
 
-// "name: hyperband, bohb or dehb": the rows of a table for which `trait` holds.
+// Lists the rows of a table for which `trait` holds: "name: hyperband, bohb or dehb".
 template <class Traits>
 std::string names_with(std::span<const Traits> table, bool Traits::*trait) {
   std::string out;
@@ -89,7 +89,7 @@ std::string names_with(std::span<const Traits> table, bool Traits::*trait) {
   return out;
 }
 
-// names_with, made once; lives as long as the program, as FieldRules wants it.
+// Returns names_with(), made once: FieldRules holds a view, so the text lives until the exit.
 template <bool AlgorithmTraits::*kTrait>
 std::string_view algorithms_with() {
   static const std::string kText = names_with(all_algorithms(), kTrait);

@@ -1,4 +1,4 @@
-// Tables of traits: what follows from them.
+// Tables of traits, and the rules derived from them.
 #include "api/algorithm.h"
 
 #include <gtest/gtest.h>

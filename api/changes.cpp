@@ -10,11 +10,11 @@ std::string shown(const Json* value) { return value == nullptr ? "nothing" : des
 
 class Comparison {
  public:
-  // `why`: what follows the two values of a field that may not change.
+  // `why` follows the two values of a field that may not change.
   Comparison(bool (*may_change)(std::string_view), std::string_view why, FieldErrors& errors)
       : may_change_(may_change), why_(why), errors_(errors) {}
 
-  // Goes into maps, and into lists of the same length; anything else is one field.
+  // Descends into maps, and into lists of the same length; anything else is one field.
   void compare(const Json* before, const Json* after, const FieldPath& path) {
     const bool same = before != nullptr && after != nullptr && *before == *after;
     if (same || may_change_(path.str())) return;

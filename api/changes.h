@@ -1,5 +1,6 @@
-// Which fields of a Study may change once it has trials, and which of a Trial at all. The rules of
-// the CustomResourceDefinitions follow from these predicates (crds/definition.cpp).
+// Rules of change: which fields of a Study may change once it has trials, and which fields of a
+// Trial ever may. The rules of the CustomResourceDefinitions follow from these predicates
+// (crds/definition.cpp).
 // Pure; usable from any thread.
 #pragma once
 
@@ -12,25 +13,27 @@
 
 namespace fettle::api {
 
-// Whether a change of the field at `path` ("spec.objectives[0].goal") acts from now on.
+// Whether the field at `path` ("spec.objectives[0].goal") may change; a new value acts from then
+// on.
 bool may_change(std::string_view path);
 
-// The fields that differ and may not: everything but budget.*, suspend, ttlAfterFinished,
-// objectives[].goal and reference, and trial.timeout, heartbeat, retries, gracePeriod,
-// passEnvironment, queue and queuePriorityClass, whose change acts from now on. One error a field,
-// in document order, with both values and the way out.
+// Returns an error for each field that differs although it may not. These may change, from now on:
+// budget.*, suspend, ttlAfterFinished, objectives[].goal and reference, and trial.timeout,
+// heartbeat, retries, gracePeriod, passEnvironment, queue and queuePriorityClass. Errors are in
+// document order, with both values and a remedy.
 std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after);
 
-// The same of a Trial: how far it goes, on how many workers, and whether it stops may change; what
-// its results depend on may not.
+// The same for a Trial: how far it goes, its number of workers, and whether it stops may change;
+// fields on which its results depend may not.
 bool trial_may_change(std::string_view path);
 
-// What differs between two specs, as documents, and may not. `why`: what follows the two values.
+// Returns the differences between two specs (as documents) that may not be. `why` follows the two
+// values in each message.
 std::vector<FieldError> forbidden_differences(const Json& before, const Json& after,
                                               bool (*may_change)(std::string_view),
                                               std::string_view why);
 
-// Why a Study cannot join a queue, or leave it: who starts its trials would change.
+// Why a Study can neither join nor leave a queue: another program would start its trials.
 inline constexpr std::string_view kQueueStays =
     "may be another queue, but not be added or removed once there are trials";
 

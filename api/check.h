@@ -1,6 +1,6 @@
-// Checks across fields: what a field list (field.h) cannot say about one field alone.
+// Checks across fields: rules that a field list (field.h) cannot state about one field alone.
 //
-// Each adds what it finds to `errors` and keeps quiet about fields that could not be read. Pure
+// Each check appends its findings to `errors` and skips fields that could not be read. Pure
 // functions; usable from any thread.
 #pragma once
 
@@ -12,24 +12,24 @@ namespace fettle::api {
 
 void check_study(const Study& study, FieldErrors& errors);
 
-// `path`: of spec.
+// `path` is that of spec.
 void check_population(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
-// `path`: of spec.parameters.
+// `path` is that of spec.parameters.
 void check_parameters(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
-// Points to try first, of a Study with a warm start.
+// Checks the points to try first. Requires a warm start.
 void check_points(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
 void check_sets(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
-// `path`: of spec.trial.
+// `path` is that of spec.trial.
 void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
-// `path`: of the built-in trainer's pod.
+// `path` is that of the built-in trainer's pod.
 void check_pod(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors);
-// An entry of a container's env, and the requests and limits of its resources, a map; `path`: of
-// each.
+// Check one entry of a container's env, and a map with the requests and limits of a container, at
+// `path`.
 void check_env_entry(const Json& entry, const FieldPath& path, FieldErrors& errors);
 void check_amounts(const Json& resources, const FieldPath& path, FieldErrors& errors);
-// `path`: of the template.
+// `path` is that of the template.
 void check_pod_template(const Json& pod_template, const FieldPath& path, FieldErrors& errors);
-// `path`: of the trainer's configuration.
+// `path` is that of the trainer's configuration.
 void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors);
 
 }  // namespace fettle::api

@@ -1,6 +1,5 @@
-// What a GPU profile must be beyond the bounds of its fields: it offers something, says how to get
-// it, and does not contradict itself or the rules of the software that shares the cards. Slots:
-// gpu_slots.h.
+// Rules for a GPU profile beyond the bounds of its fields: it offers something, says how to get it,
+// and contradicts neither itself nor the software that shares the cards. Slots: gpu_slots.h.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,7 +15,7 @@
 namespace fettle::api {
 namespace {
 
-// Domains of labels and annotations that mean something else to the programs that read them.
+// Domains of labels and annotations with another meaning to the programs that read them.
 constexpr std::array<std::string_view, 3> kTakenDomains{"fettle.dev/", "batch.kubernetes.io/",
                                                         "kueue.x-k8s.io/"};
 constexpr std::string_view kOurVariables = "FETTLE_";
@@ -49,7 +48,7 @@ class Checker {
                                                ", expected at least step, which is " +
                                                describe(fraction->step));
     }
-    // A MIG slice is offered by its fraction and its memory both, and the largest is a whole card.
+    // A MIG slice has both a fraction and a memory, and the largest slice is a whole card.
     if (fraction && fraction->step == 1 && !memory) {
       errors_.add(path.member("fraction"),
                   "found step 1, which is a whole GPU; expected count: 1 instead");
@@ -62,7 +61,7 @@ class Checker {
       errors_.add(path, "found max " + format_quantity(*memory.max) +
                             ", expected at least step, which is " + format_quantity(memory.step));
     }
-    // One slice says what part of a GPU it is itself.
+    // A single slice states its part of a GPU itself.
     if (!profile_.memory && !is_one_slice(profile_)) {
       errors_.add(path_.member("memory"),
                   "is missing; offers.memory needs the memory of one card, which says what part of "
@@ -76,7 +75,7 @@ class Checker {
     }
   }
 
-  // A profile that promises what its way of sharing does not do misleads every trial.
+  // Refuses promises that this way of sharing does not keep: they would mislead every trial.
   void check_honesty() {
     const GpuSharing sharing = profile_.sharing;
     const bool unit_is_a_part = sharing == GpuSharing::kMps || sharing == GpuSharing::kTimeSlicing;
@@ -218,7 +217,7 @@ class Checker {
     check_slots(slots_in(put.claim), path);
   }
 
-  // A text with its slots filled in as some pod's would be; labels take any number alike.
+  // Fills in the slots with numbers that some pod may have; labels take any number alike.
   static std::string with_example_numbers(const std::string& text) {
     GpuSlotValues values;
     values.fraction = 0.5;
@@ -226,7 +225,7 @@ class Checker {
     return fill_slots(text, values);
   }
 
-  // Whether all of them are known and will have a value.
+  // Whether all slots are known and will have a value; adds errors.
   bool check_slots(const std::set<std::string>& slots, const FieldPath& path) {
     for (const std::string& slot : slots) {
       if (std::ranges::find(kGpuSlots, slot) == kGpuSlots.end()) {
@@ -244,7 +243,7 @@ class Checker {
     return true;
   }
 
-  // Whether {mib} is computed from the memory of a card; else the request or the slice says it.
+  // Whether {mib} is computed from the memory of a card; otherwise the request or the slice has it.
   bool needs_card_memory() const {
     return profile_.offers.count || (profile_.offers.fraction && !is_one_slice(profile_));
   }

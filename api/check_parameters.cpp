@@ -1,4 +1,4 @@
-// Parameters: ranges, names, values and conditions.
+// Checks of parameters: ranges, names, values and conditions.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -45,7 +45,7 @@ bool can_take(const Parameter& p, const Json& value) {
   return !p.step || on_grid(value.as_double(), p);
 }
 
-// What a parameter can be, for messages.
+// Describes the values of a parameter, for messages.
 std::string values_of(const Parameter& p) {
   if (p.type == ParameterType::kBoolean) return "true or false";
   if (p.type == ParameterType::kCategorical) {
@@ -180,7 +180,7 @@ class ConditionCheck {
   FieldErrors& errors_;
 };
 
-// Names must differ, also as names of environment variables.
+// Checks that names differ, also as names of environment variables.
 void check_names(const std::vector<Parameter>& all, const FieldPath& path, FieldErrors& errors) {
   std::map<std::string, std::size_t> first_with;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -202,8 +202,8 @@ void check_names(const std::vector<Parameter>& all, const FieldPath& path, Field
   }
 }
 
-// One point to try first, an object (the field list admits no other). What it leaves out, and what
-// does not exist there, is no mistake.
+// Checks one point to try first, an object (the field list admits no other). It may omit
+// parameters, and may name inactive ones.
 void check_point(const std::vector<Parameter>& all, const Json& point, const FieldPath& path,
                  FieldErrors& errors) {
   std::vector<std::string_view> names;
@@ -239,7 +239,7 @@ void check_parameters(const StudySpec& spec, const FieldPath& path, FieldErrors&
     check_distinct(all[i].values, item.member("values"), errors);
     check_distinct_as_texts(all[i].values, item.member("values"), errors);
   }
-  // Only now: whether a parent can have a value depends on the parent being right.
+  // Runs last, because the values of a parent are known only if the parent is valid.
   for (std::size_t i = 0; i < all.size(); ++i) {
     const FieldPath item = path.item(i);
     if (all[i].when && !errors.any_under(item)) ConditionCheck(all, i, errors).run(item);

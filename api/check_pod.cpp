@@ -1,5 +1,5 @@
-// The built-in trainer's pod: the rules of Kubernetes across the fields of a toleration, and what
-// of a pod is Fettle's own. The rest is the API server's to judge, when the Study appears.
+// Checks of the built-in trainer's pod: Kubernetes' rules across the fields of a toleration, and
+// Fettle's reserved names. The API server judges the rest, when the Study appears.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -12,18 +12,18 @@ namespace fettle::api {
 namespace {
 
 constexpr std::size_t kLargestPod = 100'000;  // bytes as JSON
-// Labels, annotations and variables, volumes, and the directories of those.
+// Reserved prefixes of labels and annotations, of volumes, and of variables.
 constexpr std::string_view kOurDomain = "fettle.dev/";
 constexpr std::string_view kOurVolumes = "fettle-";
 constexpr std::string_view kOurVariables = "FETTLE_";
-// What the rendezvous of several workers sets.
+// Variables set by the rendezvous of several workers.
 constexpr std::array<std::string_view, 10> kRendezvous = {
     "MASTER_ADDR",     "MASTER_PORT",     "RANK",          "WORLD_SIZE", "LOCAL_RANK",
     "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK", "PET_NNODES", "PET_NPROC_PER_NODE"};
 constexpr std::array<std::string_view, 3> kOurPlaces = {
     "/fettle", "/var/run/secrets/kubernetes.io/serviceaccount",
     "/run/secrets/kubernetes.io/serviceaccount"};
-// Resources of GPUs have these domains.
+// Domains of the names of GPU resources.
 constexpr std::array<std::string_view, 4> kGpuDomains = {"nvidia.com/", "amd.com/",
                                                          "gpu.intel.com/", "habana.ai/"};
 
@@ -54,7 +54,7 @@ void check_keys(const std::map<std::string, std::string>& entries, const FieldPa
   }
 }
 
-// The text `name` of an entry, which must have one; "" where it has not.
+// Returns the text `name` of an entry; "" and an error if it has none.
 std::string text_of(const Json& entry, std::string_view name, const FieldPath& path,
                     FieldErrors& errors) {
   const Json* const found = entry.find(name);
@@ -119,7 +119,7 @@ void check_variables(const std::vector<Json>& env, const FieldPath& path, FieldE
   }
 }
 
-// GPU-hours are counted by what trial.gpu says.
+// GPU-hours are counted from trial.gpu alone.
 void check_no_gpus(const Json& resources, const FieldPath& path, FieldErrors& errors) {
   for (const std::string_view kind : {"requests", "limits"}) {
     const Json* const amounts = resources.find(kind);

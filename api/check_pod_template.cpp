@@ -1,5 +1,5 @@
-// The user's own pod template: as much of it as every runtime needs. The rest is the API server's
-// to judge.
+// Checks of the user's own pod template: the parts that every runtime needs. The API server judges
+// the rest.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLargestTemplate = 100'000;  // bytes as JSON
 constexpr std::size_t kMostContainers = 32;
-constexpr std::size_t kMostWords = 1024;  // of command, args; entries of env
+constexpr std::size_t kMostWords = 1024;  // of command and args; entries of env
 
 void expect(const Json& found, std::string_view expected, const FieldPath& path,
             FieldErrors& errors) {
@@ -21,7 +21,7 @@ void expect(const Json& found, std::string_view expected, const FieldPath& path,
 
 bool is_text(const Json* value) { return value != nullptr && value->is_string(); }
 
-// command and args: lists of texts.
+// Checks command or args: a list of texts.
 void check_words(const Json& container, std::string_view name, const FieldPath& path,
                  FieldErrors& errors) {
   const Json* words = container.find(name);
@@ -36,7 +36,7 @@ void check_words(const Json& container, std::string_view name, const FieldPath& 
   }
 }
 
-// False, too, where there is nothing; complains about anything else that is no map.
+// Whether `value` is a map; adds an error if it is anything else, unless it is absent.
 bool is_map(const Json* value, const FieldPath& path, FieldErrors& errors) {
   if (value == nullptr || value->is_null()) return false;
   if (!value->is_object()) expect(*value, "a map of fields", path, errors);

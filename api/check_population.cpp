@@ -1,4 +1,4 @@
-// Where trials take over from others: populations (pbt, pb2) and schedules.
+// Checks of algorithms whose trials start from others: populations (pbt, pb2) and schedules.
 #include "api/check.h"
 #include "api/names.h"
 
@@ -23,11 +23,12 @@ void check_interval(const StudySpec& spec, const FieldPath& path, FieldErrors& e
   }
 }
 
-// Weights can be taken over only by the same network.
+// Only the same network can take over weights.
 void check_same_network(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
     const std::string& sets = spec.parameters[i].sets;
-    // Dropout changes no shape: of a gpt or of all layers (model.dropout), or of one (rate).
+    // Dropout changes no shape: neither a gpt's, nor all layers' (model.dropout), nor one layer's
+    // (rate).
     const bool same =
         !sets.starts_with("model.") || sets == "model.dropout" || sets.ends_with(".rate");
     if (same) continue;

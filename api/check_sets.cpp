@@ -1,4 +1,4 @@
-// Parameters and the built-in trainer: `sets` names a field that can take every value.
+// Checks of `sets`: it names a field of the built-in trainer that accepts every value.
 #include <algorithm>
 
 #include "api/check.h"
@@ -10,8 +10,8 @@
 namespace fettle::api {
 namespace {
 
-// Values that stand for all: if a field takes these, its bounds, its type and a demand for odd
-// numbers are met by every value.
+// Returns values that represent all: if a field accepts them, every value meets its bounds, its
+// type and a demand for odd numbers.
 std::vector<Json> telling_values(const Parameter& p) {
   switch (p.type) {
     case ParameterType::kBoolean:
@@ -22,8 +22,8 @@ std::vector<Json> telling_values(const Parameter& p) {
     case ParameterType::kDouble:
       break;
   }
-  // Somewhere between whole numbers, unless there is a step: the golden section of a range with
-  // whole ends is never whole.
+  // Lies between whole numbers unless there is a step: the golden section of a range with whole
+  // ends is never whole.
   const double between = p.min + (p.max - p.min) * 0.3819660112501051;
   const bool whole = p.type == ParameterType::kInteger;
   const double second = p.step ? p.min + *p.step : whole ? p.min + 1 : between;
@@ -33,7 +33,7 @@ std::vector<Json> telling_values(const Parameter& p) {
   return values;
 }
 
-// Whether there is a parameter on whose value both depend in ways that exclude each other.
+// Tells whether two parameters depend on a third one in ways that exclude each other.
 class Activity {
  public:
   explicit Activity(const std::vector<Parameter>& all) : all_(all) {}
@@ -48,7 +48,7 @@ class Activity {
   }
 
  private:
-  // Among earlier parameters only, so that walks end even in a document that is wrong.
+  // Searches only earlier parameters, so that walks end even in an invalid document.
   const Parameter* parent_of(const Parameter& p) const {
     if (!p.when) return nullptr;
     for (const Parameter& candidate : all_) {
@@ -72,7 +72,7 @@ bool is_condition_of_another(const std::vector<Parameter>& all, const std::strin
       all, [&](const Parameter& p) { return p.when && p.when->parameter == name; });
 }
 
-// The first value that the field refuses, in the setter's words; "" if it takes all.
+// Returns the setter's message for the first value that the field refuses; "" if it accepts all.
 std::string refusal(const TrainerConfig& config, const Parameter& p) {
   for (const Json& value : telling_values(p)) {
     TrainerConfig copy = config;
@@ -85,7 +85,7 @@ std::string refusal(const TrainerConfig& config, const Parameter& p) {
   return {};
 }
 
-// What parameter `index` sets. Requires spec.trial.trainer.
+// Checks the field that parameter `index` sets. Requires spec.trial.trainer.
 void check_one(const StudySpec& spec, std::size_t index, const FieldPath& path,
                FieldErrors& errors) {
   const Parameter& p = spec.parameters[index];
@@ -137,8 +137,8 @@ class HardestEnd {
   bool is_largest_ = false;
 };
 
-// The value of `p` that is hardest to fit with the other fields; of what is not a number, the
-// first. The values are known to fit the field itself.
+// Returns the value of `p` that is hardest to fit with the other fields; the first value if they
+// are not numbers. Requires that the field accepts each value by itself.
 Json hardest_value(const Parameter& p, TrainerConfig& config) {
   const std::vector<Json> values = telling_values(p);
   const auto less = [](const Json& a, const Json& b) {
@@ -150,14 +150,14 @@ Json hardest_value(const Parameter& p, TrainerConfig& config) {
                           : *std::ranges::min_element(values, less);
 }
 
-// The configuration with the hardest value of each parameter that every trial has. If the rest of
-// it is valid with these, it is valid with all.
+// Returns the configuration with the hardest value of each parameter that every trial has. If the
+// rest of it is valid with these, it is valid with all values.
 TrainerConfig hardest_config(const StudySpec& spec) {
   TrainerConfig config = *spec.trial.trainer;
   for (const Parameter& p : spec.parameters) {
     if (p.sets.empty() || p.when) continue;
-    // Each value fits the configuration as the Study gives it. Where another parameter has put the
-    // field out of place since, the field keeps its value, and check_trainer judges that.
+    // Each value fits the Study's own configuration. If another parameter has since put the field
+    // out of place, the field keeps its value, and check_trainer judges that.
     FieldErrors refused;
     const FieldPath root;
     set_value(SetContext{p.sets, hardest_value(p, config), root, FieldRules{}, refused}, config);
@@ -165,7 +165,7 @@ TrainerConfig hardest_config(const StudySpec& spec) {
   return config;
 }
 
-// The configuration as a trial may see it; as it stands where the parameters are wrong.
+// Checks the configuration as a trial may see it; the Study's own if the parameters are wrong.
 void check_sample(const StudySpec& spec, bool parameters_wrong, const FieldPath& trainer,
                   FieldErrors& errors) {
   const TrainerConfig sample = parameters_wrong ? *spec.trial.trainer : hardest_config(spec);
@@ -214,7 +214,7 @@ void check_sets(const StudySpec& spec, const FieldPath& path, FieldErrors& error
   for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
     const Parameter& p = spec.parameters[i];
     const FieldPath item = path.item(i);
-    // Wrong bounds or a wrong condition do not hide what `sets` names.
+    // `sets` is checked even if the bounds or the condition are wrong.
     if (errors.any_under(item.member("type")) || errors.any_under(item.member("values"))) continue;
     if (errors.any_under(item.member("sets"))) continue;
     if (!p.sets.empty()) {

@@ -1,4 +1,4 @@
-// The Study as a whole, and how its trials run.
+// Checks of the Study as a whole, and of how its trials run.
 #include <algorithm>
 #include <set>
 
@@ -45,7 +45,7 @@ void check_constraints(const StudySpec& spec, const FieldPath& path, FieldErrors
   }
 }
 
-// And the order of min and max in resource, which it rests on.
+// Also checks the order of min and max in resource, on which it rests.
 void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   const FieldPath resource = path.member("resource");
   check_order(spec.resource.min, spec.resource.max, resource, errors);
@@ -147,7 +147,7 @@ void check_epochs(const StudySpec& spec, const FieldPath& path, FieldErrors& err
                        std::to_string(spec.resource.max) + "; leave epochs out");
 }
 
-// Names of parameters here; what they are called elsewhere is not known.
+// Checks the names of parameters in this Study; their names in other Studies are unknown.
 void check_map(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   std::vector<std::string_view> names;
   for (const Parameter& p : spec.parameters) names.push_back(p.name);
@@ -207,7 +207,7 @@ void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& erro
                "found beside trainer; expected exactly one of the two: trainer is the "
                "built-in one, template your own image or command");
   } else if (!trial.trainer && !has_template && !errors.any_under(path)) {
-    // With an error under `path`, a template may be there that could not be read.
+    // An error under `path` may hide a template that could not be read.
     errors.add(path,
                "has neither trainer nor template; expected exactly one of them: trainer for "
                "the built-in one, template for your own image or command");
@@ -242,7 +242,7 @@ void check_study(const Study& study, FieldErrors& errors) {
   check_early_stopping(spec, path, errors);
   check_rungs(spec, path, errors);
   check_population(spec, path, errors);
-  // check_sets() comes before check_trial(), whose errors it would take for unreadable fields.
+  // check_sets() runs before check_trial(), whose errors it would take for unreadable fields.
   check_sets(spec, parameters, errors);
   check_trial(spec, path.member("trial"), errors);
   check_warm_start(study, path.member("warmStart"), errors);

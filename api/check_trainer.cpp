@@ -1,4 +1,4 @@
-// The built-in trainer's configuration: what can be said without the data.
+// Checks of the built-in trainer's configuration that need no data.
 #include <algorithm>
 
 #include "api/check.h"
@@ -21,7 +21,7 @@ bool leaves_no_image(LayerType type) {
 }
 
 void check_layers(const ModelConfig& model, const FieldPath& path, FieldErrors& errors) {
-  std::string_view flat_since;  // the layer that left a plain list of numbers
+  std::string_view flat_since;  // the layer that turned the image into a list of numbers
   bool trainable = false;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const LayerType type = model.layers[i].type;
@@ -37,13 +37,13 @@ void check_layers(const ModelConfig& model, const FieldPath& path, FieldErrors& 
   if (!trainable) errors.add(path, "found nothing to train; add a linear or conv layer");
 }
 
-// A residual block that has begun.
+// A residual block whose end has not come yet.
 struct OpenBlock {
   std::size_t start = 0;
   bool shortcut = false;
 };
 
-// What is wrong with shortcut or add as entry `i`, within these blocks; "" if nothing.
+// Returns the error of shortcut or add at entry `i`, within these blocks; "" if there is no error.
 std::string misplaced(LayerType type, std::size_t i, const std::vector<OpenBlock>& open) {
   const std::string found = "found " + std::string(to_string(type));
   if (open.empty()) return found + " outside of a block; expected residual before it";
@@ -56,7 +56,7 @@ std::string misplaced(LayerType type, std::size_t i, const std::vector<OpenBlock
   return "";
 }
 
-// residual, layers, perhaps shortcut and layers, add: as brackets, one within another.
+// Checks residual, layers, perhaps shortcut and layers, add: they nest like brackets.
 void check_blocks(const ModelConfig& model, const FieldPath& path, FieldErrors& errors) {
   std::vector<OpenBlock> open;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -68,7 +68,7 @@ void check_blocks(const ModelConfig& model, const FieldPath& path, FieldErrors& 
       errors.add(path.item(i), wrong);
       return;
     }
-    // There is an open block: misplaced() refuses both outside of one.
+    // A block is open: misplaced() refuses both layers outside of a block.
     if (type == LayerType::kAdd) {
       open.pop_back();
     } else {
@@ -87,7 +87,7 @@ void check_gpt(const GptConfig& gpt, const FieldPath& path, FieldErrors& errors)
                                        std::to_string(gpt.width) + "; expected a divisor of it");
 }
 
-// Text needs an embedding before all else, and nothing else has a use for one.
+// Text needs an embedding as its first layer, and other data have no use for one.
 void check_embedding(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
   const bool text = is_text(config.data);
   const std::vector<LayerConfig>& layers = config.model.layers;
@@ -137,9 +137,9 @@ void check_data(const DataConfig& data, const FieldPath& path, FieldErrors& erro
                  (labels_missing ? "testImages" : "testLabels") + ", or neither");
 }
 
-// Batch normalisation takes its statistics over the samples that are held at once. So that these
-// are the batch, or the group that was asked for, and maxPerWorker changes speed only, a worker
-// must be able to hold all of it: also of globalBatch, which one worker may have to take whole.
+// Batch normalisation takes its statistics over the samples that a worker holds at once. These must
+// be the whole batch, or the requested group, so that maxPerWorker changes speed only. So a worker
+// must be able to hold them, even all of globalBatch, which may fall to one worker.
 void check_batch_norm(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
   const TrainingConfig& training = config.training;
   if (!has_batch_norm(config.model) || !training.max_per_worker) return;

@@ -12,8 +12,8 @@ std::string short_number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   constexpr int kDigits = 4;
-  // Between these a number is rounded to a whole one with all its digits; "general" would write
-  // 12345 as 1.234e+04, and what it rounds to five digits as 1e+04.
+  // Between these bounds a number is rounded to a whole one with all its digits; "general" would
+  // write 12345 as 1.234e+04, and numbers that round up to five digits as 1e+04.
   constexpr double kLeastPlain = 9999.5;
   constexpr double kMostPlain = 1e15;
   std::array<char, 32> text{};

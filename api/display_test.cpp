@@ -1,4 +1,4 @@
-// What tables show.
+// Display texts of numbers.
 #include "api/display.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Field lists: how the structs of this folder say, once, which fields a document has.
+// Field lists: each struct of this folder declares once which fields its document has.
 //
-// For every struct there is one function, in study_fields.h, trial_fields.h or trainer_fields.h:
+// Every struct has one function, in study_fields.h, trial_fields.h or trainer_fields.h:
 //
 //   template <class Visitor, Like<Budget> B>
 //   void visit_fields(Visitor& v, B& budget) {
@@ -8,9 +8,9 @@
 //     ...
 //   }
 //
-// Everything generic is a visitor over that list: reading with errors (field_reader.h), writing
-// (field_writer.h), writing one field by path (field_setter.h), and comparing the list with the
-// cluster's schema. Fields are visited in order, so rules may depend on fields that came before
+// Every generic operation is a visitor over that list: reading with errors (field_reader.h),
+// writing (field_writer.h), writing one field by path (field_setter.h), and comparing the list with
+// the cluster's schema. Fields are visited in order, so rules may depend on earlier fields
 // (`only_if`). Everything here is a value or a pure function; usable from any thread.
 #pragma once
 
@@ -60,22 +60,22 @@ struct FieldRules {
   bool above_min = false;  // min itself is refused
   bool below_max = false;  // max itself is refused
   bool odd = false;
-  bool or_auto = false;             // numbers: the text auto (kAutoAmount) stands for one, too
+  bool or_auto = false;             // numbers: the text auto is accepted, too (kAutoAmount)
   bool largest_is_hardest = false;  // numbers: the largest is hardest to fit with other fields
-  bool label_keys = false;          // maps: the keys are those of labels
+  bool label_keys = false;          // maps: keys must be label keys
   std::size_t min_size = 0;         // lists and maps: entries
   std::size_t max_size = 64;
   std::size_t min_text = 0;  // strings, also inside lists: bytes
   std::size_t max_text = 256;
-  std::span<const std::string_view> choices{};  // strings: the only ones
+  std::span<const std::string_view> choices{};  // strings: the accepted values
   bool required = false;
-  bool applies = true;            // with the fields read so far
-  std::string_view applies_to{};  // "type Double or Integer": when it applies, for messages
-  bool cut = false;               // text for people: the writer cuts what is too long
+  bool applies = true;            // given the fields read so far
+  std::string_view applies_to{};  // "type Double or Integer": the condition, for messages
+  bool cut = false;               // text for people: the writer shortens it to fit
 
-  // A document must have the field (where it applies).
+  // Makes the field required (where it applies).
   FieldRules needed() const { return with(&FieldRules::required, true); }
-  // The field only makes sense when `condition` holds; `when` says so in words.
+  // Restricts the field to documents in which `condition` holds; `when` says so in words.
   FieldRules only_if(bool condition, std::string_view when) const {
     return with(&FieldRules::applies, condition).with(&FieldRules::applies_to, when);
   }
@@ -83,12 +83,12 @@ struct FieldRules {
   FieldRules or_chosen() const { return with(&FieldRules::or_auto, true); }
   FieldRules hardest_at_max() const { return with(&FieldRules::largest_is_hardest, true); }
   FieldRules as(Form new_form) const { return with(&FieldRules::form, new_form); }
-  // Entries have the keys of labels.
+  // Requires keys of labels.
   FieldRules by_label() const { return with(&FieldRules::label_keys, true); }
-  // Entries (of maps of numbers: keys) are strings of at most `bytes`.
+  // Limits entries (keys, in maps of numbers) to strings of at most `bytes`.
   FieldRules of_text(std::size_t bytes) const { return with(&FieldRules::max_text, bytes); }
 
-  // The same rules but for one member.
+  // Returns a copy of the rules with one member changed.
   template <class T>
   FieldRules with(T FieldRules::*member, std::type_identity_t<T> value) const {
     FieldRules copy = *this;
@@ -98,7 +98,7 @@ struct FieldRules {
 };
 
 inline FieldRules number(double min, double max) { return {.min = min, .max = max}; }
-// Whole numbers are integers because their C++ type is; the rule is the same.
+// The integer type of the member makes the number whole; the rule is that of any number.
 inline FieldRules whole(std::int64_t min, std::int64_t max) {
   return number(static_cast<double>(min), static_cast<double>(max));
 }
@@ -120,8 +120,8 @@ inline FieldRules timestamp() {
   return number(0, 253402300799999.0).as(Form::kTimestamp);  // until the year 9999
 }
 
-// A place in a document, kept as a chain on the stack so that paths are only spelt out for errors.
-// A child must not outlive its parent.
+// A place in a document: a chain on the stack, spelt out only for errors. A child must not outlive
+// its parent.
 class FieldPath {
  public:
   FieldPath() = default;
@@ -142,16 +142,16 @@ class FieldPath {
   std::size_t index_ = kNoIndex;
 };
 
-// What a message calls a value: `"adm"`, `3.5`, `a list of 3`; long strings are cut.
+// Describes a value for a message: `"adm"`, `3.5`, `a list of 3`; long strings are cut.
 std::string describe(const Json& value);
 // "0.001", "3": the fewest digits that read back as the same value.
 std::string describe(double value);
 
-// What a message calls the values a rule admits: "a whole number from 1 to 1000".
+// Describes the values that a rule accepts: "a whole number from 1 to 1000".
 std::string expected_number(const FieldRules& rules, bool is_whole);
 std::string expected_text(const FieldRules& rules);
 
-// `text` in at most `max_bytes`, cut between characters; NUL and what is not UTF-8 become '?'.
+// Cuts `text` to at most `max_bytes`, between characters; NUL and invalid UTF-8 become '?'.
 std::string clean_text(std::string_view text, std::size_t max_bytes);
 
 // "a, b or c".

@@ -9,7 +9,7 @@
 
 namespace fettle::api {
 
-// The struct, or an error that lists every wrong field, one a line.
+// Reads a struct; the error lists every wrong field, one a line.
 template <class Struct>
 Result<Struct> read_document(const Json& document,
                              UnknownFields unknown = UnknownFields::kMistakes) {

@@ -1,4 +1,4 @@
-// FieldError: what is wrong with one field of a document, for people.
+// FieldError: a fault in one field of a document, described for people.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace fettle::api {
 
 struct FieldError {
   std::string path;     // of the whole document, "spec.parameters[2].min"; "" = the document
-  std::string message;  // what was found, what was expected, the way out
+  std::string message;  // what was found, what was expected, the remedy
   bool operator==(const FieldError&) const = default;
 };
 

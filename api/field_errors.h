@@ -1,5 +1,5 @@
-// FieldErrors: collects what is wrong with a document. All of it, not the first; but a report of
-// ten thousand lines helps nobody, so it is cut at kMaxErrors. Not synchronised.
+// FieldErrors: collects all errors of a document, not only the first; but a report of ten thousand
+// lines helps nobody, so it is cut at kMaxErrors. Not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace fettle::api {
 
 inline constexpr std::size_t kMaxErrors = 50;
 
-// What a field that is not in the lists is. In a file that a person wrote it is a mistake. In an
-// object that the API server stores it may come from a newer version, whose schema has already
-// filled in its default, so it says nothing about the rest. In a local store nothing but fettle
-// has checked the values: there what another version took within its bounds is read as it is.
+// How to treat a field that is not in the lists. In a file that a person wrote it is a mistake. In
+// an object of the API server it may come from a newer version, whose schema has already filled in
+// its default, so it says nothing about the rest. In a local store only fettle has checked the
+// values, so a value that another version accepted within its own bounds is read unchanged.
 enum class UnknownFields { kMistakes, kIgnored, kIgnoredWithBounds };
 
-// How documents spell the names of fields: as in the field lists (startupTrials), or with
-// underscores (startup_trials).
+// How documents spell field names: as in the field lists (startupTrials), or with underscores
+// (startup_trials).
 enum class Spelling { kCamelCase, kSnakeCase };
 
 class FieldErrors {
@@ -31,7 +31,8 @@ class FieldErrors {
                        Spelling spelling = Spelling::kCamelCase)
       : unknown_(unknown), spelling_(spelling) {}
 
-  // A name of a field list as this document spells it; lives as long as this object and `name`.
+  // Returns `name`, of a field list, in this document's spelling; lives as long as this object and
+  // `name`.
   std::string_view spelt(std::string_view name);
 
   UnknownFields unknown_fields() const { return unknown_; }
@@ -41,16 +42,16 @@ class FieldErrors {
 
   bool empty() const { return errors_.empty(); }
   std::size_t size() const { return errors_.size(); }
-  // Whether something is wrong at `path` or inside it: checks across fields then keep quiet.
+  // Whether there is an error at `path` or inside it: checks across fields then skip it.
   bool any_under(const FieldPath& path) const;
 
-  // The first kMaxErrors, then one that says how many more there are.
+  // Returns the first kMaxErrors, then one with the number of the others.
   std::vector<FieldError> take() &&;
 
  private:
   UnknownFields unknown_;
   Spelling spelling_;
-  std::map<std::string_view, std::string> spelt_;  // what spelt() has made
+  std::map<std::string_view, std::string> spelt_;  // texts that spelt() returned
   std::vector<FieldError> errors_;
 };
 

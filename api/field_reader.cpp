@@ -45,7 +45,7 @@ bool is_metric_name(std::string_view text) {
   });
 }
 
-// NUL cannot be carried in environment variables, nor broken UTF-8 in JSON.
+// Environment variables cannot carry NUL, nor JSON invalid UTF-8.
 bool is_plain(std::string_view text) { return text.find('\0') == text.npos && is_utf8(text); }
 
 bool text_fits(std::string_view text, const FieldRules& rules) {
@@ -53,7 +53,7 @@ bool text_fits(std::string_view text, const FieldRules& rules) {
   if (!rules.choices.empty()) {
     return std::ranges::find(rules.choices, text) != rules.choices.end();
   }
-  if (text.empty()) return true;  // an empty text is one that is left out
+  if (text.empty()) return true;  // an empty text counts as left out
   switch (rules.form) {
     case Form::kDnsLabel:
       return is_dns_label(text);
@@ -74,14 +74,14 @@ bool text_fits(std::string_view text, const FieldRules& rules) {
   }
 }
 
-// Where bounds are not checked (kIgnoredWithBounds), any plain text does. Names to choose from are
-// no bounds: one that is not known means nothing here.
+// Without checks of bounds (kIgnoredWithBounds), any plain text is accepted, except among choices:
+// an unknown name has no meaning here.
 bool text_is_taken(std::string_view text, const ReadContext& context) {
   const bool is_free = !context.errors.checks_bounds() && context.rules.choices.empty();
   return is_free ? is_plain(text) : text_fits(text, context.rules);
 }
 
-// Durations and quantities: a number, or text in their own notation.
+// Reads the text of a duration or quantity.
 std::optional<double> read_notation(const ReadContext& context) {
   if (!context.value.is_string()) return std::nullopt;
   if (context.rules.form != Form::kDuration && context.rules.form != Form::kQuantity) {
@@ -93,8 +93,8 @@ std::optional<double> read_notation(const ReadContext& context) {
   return value ? std::optional<double>(*value) : std::nullopt;
 }
 
-// Parts of a second or a byte need a unit ("500ms"): the cluster's schema knows whole numbers and
-// texts, but no type for both kinds of numbers and texts. A quantity that may be below 0 is the
+// Parts of a second or a byte need a unit ("500ms"): the cluster's schema has a type for whole
+// numbers and texts, but none for all numbers and texts. A quantity that may be below 0 is the
 // limit of a metric, any number (crds/values.cpp).
 bool needs_whole_number(const FieldRules& rules) {
   return rules.form == Form::kDuration || (rules.form == Form::kQuantity && rules.min >= 0);
@@ -266,12 +266,12 @@ const Json* FieldReader::present(std::string_view name, std::string_view descrip
   const Json* value = object_.find(name);
   const bool applies = rules.applies || !errors_.checks_bounds();
   if (value != nullptr && !value->is_null() && applies) return value;
-  // What a wrong earlier field would have asked for or forbidden is unknown.
+  // If an earlier field is wrong, it is unknown whether this one applies.
   if (!rules.applies_to.empty() && !clean()) return nullptr;
   if (value == nullptr || value->is_null()) {
     if (rules.required && rules.applies) {
-      // Later fields may depend on one that is always required, such as type: then it counts as
-      // one that could not be read.
+      // Later fields may depend on one that is always required, such as type: if missing, it counts
+      // as unreadable.
       misplaced_ += rules.applies_to.empty() ? 0 : 1;
       errors_.add(path_.member(name), "is missing; expected here: " + std::string(description));
     }

@@ -1,7 +1,7 @@
 // FieldReader: reads a JSON object into a struct by its field list (field.h).
 //
-// Every wrong field becomes one FieldError; the member then keeps its default, so that reading goes
-// on and the rest is checked too. A field that is null counts as left out, as on the Kubernetes API
+// Every wrong field becomes one FieldError; its member keeps its default, so that reading continues
+// and the rest is checked too. A field that is null counts as left out, as on the Kubernetes API
 // server. A reader lives as long as one object is read. Not synchronised.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace fettle::api {
 
-// What is being read, where it stands, and where complaints go.
+// A value to read, its path and rules, and the list that gets its errors.
 struct ReadContext {
   const Json& value;
   const FieldPath& path;
@@ -26,7 +26,7 @@ struct ReadContext {
   FieldErrors& errors;
 };
 
-// One for each type that fields have. Each either sets `out` or adds errors.
+// One overload for each type of field. Each either sets `out` or adds errors.
 void read_value(const ReadContext& context, bool& out);
 void read_value(const ReadContext& context, std::int64_t& out);
 void read_value(const ReadContext& context, double& out);
@@ -34,7 +34,7 @@ void read_value(const ReadContext& context, std::string& out);
 void read_value(const ReadContext& context, Json& out);
 void read_value(const ReadContext& context, std::map<std::string, std::string>& out);
 void read_value(const ReadContext& context, std::map<std::string, double>& out);
-// nullopt and an error unless value is a text among `names`.
+// Returns the place of value in `names`; nullopt, and an error, unless it is a text among them.
 std::optional<std::size_t> read_choice(const ReadContext& context,
                                        const std::vector<std::string_view>& names);
 // Whether the value is a list (map) within the rules' bounds; else adds an error.
@@ -85,18 +85,18 @@ class FieldReader {
     }
   }
 
-  // A field that must have this text.
+  // Reads a field that must have this text.
   void constant(std::string_view name, std::string_view text);
-  // A field of Kubernetes that Fettle does not use.
+  // Accepts a field of Kubernetes that Fettle does not use.
   void ignored(std::string_view name) { known_.push_back(name); }
-  // Call last: complains about fields that are not in the list, where those are mistakes.
+  // Call last: adds an error for each field that is not in the list, if those are mistakes.
   void finish();
 
  private:
-  // The value of a field that the document calls `name`, or nullptr: absent, or an error that has
-  // been added.
+  // Returns the value of the field that the document calls `name`; nullptr if it is absent or an
+  // error was added.
   const Json* present(std::string_view name, std::string_view description, const FieldRules& rules);
-  // Whether all fields so far could be read; one that is missing or out of place because of a
+  // Whether all fields so far could be read. A field that is missing or out of place because of a
   // condition does not count.
   bool clean() const { return errors_.size() == errors_before_ + misplaced_; }
 
@@ -117,7 +117,7 @@ void read_value(const ReadContext& context, Struct& out) {
   reader.finish();
 }
 
-// A whole document or part of one, `path` being where it stands.
+// Reads a document, or the part of one at `path`.
 template <class Struct>
 void read_struct(const Json& value, const FieldPath& path, Struct& out, FieldErrors& errors) {
   const FieldRules rules;

@@ -1,6 +1,6 @@
 // FieldSetter: writes one value into the field of a struct that a path names, by its field list
-// (field.h): "training.learningRate", "model.layers[0].units". What it refuses, and why, is what
-// reading a document with that value there would refuse. Not synchronised.
+// (field.h): "training.learningRate", "model.layers[0].units". It refuses what reading a document
+// with that value there would refuse, with the same message. Not synchronised.
 #pragma once
 
 #include <optional>
@@ -19,14 +19,14 @@ struct PathHead {
 };
 PathHead split_path(std::string_view path);
 
-// "[12].units" -> 12, ".units". Absent where no index in brackets comes first.
+// "[12].units" -> 12, ".units". Absent unless an index in brackets comes first.
 struct IndexHead {
   std::size_t index = 0;
   std::string_view rest;
 };
 std::optional<IndexHead> split_index(std::string_view path);
 
-// What is to be written, and where complaints go.
+// A value to write, its path and rules, and the list that gets its errors.
 struct SetContext {
   std::string_view rest;  // of the path; "" = here
   const Json& value;
@@ -35,7 +35,7 @@ struct SetContext {
   FieldErrors& errors;
 };
 
-// Complains that the path ends at something that holds fields, or continues after a value.
+// Add an error: the path ends at something that holds fields, or continues after a value.
 void refuse_whole(const SetContext& context);
 void refuse_deeper(const SetContext& context);
 void refuse_index(const SetContext& context, std::size_t entries);
@@ -70,11 +70,11 @@ class FieldSetter {
   }
   void constant(std::string_view /*name*/, std::string_view /*text*/) {}
   void ignored(std::string_view /*name*/) {}
-  // Call last: complains if no field had the name.
+  // Call last: adds an error if no field had the name.
   void finish();
 
  private:
-  // Whether `name` is the next field of the path; complains where it does not apply.
+  // Whether `name` is the next field of the path; adds an error if that field does not apply.
   bool reaches(std::string_view name, const FieldRules& rules);
 
   const SetContext& context_;

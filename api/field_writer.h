@@ -1,8 +1,8 @@
 // FieldWriter: writes a struct as a JSON object by its field list (field.h).
 //
-// Left out: absent optionals, empty texts, lists and maps, times that are 0 and fields that do not
-// apply. All of these read back as what they were. Defaults are spelt out, so that two documents
-// can be compared. Not synchronised; lives as long as one object is written.
+// Leaves out absent optionals, empty texts, lists and maps, times that are 0 and fields that do not
+// apply; each reads back as the same value. Spells defaults out, so that two documents can be
+// compared. Not synchronised; lives as long as one object is written.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace fettle::api {
 
-// One for each type that fields have.
+// One overload for each type of field.
 Json write_value(bool value, const FieldRules& rules);
 Json write_value(std::int64_t value, const FieldRules& rules);
 Json write_value(double value, const FieldRules& rules);

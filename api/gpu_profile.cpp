@@ -25,7 +25,7 @@ double largest_multiple(double step, double limit) {
   return std::floor(limit / step + kNoise) * step;
 }
 
-// "mig-20g" where it has a name, else its place in the list.
+// Returns "mig-20g" if the item has a name, else its place in the list.
 std::string called(const Json& item, std::size_t index) {
   const Json* const name = item.is_object() ? item.find("name") : nullptr;
   const bool named = name != nullptr && name->is_string() && !name->as_string().empty();
@@ -90,7 +90,7 @@ bool is_one_slice(const GpuProfile& profile) {
 std::optional<double> largest_fraction(const GpuProfile& profile) {
   const auto& offer = profile.offers.fraction;
   if (!offer) return std::nullopt;
-  // Below 1 by more than largest_multiple() forgives, so 1 itself is not among them.
+  // Below 1 by more than the tolerance of largest_multiple(), to exclude 1 itself.
   return largest_multiple(offer->step, offer->max.value_or(1 - 2 * kNoise));
 }
 
@@ -141,7 +141,7 @@ const std::vector<GpuProfile>& default_gpu_profiles() {
   static const std::vector<GpuProfile> kProfiles = [] {
     GpuProfile whole;
     whole.name = "whole";
-    whole.offers.count = 64;  // as many as a Study can ask for
+    whole.offers.count = 64;  // the most that a Study can request
     whole.enforces = GpuEnforcement::kHardware;
     whole.put.limits = Json::object({{"nvidia.com/gpu", "{count}"}});
     return std::vector<GpuProfile>{whole};

@@ -1,10 +1,10 @@
 // GpuProfile: one way in which a cluster gives out GPUs, as its administrator describes it.
 //
-// The administrator's list is in order of preference. A profile says what it offers (whole GPUs,
-// shares, amounts of memory), what keeps a pod to its share, and what to put on a pod to get it.
-// Values of what is put may hold slots (gpu_slots.h), which take the numbers of a request; nothing
-// that a user writes is spliced into them. Profiles that came from read_gpu_profiles() are valid.
-// Value types: safe to share while no thread changes them.
+// The administrator's list is in order of preference. A profile states its offers (whole GPUs,
+// shares, amounts of memory), how a pod's share is enforced, and the fields to put on a pod to get
+// it. Values in `put` may hold slots (gpu_slots.h), which take the numbers of a request; no text
+// that a user writes is spliced into them. Profiles from read_gpu_profiles() are valid. Value
+// types: safe to share while no thread changes them.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ enum class GpuSharing {
   kOther,        // any other vendor's resource
 };
 
-// What keeps a pod from using more than its share. In ascending order.
+// Which limit on a pod's share is enforced, in ascending order of strength.
 enum class GpuEnforcement { kNothing, kMemory, kHardware };
 
 // Parts of one card: multiples of `step`, from one step up to `max`.
@@ -49,9 +49,9 @@ struct GpuMemories {
   bool operator==(const GpuMemories&) const = default;
 };
 
-// At least one of the three.
+// Has at least one of the three.
 struct GpuOffers {
-  std::optional<std::int64_t> count;  // the most whole GPUs of one worker
+  std::optional<std::int64_t> count;  // whole GPUs of one worker at most
   std::optional<GpuFractions> fraction;
   std::optional<GpuMemories> memory;
   bool operator==(const GpuOffers&) const = default;
@@ -74,7 +74,7 @@ struct GpuPut {
 struct GpuProfile {
   std::string name;
   GpuSharing sharing = GpuSharing::kWhole;
-  std::vector<std::string> models;  // of its cards, as the label nvidia.com/gpu.product has them
+  std::vector<std::string> models;  // of its cards, as in the label nvidia.com/gpu.product
   std::optional<double> memory;     // bytes of one card
   GpuOffers offers;
   GpuEnforcement enforces = GpuEnforcement::kNothing;
@@ -84,22 +84,21 @@ struct GpuProfile {
 
 inline constexpr std::size_t kMostGpuProfiles = 64;
 
-// Whether it offers one size, such as a MIG slice or one of N replicas, and says both its fraction
-// and its memory.
+// Whether it offers a single size, such as a MIG slice or one of N replicas, and states both its
+// fraction and its memory.
 bool is_one_slice(const GpuProfile& profile);
-// The largest fraction of a card, and the most bytes of one, that it offers; absent: none.
+// Return the largest fraction of a card, and the most bytes of one, on offer; absent: none.
 std::optional<double> largest_fraction(const GpuProfile& profile);
 std::optional<double> largest_memory(const GpuProfile& profile);
 
-// Checks across the fields of one profile, `path` being where it stands (check_gpu_profile.cpp).
+// Checks across the fields of the profile at `path` (check_gpu_profile.cpp).
 void check_gpu_profile(const GpuProfile& profile, const FieldPath& path, FieldErrors& errors);
 
-// Reads the list. The error names each profile with what is wrong in it, one line each.
+// Reads the list. The error has a line for each fault, with the profile's name.
 Result<std::vector<GpuProfile>> read_gpu_profiles(const Json& list);
 Json write_gpu_profiles(const std::vector<GpuProfile>& profiles);
 
-// What a cluster is taken to offer whose administrator says nothing: whole GPUs of NVIDIA's device
-// plugin.
+// The profiles of a cluster whose administrator lists none: whole GPUs of NVIDIA's device plugin.
 const std::vector<GpuProfile>& default_gpu_profiles();
 
 }  // namespace fettle::api

@@ -1,4 +1,4 @@
-// GPU profiles as documents: what is read, and everything that is wrong with one.
+// GPU profiles as documents: valid ones, and every error in a profile.
 #include "api/gpu_profile.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ Json json(const std::string& text) {
   return *value;
 }
 
-// A valid profile, `changes` laid over its top level.
+// Returns a valid profile with `changes` laid over its top level.
 Json profile_with(const std::string& changes) {
   Json profile = json(R"({"name": "mps", "sharing": "MPS", "memory": "80Gi",
       "offers": {"fraction": {"step": 0.25, "max": 0.25}}, "enforces": "Memory",
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadProfile{R"({"sharing": "TimeSlicing"})",
                    "enforces: found Memory; sharing TimeSlicing enforces Nothing at most"},
         BadProfile{R"({"sharing": "Whole"})", "offers.fraction: found with sharing Whole"},
-        // What is put on pods.
+        // Fields put on pods.
         BadProfile{R"({"put": {}})", "put: asks for nothing; expected limits, a claim, or"},
         BadProfile{R"({"put": {"limits": {}}})", "put: asks for nothing"},
         BadProfile{R"({"put": {"annotations": {"gpu-fraction": "{fraction}"}}})",
@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "put.sharedClaim: found without claim"},
         BadProfile{R"({"put": {"claim": {"devices": {"requests": [{"name": "{card}"}]}}}})",
                    "put.claim: found the slot {card}"},
-        // KAI-Scheduler's validator.
+        // Rules of KAI-Scheduler's validator.
         BadProfile{R"({"sharing": "KAI", "put": {"schedulerName": "kai-scheduler",
                        "limits": {"nvidia.com/gpu": 1},
                        "annotations": {"gpu-fraction": "{fraction}"}}})",

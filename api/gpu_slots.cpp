@@ -11,7 +11,7 @@ constexpr double kRounding = 1e9;  // of fractions: multiples of a step carry no
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// The end of the slot that begins at text[start], past its brace; npos: there is none.
+// Returns the position past the brace of the slot that begins at text[start]; npos if none does.
 std::size_t slot_end(std::string_view text, std::size_t start) {
   std::size_t end = start + 1;
   while (end < text.size() && is_letter(text[end])) ++end;

@@ -8,7 +8,7 @@ namespace {
 bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 bool is_alphanumeric(char c) { return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z'); }
 
-// A name that is there: a label's, or the last part of its key.
+// Whether `text` is a name, not empty: a label's, or the last part of its key.
 bool is_label_name(std::string_view text) { return !text.empty() && is_label_value(text); }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Keys and values of labels and names of objects that Kubernetes takes, and ones that it refuses.
-// The patterns, which schemas have, say the same as the functions.
+// Keys and values of labels and names of objects that Kubernetes accepts or refuses. The patterns
+// of schemas agree with the functions.
 #include "api/label_syntax.h"
 
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 namespace fettle::api {
 
 struct Metadata {
-  // Defined in metadata.cpp: long code, once (docs/decisions/0027).
+  // Defined in metadata.cpp, to compile this long code once (docs/decisions/0027).
   Metadata();
   Metadata(const Metadata& other);
   Metadata(Metadata&& other) noexcept;
@@ -17,7 +17,7 @@ struct Metadata {
   ~Metadata();
 
   std::string name;              // a DNS label, at most 40 characters for a Study
-  std::string ns;                // namespace; "" where there is none (local runs)
+  std::string ns;                // namespace; "" for local runs
   std::string uid;               // set by the store on create; tells a name's former owners apart
   std::string resource_version;  // opaque; changes with every write; "" before the first
   std::int64_t generation = 0;   // counts changes of spec; set by the store

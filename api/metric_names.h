@@ -1,5 +1,5 @@
-// What the built-in trainer calls the numbers of a report: the one list of them. docs/trainer.md
-// says what each is, and a test that it says so of all.
+// Names of the numbers in the built-in trainer's reports: their only list. docs/trainer.md explains
+// each; a test checks that none is missing there.
 #pragma once
 
 #include "api/display.h"
@@ -30,7 +30,7 @@ inline constexpr const char* kFlops = "flops_per_second";
 inline constexpr const char* kMfu = "mfu";
 inline constexpr const char* kCommunicationShare = "communication_share";
 
-// What it takes of the machine.
+// Use of the machine.
 inline constexpr const char* kMemory = "memory_mib";
 inline constexpr const char* kOptimizer = "optimizer_mib";
 inline constexpr const char* kGpuUtilization = "gpu_utilization";
@@ -39,7 +39,7 @@ inline constexpr const char* kGpuMemoryPlanned = api::kGpuMemoryPlanned;
 inline constexpr const char* kGpuPower = "gpu_power_watts";
 inline constexpr const char* kGpuEnergy = "gpu_energy_joules";
 
-// What is in force.
+// Settings in force.
 inline constexpr const char* kLearningRate = "learning_rate";
 inline constexpr const char* kGlobalBatch = "global_batch";
 inline constexpr const char* kWorldSize = "world_size";

@@ -141,7 +141,7 @@ constexpr std::array<std::string_view, 3> kAccessModes{"ReadWriteOnce", "ReadWri
 constexpr std::string_view kGangs[] = {"auto", "none", "native", "coscheduling", "volcano", "kai"};
 constexpr std::string_view kImagePullPolicies[] = {"Always", "IfNotPresent", "Never"};
 
-// A table of traits as a table of names.
+// Converts a table of traits to a table of names.
 template <class Traits>
 auto as_names(std::span<const Traits> table) {
   std::vector<EnumName<decltype(Traits::kind)>> out;

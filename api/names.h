@@ -1,5 +1,5 @@
-// Names: how every enum is spelt in documents. One table each; those of algorithms and of
-// early-stopping rules are in algorithm.h.
+// Names: the spelling of every enum in documents, a table each; algorithm.h has the tables of
+// algorithms and early-stopping rules.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -79,11 +79,11 @@ std::optional<E> from_string(std::string_view name) {
 
 // Names of the access modes of PersistentVolumeClaims.
 std::span<const std::string_view> access_mode_names();
-// What brings the workers of a trial together on a cluster.
+// Values of trial.gang: the schedulers that can place all workers of a trial together.
 std::span<const std::string_view> gang_names();
-// Whether trial.queue names a queue of the scheduler that the gang is for, and not Kueue's.
+// Whether trial.queue names a queue of the gang's own scheduler instead of Kueue's.
 bool gang_has_queue(std::string_view gang);
-// Those of containers.
+// Names of the policies for pulling a container's image.
 std::span<const std::string_view> image_pull_policy_names();
 
 }  // namespace fettle::api

@@ -13,7 +13,7 @@ constexpr std::size_t kLongestName = 64;  // longer ones are no typos
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Words of Optuna, Ray Tune, Katib and W&B, in lower case, and ours for them.
+// Words of Optuna, Ray Tune, Katib and W&B, in lower case, with Fettle's word for each.
 constexpr std::pair<std::string_view, std::string_view> kWordsOfPeers[] = {
     {"float", "Double"},
     {"uniform", "Double"},

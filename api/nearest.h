@@ -7,11 +7,12 @@
 
 namespace fettle::api {
 
-// The candidate nearest to `name`, if it is near: a third of its letters inserted, deleted, changed
-// or swapped with a neighbour (optimal string alignment distance), case aside. "" if none is.
+// Returns the candidate nearest to `name` if at most a third of its letters are inserted, deleted,
+// changed or swapped with a neighbour (optimal string alignment distance), case aside; else "".
 std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates);
 
-// "; did you mean metric?" or "". Also knows the words of other tuners: Double for Optuna's float.
+// Returns "; did you mean metric?" or "". Also knows words of other tuners: Double for Optuna's
+// float.
 std::string did_you_mean(std::string_view name, std::span<const std::string_view> candidates);
 
 }  // namespace fettle::api

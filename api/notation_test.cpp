@@ -1,4 +1,4 @@
-// How people write durations, quantities, times and names.
+// Notations of people: durations, quantities, times and names.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Place: where the trials of a Study run, as far as it decides what outlives a run.
+// Place: where the trials of a Study run, which decides whether checkpoints outlive a run.
 // Pure; usable from any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Which container of a pod is the trial, for checks, runtimes and logs alike. Pure functions;
-// usable from any thread.
+// trial_container(): finds the container that is the trial, for checks, runtimes and logs alike.
+// Pure functions; usable from any thread.
 #pragma once
 
 #include "base/json.h"
@@ -8,8 +8,8 @@ namespace fettle::api {
 
 inline constexpr const char* kTrialContainer = "trainer";
 
-// The container of `pod_template`, or of a pod, that is the trial: the one named kTrialContainer,
-// else the first. nullptr where there is none.
+// Returns the trial's container in `pod_template`, or in a pod: the one named kTrialContainer, else
+// the first; nullptr if there are no containers.
 const Json* trial_container(const Json& pod_template);
 Json* trial_container(Json& pod_template);
 

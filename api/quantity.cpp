@@ -16,7 +16,7 @@ struct Unit {
   double factor;
 };
 
-// Largest first: that is the order in which parts are written.
+// Largest first, the order in which parts are written.
 constexpr std::array<Unit, 5> kDurationUnits{
     {{"d", 86400}, {"h", 3600}, {"m", 60}, {"s", 1}, {"ms", 1e-3}}};
 constexpr std::array<Unit, 15> kQuantityUnits{{{"Ei", 0x1p60},
@@ -44,8 +44,8 @@ std::optional<double> factor_of(std::span<const Unit> units, std::string_view su
   return std::nullopt;
 }
 
-// Takes a number off the front of `text`. An E without digits behind it is no exponent: it stays
-// in `text`, as the suffix of "1E".
+// Takes a number off the front of `text`. An E without digits behind it is no exponent: it stays in
+// `text`, as the suffix of "1E".
 std::optional<double> take_number(std::string_view& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -64,7 +64,7 @@ std::string_view take_letters(std::string_view& text) {
   return letters;
 }
 
-// The suffix's factor times value, without rounding twice: 9 * 1e-3 is not the double nearest to
+// Multiplies by the suffix's factor without rounding twice: 9 * 1e-3 is not the double nearest to
 // 0.009, since 1e-3 is rounded already; 9 / 1e3 is.
 double scale(double value, double factor) {
   return factor < 1 ? value / std::round(1 / factor) : value * factor;

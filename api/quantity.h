@@ -13,17 +13,17 @@
 
 namespace fettle::api {
 
-// A quantity that is written "auto": the code that needs it chooses. No field that may say so takes
-// 0.
+// The value of a quantity that is written "auto": the code that needs it chooses the amount. No
+// field that accepts auto accepts 0.
 inline constexpr double kAutoAmount = 0;
 
-// Seconds, >= 0. Errors name what was found and the forms that are understood.
+// Parses seconds, >= 0. Errors quote the text and list the accepted forms.
 Result<double> parse_duration(std::string_view text);
 // "1h30m", "90s" -> "1m30s", "0.25s"; the fewest parts that keep the value.
 std::string format_duration(double seconds);
 
 Result<double> parse_quantity(std::string_view text);
-// "20Gi" where that is exact, else plain digits: "1500", "0.5".
+// "20Gi" if that is exact, else plain digits: "1500", "0.5".
 std::string format_quantity(double value);
 
 }  // namespace fettle::api

@@ -1,4 +1,4 @@
-// Curves are short (report_history.h), so everything here walks over them plainly.
+// Curves are short (report_history.h), so every function here walks over the whole curve.
 #include "api/report.h"
 
 #include <algorithm>
@@ -24,13 +24,13 @@ bool same_metrics(const Metrics& a, const Metrics& b) {
   });
 }
 
-// A run that waits and has not trained yet: its step says nothing of the trial's.
+// Whether the run waits and has not trained yet: its step says nothing about the trial's.
 bool has_only_waited(const Report& report) {
   return !report.waiting.empty() && report.metrics.empty() && report.history.empty() &&
          report.step == 0;
 }
 
-// The texts for the columns of kubectl get, from the newest values.
+// Sets the texts for the columns of kubectl get, from the newest values.
 void set_column_texts(Report& report, const std::vector<Objective>& objectives) {
   report.objective = objective_text(objectives, report.metrics);
   report.throughput = throughput_text(report.metrics);
@@ -45,8 +45,8 @@ void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int
     report.at_ms = now_ms;
     return;
   }
-  // Final is final: what comes at the same step after it, say an evaluation of other data, adds
-  // what was not reported yet and replaces nothing.
+  // The final result stays: a later line at the same step, such as an evaluation of other data,
+  // adds metrics that were not reported yet and replaces none.
   if (report.final_result && line.step <= report.step) {
     line.step = report.step;
     std::erase_if(line.metrics,
@@ -55,7 +55,8 @@ void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int
   report.step = line.step;
   std::erase_if(line.metrics,
                 [](const auto& metric) { return metric.first.size() > kLongestMetricName; });
-  // Of foreign output, MetricLines::keep_room_for() has made room for what the Study asks for.
+  // In the output of other programs, MetricLines::keep_room_for() has kept room for the Study's
+  // metrics.
   while (line.metrics.size() > kMaxReportMetrics) line.metrics.erase(std::prev(line.metrics.end()));
   for (const auto& [name, value] : line.metrics) {
     if (report.metrics.size() < kMaxReportMetrics || report.metrics.count(name) > 0) {
@@ -87,7 +88,7 @@ Report join_reports(const std::optional<Report>& earlier, const Report& newer,
   Report joined = newer;
   joined.history = curve_of(newer);
   if (earlier) {
-    // `newer` is right from its first point on; without points, everything before is kept.
+    // `newer` is right from its first point on; without points, all earlier points are kept.
     const std::int64_t first =
         joined.history.empty() ? newer.step + 1 : joined.history.front().step;
     std::vector<HistoryPoint> points;

@@ -10,10 +10,10 @@
 namespace fettle::api {
 namespace {
 
-// An upper bound of what one metric takes as JSON: name, quotes, colon, comma and 24 digits.
+// Returns an upper bound on a metric's JSON: name, quotes, colon, comma and 24 digits.
 std::size_t metric_bytes(const std::string& name) { return name.size() + 28; }
 
-// {"step":1,"metrics":{...}}, at most.
+// Returns an upper bound on {"step":1,"metrics":{...}}.
 std::size_t json_bytes(const HistoryPoint& point) {
   constexpr std::size_t kFrame = 40;
   std::size_t bytes = kFrame;
@@ -34,7 +34,7 @@ bool is_among(const Steps& steps, const HistoryPoint& point) {
   return std::ranges::binary_search(steps, point.step);
 }
 
-// Where the best and the newest value of each objective are.
+// Returns the steps with the best and the newest value of each objective.
 Steps result_steps(const std::vector<HistoryPoint>& history,
                    const std::vector<Objective>& objectives) {
   Steps steps;
@@ -58,15 +58,16 @@ Steps result_steps(const std::vector<HistoryPoint>& history,
   return steps;
 }
 
-// How far apart the neighbours of inner point i are, as a ratio of steps. Shifted by one: a step
-// may be 0.
+// Returns how far apart the neighbours of inner point i are, as a logarithmic ratio of steps.
+// Shifted by one: a step may be 0.
 double spread(const std::vector<HistoryPoint>& history, std::size_t i) {
   const double before = static_cast<double>(std::max<std::int64_t>(history[i - 1].step, 0)) + 1;
   const double after = static_cast<double>(std::max<std::int64_t>(history[i + 1].step, 0)) + 1;
   return std::log(after / before);
 }
 
-// The point that is missed least; history.size() > 1. `results`: of result_steps().
+// Returns the index of the most dispensable point; requires two points. `results`: from
+// result_steps().
 std::size_t least_needed(const std::vector<HistoryPoint>& history, const Steps& rungs,
                          const Steps& results) {
   std::size_t least = 0;

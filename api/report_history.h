@@ -11,10 +11,10 @@
 
 namespace fettle::api {
 
-// What a Report of at most 4 KiB has left for its history, in bytes of JSON.
+// Returns the bytes of JSON left for the history in a Report of at most 4 KiB.
 std::size_t history_room(const Report& report);
 
-// What a curve must not lose, because decisions and results are read off it.
+// Points that a curve must keep, because decisions and results are read from them.
 struct CurveNeeds {
   std::vector<std::int64_t> rungs;    // ascending
   std::vector<Objective> objectives;  // the best and the newest value of each
@@ -22,9 +22,9 @@ struct CurveNeeds {
 
 // Drops points of `history`, which is ascending by step, until it has at most kMaxHistoryPoints and
 // takes at most `most_bytes` of JSON. The point whose neighbours lie closest together on a
-// logarithmic scale of steps goes first. The first and the newest point stay, and what `needs`
-// names. If that alone is too much, the oldest points go that no objective needs, and then the
-// oldest of all.
+// logarithmic scale of steps goes first. The first point, the newest and those in `needs` stay. If
+// these alone are too much, the oldest points that no objective needs are dropped, then the oldest
+// of all.
 void thin_history(std::vector<HistoryPoint>& history, const CurveNeeds& needs,
                   std::size_t most_bytes);
 

@@ -1,4 +1,4 @@
-// The learning curve stays bounded, ordered, and keeps what decisions rest on.
+// The learning curve stays bounded and ordered, and keeps the points on which decisions rest.
 #include "api/report_history.h"
 
 #include <gtest/gtest.h>

@@ -60,7 +60,8 @@ struct Objective {
   Direction direction = Direction::kMinimize;
   std::optional<double> goal;
   Take take = Take::kLast;
-  // Of several objectives: the worst value that counts in the hypervolume; absent = the worst seen.
+  // With several objectives: the worst value that counts in the hypervolume; absent = the worst
+  // seen.
   std::optional<double> reference = std::nullopt;
   bool operator==(const Objective&) const = default;
 };
@@ -72,8 +73,7 @@ struct Constraint {
   bool operator==(const Constraint&) const = default;
 };
 
-// What one `step` counts. Reports, rungs and untilStep are in this unit. A trial runs from 0 to
-// max.
+// The unit of `step`: reports, rungs and untilStep are in it. A trial runs from 0 to max.
 struct Resource {
   std::string unit = "epoch";
   std::int64_t min = 1;
@@ -91,15 +91,15 @@ inline constexpr std::int64_t kMaxGridPoints = 1'000'000;
 inline constexpr std::int64_t kMinPopulation = 4;
 inline constexpr std::int64_t kMaxPopulation = 1000;
 
-// Trials of populations, and how often they may be compared: each promotion is written down.
+// The fewest trials of a population, and the most comparisons: each promotion is stored.
 inline constexpr std::int64_t kLeastMembers = 2;
 inline constexpr std::int64_t kMostIntervals = 100;
 
-// schedule: the parameters of a stretch of the training, from where the leg before ended.
+// schedule: parameters for a stretch of the training, which begins where the previous leg ended.
 struct ScheduleLeg {
   std::int64_t until_step = 1;
   Json parameters = Json::object();
-  std::optional<std::int64_t> seed;  // the trainer's; absent: one by the trial's index
+  std::optional<std::int64_t> seed;  // of the trainer; absent: by the trial's index
   bool operator==(const ScheduleLeg&) const = default;
 };
 
@@ -114,9 +114,9 @@ struct Algorithm {
   double reduction_factor = 3;             // hyperband, bohb, dehb: one trial in N is promoted
   std::optional<std::int64_t> interval{};  // pbt, pb2: steps between comparisons
   double quantile = 0.25;              // pbt, pb2: this share is replaced, by as many of the best
-  double resample_probability = 0.25;  // pbt: of a value that is drawn again, not perturbed
+  double resample_probability = 0.25;  // pbt: chance to draw a value again, not perturb it
   std::vector<ScheduleLeg> legs{};     // schedule
-  bool cost_aware = false;  // auto, gp, ehvi: what is gained counts against what a trial costs
+  bool cost_aware = false;             // auto, gp, ehvi: weighs gain against cost
   bool operator==(const Algorithm&) const = default;
 };
 
@@ -129,8 +129,8 @@ struct EarlyStopping {
   double percentile = 33;             // percentile: the best N percent continue
   std::int64_t patience = 5;          // patience: reports without an improvement
   std::optional<double> threshold{};  // threshold: worse values stop a trial
-  double probability = 0.05;  // curve: a trial stops that is less likely to end among the best
-  std::int64_t top = 1;       // curve: how many are "the best"
+  double probability = 0.05;          // curve: stops a trial less likely to end among the best
+  std::int64_t top = 1;               // curve: size of "the best"
   bool operator==(const EarlyStopping&) const = default;
 };
 
@@ -147,21 +147,22 @@ struct Budget {
 
 // ---- How a trial runs --------------------------------------------------------------------------
 
-// For images that print neither JSON lines nor use the reporter: each match of `regex` in the
-// output is a metric. Groups 1 and 2 are its name and value, or the named groups `name`, `value`.
+// Finds metrics of images that neither print JSON lines nor use the reporter: each match of `regex`
+// in the output is a metric. Groups 1 and 2 are its name and value, or the named groups `name`,
+// `value`.
 struct MetricsFilter {
   std::string regex;
-  std::string step = {};        // an expression whose first group is the step; "" = none
-  std::int64_t first_step = 1;  // what the program calls its first step: 0 or 1
+  std::string step = {};        // a regex whose first group is the step; "" = none
+  std::int64_t first_step = 1;  // number of the program's first step: 0 or 1
   bool operator==(const MetricsFilter&) const = default;
 };
 
-// On a cluster: on a claim of the user's, or on one made for the Study; without either they go with
-// their pod. Local runs look at `keep` alone.
+// On a cluster, checkpoints are on a claim of the user, or on one made for the Study; without
+// either they are deleted with their pod. Local runs use only `keep`.
 struct Checkpoints {
-  std::string claim;           // a PersistentVolumeClaim; what is in it stays
-  std::optional<double> size;  // bytes of a claim that is made, and goes with the Study
-  std::string storage_class;   // of the claim that is made; "" = the default one
+  std::string claim;           // a PersistentVolumeClaim; its contents stay
+  std::optional<double> size;  // bytes of a claim made for the Study and deleted with it
+  std::string storage_class;   // of the claim that is made; "" = the default
   std::string access_mode = "ReadWriteOnce";  // of the claim that is made
   std::int64_t keep = 2;                      // newest checkpoints kept for each trial
   bool operator==(const Checkpoints&) const = default;
@@ -191,18 +192,18 @@ enum class Execution { kJob, kPool };
 enum class TolerationOperator { kEqual, kExists };
 enum class TaintEffect { kNoSchedule, kPreferNoSchedule, kNoExecute };
 
-// A taint of nodes that does not keep pods away.
+// A taint that does not keep pods off a node.
 struct Toleration {
-  std::string key;  // "" = of every taint; then with kExists
+  std::string key;  // "" = every taint; requires kExists
   TolerationOperator relation = TolerationOperator::kEqual;
-  std::string value;                    // kEqual: the taint's
+  std::string value;                    // kEqual: value of the taint
   std::optional<TaintEffect> effect;    // absent: all of them
   std::optional<std::int64_t> seconds;  // kNoExecute: how long; absent: for ever
   bool operator==(const Toleration&) const = default;
 };
 
-// What the built-in trainer's pods have beside what Fettle gives them; a template says so itself.
-// What is Kubernetes' own is kept as it was written. Local runs do not look at it.
+// Fields of the built-in trainer's pods beyond those that Fettle sets; a template has its own.
+// Objects of Kubernetes are kept as written. Local runs ignore all of it.
 struct TrainerPod {
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
@@ -216,7 +217,7 @@ struct TrainerPod {
   std::string service_account;  // "" = the one that may report
   Json security_context;
   std::vector<Json> volumes;
-  // Of its container.
+  // Fields of its container.
   std::string image_pull_policy;  // "" = by the image's tag
   Json container_security_context;
   Json resources;
@@ -230,18 +231,18 @@ struct TrialTemplate {
   std::optional<MetricsFilter> metrics;
   std::optional<double> timeout;    // seconds one run may take
   std::optional<double> heartbeat;  // seconds without a report after which a run counts as hung
-  std::int64_t retries = 2;         // runs after the first one that failed by the trial's own fault
+  std::int64_t retries = 2;         // runs after failures that were the trial's own fault
   double grace_period = 30;         // seconds between SIGTERM and SIGKILL
   std::optional<Checkpoints> checkpoints;
   std::optional<Gpu> gpu;
   Workers workers;
-  // A cluster's: the name of the queue that admits a trial; "" = none, it starts at once. Kueue's
-  // LocalQueue, or with gang volcano or kai a queue of that scheduler.
+  // Cluster only: the queue that admits a trial, Kueue's LocalQueue or, with gang volcano or kai, a
+  // queue of that scheduler; "" = none, the trial starts at once.
   std::string queue;
   std::string queue_priority;  // Kueue's WorkloadPriorityClass; "" = by the pods' PriorityClass
-  std::string gang = "auto";   // what sees to it that all workers get a node: one of gang_names()
+  std::string gang = "auto";   // what places all workers together: one of gang_names()
   Execution execution = Execution::kJob;
-  // Variables of the environment of `fettle run` that its trials see, by name; local runs only.
+  // Names of variables in the environment of `fettle run` that its trials see; local runs only.
   std::vector<std::string> pass_environment;
   std::optional<TrainerPod> pod;         // only with trainer
   std::optional<TrainerConfig> trainer;  // exactly one of trainer and pod_template
@@ -249,16 +250,16 @@ struct TrialTemplate {
   bool operator==(const TrialTemplate&) const = default;
 };
 
-// What is known before the first trial.
+// Knowledge from before the first trial.
 struct WarmStart {
-  std::vector<std::string> studies;          // earlier ones, whose results are learnt from
+  std::vector<std::string> studies;  // earlier Studies, from whose results the search learns
   std::map<std::string, std::string> map{};  // a parameter's name here to its name there
-  std::vector<Json> points{};                // to try first; what one leaves out is drawn
+  std::vector<Json> points{};                // to try first; omitted values are drawn
   bool operator==(const WarmStart&) const = default;
 };
 
 struct StudySpec {
-  // Defined in study.cpp: long code, once (docs/decisions/0027).
+  // Defined in study.cpp, to compile this long code once (docs/decisions/0027).
   StudySpec();
   StudySpec(const StudySpec& other);
   StudySpec(StudySpec&& other) noexcept;
@@ -276,8 +277,8 @@ struct StudySpec {
   TrialTemplate trial;
   std::optional<WarmStart> warm_start;
   bool suspend = false;
-  // Seconds after its end at which a cluster deletes the Study, and with it its trials; absent:
-  // never. Local runs keep theirs.
+  // Seconds from its end until a cluster deletes the Study and its trials; absent: never. Local
+  // runs keep theirs.
   std::optional<double> ttl_after_finished;
   bool operator==(const StudySpec&) const = default;
 };
@@ -305,44 +306,45 @@ struct BestTrial {
   bool operator==(const BestTrial&) const = default;
 };
 
-// What a trial of an earlier Study came to, as a point of this Study's space.
+// The result of a trial of an earlier Study, as a point of this Study's space.
 struct PriorObservation {
   std::string trial;           // its name
-  Json parameters;             // active ones only
-  std::vector<double> values;  // one an objective
+  Json parameters;             // active parameters only
+  std::vector<double> values;  // one for each objective
   bool operator==(const PriorObservation&) const = default;
 };
 inline constexpr std::size_t kMaxPriorObservations = 200;
 
-// What chooses the trials from one on, settled before the first of them is created: what `auto`
-// stands for, the budget that this rests on, and what computes it. So a budget that is raised
-// changes no choice that was made, and each can be made again (docs/decisions/0038).
+// The settings of the search for all trials from one on, fixed before that trial is created: the
+// algorithm that `auto` stands for, the budget on which this rests, and the program that computes
+// it. So a raised budget changes no earlier choice, and each choice can be repeated
+// (docs/decisions/0038).
 struct SearchPeriod {
   std::int64_t since = 0;                         // the index of the first trial
-  std::int64_t basis = 0;                         // the highest seq that was known
-  std::string algorithm;                          // in force: with auto what it stands for
-  std::string early_stopping;                     // the rule that auto has added; "" = none
+  std::int64_t basis = 0;                         // the highest seq known then
+  std::string algorithm;                          // in force; with auto, its choice
+  std::string early_stopping;                     // the rule that auto added; "" = none
   std::int64_t trials = 0;                        // budget.trials
   std::int64_t parallelism = 0;                   // budget.parallelism
-  std::optional<double> max_cost = std::nullopt;  // with costAware: what all trials may cost
+  std::optional<double> max_cost = std::nullopt;  // with costAware: cost of all trials at most
   std::string reason;       // why auto chose the algorithm; completes "because ..."
   std::string steps;        // what auto decided about steps, and why: a clause
   std::string computed_by;  // search/space/fingerprint.h; "" = not known
-  // Whether checkpoints outlive the pods of trials (api/place.h); absent: an earlier version, which
-  // took it for granted.
+  // Whether checkpoints outlive the pods of trials (api/place.h); absent: written by an earlier
+  // version, which assumed so.
   std::optional<bool> durable_checkpoints = std::nullopt;
   bool operator==(const SearchPeriod&) const = default;
 };
 inline constexpr std::size_t kMostSearchPeriods = 16;
 
-// Where the GPUs of trials come from on a cluster: the administrator's profile (gpu_profile.h) that
-// was chosen for the newest runs, and why.
+// The source of the trials' GPUs on a cluster: the administrator's profile (gpu_profile.h) chosen
+// for the newest runs, and the reason.
 struct GpuChoice {
   std::string profile;
   std::string sharing;                          // GpuSharing
   std::string enforces;                         // GpuEnforcement
   double gpus = 1;                              // of each worker: 2, 0.25
-  std::optional<double> memory = std::nullopt;  // bytes that each worker has; absent: not known
+  std::optional<double> memory = std::nullopt;  // bytes of each worker; absent: not known
   std::string reason;                           // a sentence
   bool operator==(const GpuChoice&) const = default;
 };
@@ -356,9 +358,9 @@ struct StudyDisplay {
   bool operator==(const StudyDisplay&) const = default;
 };
 
-// Derived from the trials at every reconcile; never counted up. Does not grow with trials.
+// Derived from the trials at every reconcile, never incremented. Does not grow with trials.
 struct StudyStatus {
-  // Defined in study.cpp: long code, once (docs/decisions/0027).
+  // Defined in study.cpp, to compile this long code once (docs/decisions/0027).
   StudyStatus();
   StudyStatus(const StudyStatus& other);
   StudyStatus(StudyStatus&& other) noexcept;
@@ -367,18 +369,19 @@ struct StudyStatus {
   ~StudyStatus();
 
   std::int64_t observed_generation = 0;  // on a cluster -1 until the operator has seen the Study
-  std::int64_t updated_ms = 0;  // when this status was written; it is at most once a second
+  std::int64_t updated_ms = 0;           // when this status was written; at most once a second
   std::vector<StatusCondition> conditions;
   TrialCounts trials;
   std::vector<BestTrial> best;  // one for a single objective; at most 100 of a Pareto front
-  // Written once, before the first trial: what warmStart.studies had found by then.
+  // Results of warmStart.studies, written once, before the first trial.
   std::vector<PriorObservation> prior_observations;
   std::vector<SearchPeriod> search;  // by `since`; empty before the first trial
-  // Several objectives: the volume between the front and the references, each the objective's own
-  // or the worst value of a feasible trial; absent where it is too costly to compute or no number.
+  // With several objectives: the volume between the front and the references, each the objective's
+  // own or the worst value of a feasible trial; absent if it is too expensive to compute or not a
+  // number.
   std::optional<double> hypervolume;
-  // The first step that trials report, where it comes after the lowest rung (core/late_reports.h);
-  // absent where trials report by then, and while none has.
+  // The first step that trials report, if it comes after the lowest rung (core/late_reports.h);
+  // absent if trials report by then, and until one has reported.
   std::optional<std::int64_t> first_report;
   std::string algorithm;         // the sampler in use and, for auto, why
   std::optional<GpuChoice> gpu;  // absent: CPU, a local run, or not chosen yet

@@ -298,7 +298,7 @@ void visit_fields(Visitor& v, T& c) {
 inline FieldRules object() { return FieldRules{}.as(Form::kObject); }
 inline FieldRules objects(std::size_t most) { return list(0, most).as(Form::kObject); }
 
-// Of the container of the built-in trainer; named as there, but for its securityContext.
+// Fields of the built-in trainer's container, named as in Kubernetes except securityContext.
 template <class Visitor, Like<TrainerPod> T>
 void visit_container_fields(Visitor& v, T& c) {
   v.field("imagePullPolicy", c.image_pull_policy,
@@ -322,7 +322,7 @@ void visit_container_fields(Visitor& v, T& c) {
           objects(kMostEnvSources));
 }
 
-// Named as in a pod, into which they are copied.
+// Fields are named as in a pod, into which they are copied.
 template <class Visitor, Like<TrainerPod> T>
 void visit_fields(Visitor& v, T& c) {
   const FieldRules values = list(0, kMostSelectors).as(Form::kLabelValue).by_label();

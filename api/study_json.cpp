@@ -11,7 +11,7 @@ namespace fettle::api {
 
 namespace {
 
-// A document of another kind would only give a list of fields that a Study does not have.
+// Refuses a document of another kind; reading it would only list fields that a Study lacks.
 bool is_another_kind(const Json& document, FieldErrors& errors) {
   if (!document.is_object()) {
     errors.add("", "found " + describe(document) +

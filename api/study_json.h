@@ -1,4 +1,4 @@
-// Study from and to JSON, the form on the wire. YAML comes in through api/yaml.
+// Study from and to JSON, the form on the wire. api/yaml reads YAML.
 //
 // The fields, their bounds and descriptions are listed once, in study_fields.h and
 // trainer_fields.h. Pure functions; usable from any thread.

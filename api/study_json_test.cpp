@@ -1,4 +1,4 @@
-// Study and Trial documents: what is written reads back as it was, whatever the fields hold.
+// Study and Trial documents read back as they were written, for all values of their fields.
 #include "api/study_json.h"
 
 #include <gmock/gmock.h>
@@ -86,8 +86,8 @@ TEST(StudyJson, DefaultsAreFilledIn) {
   EXPECT_EQ(read.study.spec.objectives[0].goal, std::nullopt);
 }
 
-// The first as a Study may say it, the second as it is written, for a pod's spec and for the next
-// reader.
+// The first text is a pod as a Study may state it, the second as it is written, for a pod's spec
+// and for the next reader.
 class PodOfTheTrainer : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(PodOfTheTrainer, IsWrittenAsKubernetesWritesIt) {

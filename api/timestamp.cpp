@@ -6,7 +6,7 @@
 namespace fettle::api {
 namespace {
 
-// Reads exactly `count` digits at `at` and moves it behind them; -1 if they are not there.
+// Reads exactly `count` digits at `at` and moves `at` past them; -1 if there are fewer.
 int take_digits(std::string_view text, std::size_t& at, std::size_t count) {
   if (at + count > text.size()) return -1;
   int value = 0;

@@ -11,14 +11,14 @@
 
 namespace fettle::api {
 
-// What fettle-trainer exits with when its input is wrong: trying again changes nothing.
+// Exit code of fettle-trainer for wrong input: a retry changes nothing.
 inline constexpr int kTrainerRefusesInput = 2;
-// A program of several workers exits with this when another worker did not come or was lost: never
-// the trial's fault, whichever runtime runs it. EX_TEMPFAIL of <sysexits.h>.
+// Exit code of a program of several workers when another worker did not come or was lost: never the
+// trial's fault, whichever runtime runs it. EX_TEMPFAIL of <sysexits.h>.
 inline constexpr int kWorkerMissesOthers = 75;
 
-// How the error of a training begins that has too little memory of its GPU; then comes how many
-// bytes it needs at least, and kGpuMemoryNeeded.
+// The error of a training that has too little GPU memory: kGpuMemoryShort, the number of bytes that
+// it needs at least, kGpuMemoryNeeded.
 inline constexpr const char* kGpuMemoryShort = "too little GPU memory (";
 inline constexpr const char* kGpuMemoryNeeded = " bytes needed)";
 
@@ -35,19 +35,19 @@ struct AugmentConfig {
   bool operator==(const AugmentConfig&) const = default;
 };
 
-// Labelled images, or text whose every token is to be told from those before it. Files are plain or
-// gzipped.
+// Labelled images, or text in which each token is predicted from the tokens before it. Files are
+// plain or gzipped.
 struct DataConfig {
   std::string format = "idx";  // images: idx, npy; text: text (bytes), tokens (ids)
   std::string train_images;
   std::string train_labels;
   std::string test_images;  // optional: scored once, at the end, never used for decisions
   std::string test_labels;
-  std::string train_text;                  // text: the last part of it is held out for validation
+  std::string train_text;                  // text: its last part is held out for validation
   std::string test_text;                   // optional, as testImages
   std::optional<std::int64_t> context;     // text: tokens of a sample (required)
   std::optional<std::int64_t> vocabulary;  // tokens: ids are below it; default: the largest id + 1
-  std::int64_t train_samples = 0;          // 0 = all that validation leaves
+  std::int64_t train_samples = 0;          // 0 = all but those for validation
   std::int64_t validation_samples = 0;     // held out from the training files; 0 = a sixth
   std::int64_t split_seed = 0;             // which samples are held out; not the trial's seed, so
                                            // that all trials are judged on the same ones
@@ -74,14 +74,13 @@ enum class LayerType {
   kGlobalPool,
   kFlatten,
   kDropout,
-  kEmbedding,  // first of all for text: tokens become vectors; from here on linear is token by
-               // token
-  kAttention,  // causal, of what a linear layer with three times the units gives
-  kHead,       // logits of tokens, by the matrix of the embedding ("tied")
-  kResidual,   // begins a block; what follows, up to add, is summed with its shortcut
+  kEmbedding,  // first for text: tokens become vectors; later linear layers work per token
+  kAttention,  // causal; its input is a linear layer with three times the units
+  kHead,       // logits of tokens, with the matrix of the embedding ("tied")
+  kResidual,   // begins a block: its layers, up to add, are summed with its shortcut
   kShortcut,   // begins the shortcut's own layers; without it the shortcut is the block's input
   kAdd,        // ends the block
-  kCast,       // between fp32 and 16 bits; the trainer's own, no configuration can name it
+  kCast,       // between fp32 and 16 bits; inserted by the trainer, never named in a configuration
 };
 
 enum class GeluApproximation { kNone, kTanh };  // torch.nn.GELU's `approximate`
@@ -111,8 +110,8 @@ struct GptConfig {
 };
 
 struct ModelConfig {
-  std::int64_t kernel = 3;  // of every conv that names none
-  double dropout = 0;       // of every dropout layer that names none
+  std::int64_t kernel = 3;  // of every conv without its own
+  double dropout = 0;       // of every dropout layer without its own
   std::optional<GptConfig> gpt;
   std::vector<LayerConfig> layers;  // empty with gpt
   bool operator==(const ModelConfig&) const = default;
@@ -126,7 +125,7 @@ enum class BackendKind { kAuto, kReference, kOnednn, kCuda };
 
 struct ScheduleConfig {
   ScheduleKind name = ScheduleKind::kConstant;
-  double warmup_epochs = 0;  // from 0 to the learning rate, linearly, by optimiser steps
+  double warmup_epochs = 0;  // linearly from 0 to the learning rate, by optimiser steps
   double step_epochs = 10;   // step: multiply by gamma whenever this many epochs have passed
   double gamma = 0.1;
   double final_fraction = 0;  // cosine, linear: learning rate at the end / at the start
@@ -143,7 +142,7 @@ struct TrainingConfig {
   std::optional<std::int64_t> norm_group;       // batchNorm; default: the whole batch
   std::optional<std::int64_t> epochs;           // default: the Study's resource.max
   Precision precision = Precision::kAuto;
-  bool residual_in_fp32 = false;      // in 16 bits: of streams that begin at an embedding
+  bool residual_in_fp32 = false;      // with 16 bits: of streams that begin at an embedding
   std::optional<bool> deterministic;  // attention on a GPU; default: false
   OptimizerKind optimizer = OptimizerKind::kSgd;
   double learning_rate = 0.01;
@@ -160,17 +159,17 @@ struct TrainingConfig {
   std::optional<double> clip_norm;      // global gradient norm
   std::optional<bool> shard_optimizer;  // over the workers; default: false
   double label_smoothing = 0;
-  bool recompute = false;  // activations, in the backward pass, instead of keeping them
+  bool recompute = false;  // recomputes activations in the backward pass, does not keep them
   BackendKind backend = BackendKind::kAuto;
   std::int64_t threads = 1;
   bool operator==(const TrainingConfig&) const = default;
 };
 
-// Whether what it computes for a sample in training depends on the others beside it.
+// Whether the result for a sample depends, in training, on the other samples of its batch.
 bool has_batch_norm(const ModelConfig& model);
 
 struct TrainerConfig {
-  // Defined in trainer_config.cpp: long code, once (docs/decisions/0027).
+  // Defined in trainer_config.cpp, to compile this long code once (docs/decisions/0027).
   TrainerConfig();
   TrainerConfig(const TrainerConfig& other);
   TrainerConfig(TrainerConfig&& other) noexcept;

@@ -1,4 +1,4 @@
-// The trainer's configuration: reading, `sets`, resolving, and which changes a Study allows.
+// The trainer's configuration: reading, `sets`, resolving, and the changes that a Study allows.
 #include "api/trainer_json.h"
 
 #include <gmock/gmock.h>

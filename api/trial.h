@@ -1,11 +1,11 @@
 // Trial: one point of a Study's space, and its results (fettle.dev/v1alpha1).
 //
-// Who writes what: spec and status are the operator's (the runner's), except status.report, which
-// belongs to the process that observes the training. Facts and decisions: before the core uses
-// something it observed, it stores it as a Fact whose `seq` is 1 + the highest one of the Study;
-// every decision (SearchOrigin, Stop) stores `basis`, the highest seq it saw. So the order in which
-// things were learnt is written down, and the same decisions can be taken again from the facts.
-// Value types: safe to share while no thread changes them.
+// Writers: the operator (locally the runner) writes spec and status, except status.report, which
+// belongs to the process that observes the training. Facts and decisions: before the core uses an
+// observation, it stores it as a Fact whose `seq` is 1 + the highest one of the Study; every
+// decision (SearchOrigin, Stop) stores `basis`, the highest seq it saw. So the order of
+// observations is recorded, and the facts allow the same decisions to be taken again. Value types:
+// safe to share while no thread changes them.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct TrialPromotion {
   bool operator==(const TrialPromotion&) const = default;
 };
 
-// Where a trial came from and how far it was sent, for replay. Rungs count from 0, the lowest.
+// A trial's origin and the rung it was sent to, for replay. Rungs count from 0, the lowest.
 struct SearchOrigin {
   std::int64_t basis = 0;
   std::int64_t bracket = 0;  // the rung it began at
@@ -54,17 +54,18 @@ struct Stop {
   bool operator==(const Stop&) const = default;
 };
 
-// What the elastic policy last decided about the number of workers (core/elastic.h).
+// The last decision of the elastic policy on the number of workers (core/elastic.h).
 struct Sizing {
   std::int64_t at_ms = 0;
   std::int64_t workers = 1;
-  // It found no place for more when this many trials of the Study had ended; absent: it did not.
+  // How many trials of the Study had ended when the policy found no room for more workers; absent:
+  // there was room.
   std::optional<std::int64_t> no_room_after;
   bool operator==(const Sizing&) const = default;
 };
 
 struct TrialSpec {
-  // Defined in trial.cpp: long code, once (docs/decisions/0027).
+  // Defined in trial.cpp, to compile this long code once (docs/decisions/0027).
   TrialSpec();
   TrialSpec(const TrialSpec& other);
   TrialSpec(TrialSpec&& other) noexcept;
@@ -77,10 +78,10 @@ struct TrialSpec {
   Json parameters = Json::object();  // active parameters only; never changes
   std::int64_t seed = 0;             // the trainer's seed
   std::int64_t until_step = 1;       // only grows
-  std::int64_t workers = 1;          // now wanted
+  std::int64_t workers = 1;          // wanted now
   std::optional<Sizing> sizing;      // absent: the policy has not changed it
-  std::string worker_pod;            // Pool: which worker has it
-  // Of each worker, in bytes, for its next run: where the Study says gpu: {memory: auto}. Grows.
+  std::string worker_pod;            // execution Pool: the worker that has the trial
+  // Bytes for each worker of its next run, if the Study says gpu: {memory: auto}. Only grows.
   std::optional<double> gpu_memory;
   std::optional<Parent> parent;
   SearchOrigin search;
@@ -104,7 +105,7 @@ inline constexpr std::size_t kMaxPromotions = 100;
 inline constexpr std::size_t kMaxRunRecords = 20;
 inline constexpr std::size_t kMaxHistoryPoints = 50;
 
-// How many workers of a run really run from then on; 0: none, it waits for a node.
+// The number of workers of a run that really run from then on; 0: none, it waits for a node.
 struct Resize {
   std::int64_t at_ms = 0;
   std::int64_t workers = 1;
@@ -112,33 +113,33 @@ struct Resize {
 };
 inline constexpr std::size_t kMaxResizes = 50;
 
-// RunRecord::reason: Disrupted by its queue, which may do so as often as it likes.
+// RunRecord::reason of a disruption by the queue, which may preempt any number of times.
 inline constexpr const char* kPreempted = "Preempted";
 
 inline constexpr std::int64_t kMaxTrialIndex = 1'000'000;
 
-// One run of a trial, from intent to outcome. Old records are pruned, so each carries on what would
-// be lost with its predecessors: the newest alone says how many retries are spent.
+// One run of a trial, from intent to outcome. Old records are pruned, so each carries the numbers
+// that would be lost with its predecessors: the newest alone says how many retries are spent.
 struct RunRecord {
   std::int64_t run = 0;
   std::string pod_uid;               // of rank 0; local: "<uid of the trial>-r<run>"
-  std::int64_t workers = 1;          // it was started with
+  std::int64_t workers = 1;          // at its start
   std::optional<double> gpus;        // of each worker: 2, 0.25; absent: as the Study says
-  std::optional<double> gpu_memory;  // TrialSpec::gpu_memory, as it was started with
-  // It ended because this was too little. The bytes that are needed at least; 0: not known.
+  std::optional<double> gpu_memory;  // TrialSpec::gpu_memory at its start
+  // Bytes that the run needs at least, if it ended because this was too little; 0: not known.
   std::optional<double> gpu_memory_short;
   std::vector<Resize> resizes;  // in order of time; the newest kMaxResizes
   std::int64_t until_step = 1;  // how far this run was asked to go
   std::int64_t started_ms = 0;  // intent written
   std::int64_t running_ms = 0;  // first seen running; 0 = never
-  // Since when some of its workers have found no place; 0 = all have one, or the Study does
-  // not size itself.
+  // Since when some of its workers have found no place; 0 = all have one, or the Study does not
+  // size itself.
   std::int64_t unplaced_ms = 0;
   std::int64_t ended_ms = 0;   // 0 = not ended
   std::int64_t last_step = 0;  // the trial's newest reported step when the run ended
   std::int64_t failures = 0;   // earlier runs that failed by the trial's own fault
-  // Worker-seconds of all earlier runs, and of this one what its other members no longer tell
-  // (core/run_records.h).
+  // Worker-seconds of all earlier runs, and the part of this run that its other members no longer
+  // record (core/run_records.h).
   double earlier_seconds = 0;
   // The same in GPU-seconds; absent: earlier_seconds times the GPUs of a worker.
   std::optional<double> earlier_gpu_seconds;
@@ -150,7 +151,7 @@ struct RunRecord {
 };
 
 enum class FactKind {
-  kRung,     // objective values at a step early stopping looks at
+  kRung,     // objective values at a step that early stopping judges
   kResult,   // the trial's final objective values (non-finite or constraint-breaking: infeasible)
   kStopped,  // ended early by our decision; values: the last ones, if any
   kFailed,   // ended without a result
@@ -163,8 +164,8 @@ struct Fact {
   std::vector<std::optional<double>> values;  // one an objective; absent = non-finite or missing
   bool infeasible = false;
   std::int64_t at_ms = 0;
-  // What the trial has cost by its end, where the search counts it: GPU-seconds of all workers and
-  // runs, seconds of workers without GPUs. Absent: not known.
+  // Cost of the trial at its end, if the search counts cost: GPU-seconds of all workers and runs,
+  // or worker-seconds without GPUs. Absent: not known.
   std::optional<double> cost = std::nullopt;
   bool operator==(const Fact&) const = default;
 };
@@ -176,7 +177,7 @@ struct HistoryPoint {
   bool operator==(const HistoryPoint&) const = default;
 };
 
-// What the training last said of itself. At most 4 KiB as JSON.
+// The last report of a training on itself. At most 4 KiB as JSON.
 struct Report {
   std::int64_t step = 0;
   std::map<std::string, double> metrics;  // newest values
@@ -186,7 +187,7 @@ struct Report {
   std::int64_t at_ms = 0;
   std::string objective;              // for display: the newest objective values, "0.9132"
   std::string throughput;             // for display: "4120 images/s"
-  std::string waiting;                // for people: what keeps it from training; "" = nothing
+  std::string waiting;                // for people: why it is not training; "" = no wait
   std::vector<HistoryPoint> history;  // at most 50, thinned; rungs and results kept
   bool operator==(const Report&) const = default;
 };
@@ -196,7 +197,7 @@ struct Report {
 enum class TrialPhase { kPending, kRunning, kPaused, kCompleted, kStopped, kFailed };
 
 struct TrialStatus {
-  // Defined in trial.cpp: long code, once (docs/decisions/0027).
+  // Defined in trial.cpp, to compile this long code once (docs/decisions/0027).
   TrialStatus();
   TrialStatus(const TrialStatus& other);
   TrialStatus(TrialStatus&& other) noexcept;
@@ -220,7 +221,7 @@ struct Trial {
   bool operator==(const Trial&) const = default;
 };
 
-// How trials are handed around: shared and never changed.
+// Trials are passed around shared and immutable.
 using TrialPtr = std::shared_ptr<const Trial>;
 
 inline bool is_terminal(TrialPhase phase) {

@@ -1,7 +1,7 @@
-// TrialFile: what FETTLE_TRIAL points to, all that a process needs to know to run a trial.
+// TrialFile: the file at FETTLE_TRIAL, with all that a process needs to run a trial.
 //
-// Constant within a run. Written by the runtime that starts the run, read by the built-in trainer
-// and by any other program that likes. A value type.
+// Constant within a run. Written by the runtime that starts the run; read by the built-in trainer
+// and by any other program. A value type.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct ObjectiveName {
 struct CheckpointPlace {
   std::string directory;  // of this trial
   std::int64_t keep = 2;
-  // Of a trial that others may start from: the newest checkpoints at rungs that are kept besides.
+  // Further checkpoints to keep, the newest at rungs, if other trials may start from this one.
   std::optional<std::int64_t> keep_rungs;
   bool operator==(const CheckpointPlace&) const = default;
 };
@@ -56,15 +56,16 @@ struct TrialFile {
   Json parameters = Json::object();
   std::int64_t until_step = 1;
   std::int64_t workers = 1;
-  // This many workers can continue when others are lost; absent: all are needed.
+  // Fewest workers that can continue when others are lost; absent: all are needed.
   std::optional<std::int64_t> least_workers;
   std::optional<std::int64_t> gpus_per_worker;  // absent: one, a part of one, or none
   std::optional<GpuPart> gpu_part;              // absent: whole GPUs, or none
   Resource resource;
-  std::vector<std::int64_t> rungs;  // steps that early stopping looks at, ascending
+  std::vector<std::int64_t> rungs;  // steps that early stopping judges, ascending
   std::vector<ObjectiveName> objectives;
   std::int64_t parallelism = 1;  // trials of the Study that may run at once
-  // Least seconds between two reports that no decision waits for; absent: by `parallelism`.
+  // Least seconds between two reports that no decision waits for; absent: derived from
+  // `parallelism`.
   std::optional<double> report_seconds;
   std::optional<double> heartbeat;  // seconds without a report after which the run counts as hung
   double grace_period = 30;         // seconds between SIGTERM and SIGKILL

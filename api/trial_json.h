@@ -1,6 +1,6 @@
 // Trial and Report from and to JSON. Errors of read_* list every wrong field, one a line.
 // read_x(write_x(y)) gives y, except that non-finite metrics of a Report become null and come back
-// as NaN: a metric that is there but not finite (infeasible) is not one that is missing (a
+// as NaN: a metric that is present but not finite (infeasible) differs from a missing one (a
 // failure). Pure functions; usable from any thread.
 #pragma once
 

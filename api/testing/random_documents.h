@@ -23,7 +23,7 @@ class RandomDocuments {
     return min +
            static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(max - min + 1)));
   }
-  // Over many orders of magnitude, with all digits.
+  // Draws a number over many orders of magnitude, with all digits.
   double positive() {
     return std::ldexp(random_.uniform() + 0.5, static_cast<int>(whole(-20, 20)));
   }
@@ -122,7 +122,7 @@ class RandomDocuments {
     return {p.name, {Json(p.min)}};
   }
 
-  // One of the rules whose fields no other one has.
+  // Draws a rule with fields that no other rule has.
   EarlyStopping random_rule() {
     EarlyStopping rule;
     const std::int64_t which = whole(0, 5);
@@ -164,7 +164,7 @@ class RandomDocuments {
     }
     if (spec.algorithm.name == AlgorithmKind::kPbt ||
         spec.algorithm.name == AlgorithmKind::kSchedule) {
-      spec.early_stopping.reset();  // they decide which trials continue
+      spec.early_stopping.reset();  // these algorithms decide which trials continue
     }
     spec.budget = {whole(kLeastMembers, 99), whole(1, 9), whole(0, 9),
                    maybe<double>([&] { return positive(); }),

@@ -1,5 +1,5 @@
-// The rulebook on what the core writes: which changes of a Trial an API server takes. That a real
-// one says the same is shown by tests/schema.
+// The rulebook on the core's writes: changes of a Trial that an API server accepts. tests/schema
+// shows that a real one agrees.
 #include "api/testing/rulebook.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a plain YAML scalar means to kubectl: the rules of go-yaml v2's resolve().
+// The type of a plain YAML scalar for kubectl: the rules of go-yaml v2's resolve().
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -33,8 +33,8 @@ std::optional<Json> resolve_word(std::string_view text) {
   return std::nullopt;
 }
 
-// Decimal, 0x, 0o, 0b, and octal with a leading zero; within int64, but for -2^63, which a double
-// holds as well.
+// Reads decimal, 0x, 0o, 0b, and octal with a leading zero; within int64, except -2^63, which a
+// double holds as well.
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   const bool negative = !text.empty() && text.front() == '-';
   if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
@@ -81,7 +81,7 @@ bool looks_like_float(std::string_view text) {
 Result<Json> resolve_plain_scalar(std::string_view text) {
   if (auto word = resolve_word(text)) return *word;
   constexpr std::string_view kNumberStarts = "+-.0123456789";
-  // There is a front: an empty text is a word, null.
+  // A front exists: an empty text is a word, null.
   if (kNumberStarts.find(text.front()) == std::string_view::npos) return Json(text);
   std::string plain(text);
   std::erase(plain, '_');

@@ -1,4 +1,4 @@
-// What plain YAML scalars mean: as kubectl has it.
+// Plain YAML scalars have the types that kubectl gives them.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -21,7 +21,7 @@ class Loader {
     if (!check_characters(text)) return std::move(out_);
     const ReadYaml yaml = read_yaml(text);
     for (const YamlError& error : yaml.errors) complain(error.place, "", error.message);
-    // Past a broken document, what is left may mean something else than its author thought.
+    // After a broken document, the rest may not mean what its author intended.
     if (!yaml.errors.empty()) return std::move(out_);
     if (yaml.documents.empty()) complain({}, "", "holds no Study; it is empty");
     if (yaml.documents.size() > kMaxStudiesPerFile) {
@@ -44,7 +44,7 @@ class Loader {
     out_.diagnostics.push_back({file_, place.line, place.column, path, message});
   }
 
-  // Text in UTF-8, without control characters: otherwise it is some other kind of file.
+  // Accepts UTF-8 text without control characters; anything else is another kind of file.
   bool check_characters(std::string_view text) {
     LineColumn place{1, 1};
     while (!text.empty()) {
@@ -70,7 +70,7 @@ class Loader {
     ReadStudy read = read_study(document.value());
     const std::size_t before = out_.diagnostics.size();
     for (const FieldError& error : read.errors) {
-      // The last one may only count those that were left out.
+      // The last error may only count those that were left out.
       const bool is_count =
           error.path.empty() && &error == &read.errors.back() && read.errors.size() > 1;
       // LineColumn{} is the file as a whole, which is sorted last.
@@ -90,7 +90,7 @@ class Loader {
     out_.documents.push_back(document.value());
   }
 
-  // `values: [on, off, 010]` is true, false and 8, for the program too.
+  // Warns of `values: [on, off, 010]`: the program, too, gets true, false and 8.
   void warn_of_values(const YamlDocument& document, const Study& study) {
     for (std::size_t i = 0; i < study.spec.parameters.size(); ++i) {
       const Parameter& parameter = study.spec.parameters[i];
@@ -109,7 +109,7 @@ class Loader {
     }
   }
 
-  // By place; the file as a whole last.
+  // Orders by place; the file as a whole last.
   static std::pair<unsigned, int> order_of(const Diagnostic& diagnostic) {
     return {static_cast<unsigned>(diagnostic.line) - 1U, diagnostic.column};
   }

@@ -1,7 +1,8 @@
-// Study files: YAML as people write it, read into Studies with every error placed in the file.
+// Study files: YAML read into Studies, with the place in the file of every error.
 //
-// Scalars mean what kubectl makes of them (yaml_reader.h). A file may hold several documents, each
-// a Study. Reads the file, otherwise pure; usable from any thread. Nothing here throws.
+// Scalars have the types that kubectl gives them (yaml_reader.h). A file may hold several
+// documents, each a Study. Reads the file, otherwise pure; usable from any thread. Nothing here
+// throws.
 #pragma once
 
 #include <string>
@@ -13,11 +14,11 @@
 
 namespace fettle::api {
 
-// Larger files are refused: what a cluster stores of an object is limited to about as much.
+// Larger files are refused: a cluster limits the size of a stored object to about this.
 inline constexpr std::size_t kMaxStudyFileBytes = 1'000'000;
 inline constexpr std::size_t kMaxStudiesPerFile = 100;
 
-// Something wrong with a file. `line` and `column` count from 1; 0 = the file as a whole.
+// An error in a file. `line` and `column` count from 1; 0 = the file as a whole.
 struct Diagnostic {
   std::string file;
   int line = 0;
@@ -28,14 +29,14 @@ struct Diagnostic {
 };
 
 struct LoadedFile {
-  std::vector<Study> studies;           // those without an error
-  std::vector<Json> documents;          // of each of them, as it was written
+  std::vector<Study> studies;           // Studies without an error
+  std::vector<Json> documents;          // their documents, as written
   std::vector<Diagnostic> diagnostics;  // empty = all is well
-  std::vector<Diagnostic> warnings;     // valid, but perhaps not as it was meant
+  std::vector<Diagnostic> warnings;     // valid, but perhaps not as intended
 };
 
 LoadedFile load_study_file(const std::string& path);
-// The same from memory; `file` is what diagnostics call it.
+// The same from memory; diagnostics name it `file`.
 LoadedFile load_study_text(std::string_view text, const std::string& file);
 
 // "study.yaml:12:15: spec.parameters[2].min: found 5, expected ..."

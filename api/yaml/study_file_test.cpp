@@ -1,5 +1,5 @@
-// Study files, good and bad. Every file of api/testdata/bad says itself, in lines "# error: ...",
-// what is wrong with it: line, column, path and message.
+// Study files, good and bad. Every file of api/testdata/bad states its errors in lines "# error:
+// ...": line, column, path and message.
 #include "api/yaml/study_file.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 const std::string kBadFiles = source_path("api/testdata/bad");
 
-// A valid Study but for `spec`, whose lines are indented by two.
+// A Study that is valid except perhaps for `spec`, whose lines are indented by two.
 std::string with_spec(const std::string& spec) {
   return "apiVersion: fettle.dev/v1alpha1\nkind: Study\nmetadata: {name: good}\nspec:\n" + spec;
 }
@@ -51,7 +51,7 @@ std::vector<std::string> bad_files() {
   return out;
 }
 
-// The "# error: " lines of a file, as diagnostics of a file called "f".
+// Returns the "# error: " lines of a file, as diagnostics of a file called "f".
 std::vector<std::string> expected_errors(const std::string& text) {
   constexpr std::string_view kMark = "# error: ";
   std::vector<std::string> out;
@@ -200,7 +200,7 @@ TEST(StudyFile, OtherKindsOfFilesAreRefused) {
   EXPECT_THAT(errors_of(""), ElementsAre("f: holds no Study; it is empty"));
 }
 
-// Of YAML 1.1, which kubectl reads: what a choice means is not always what it looks like.
+// kubectl reads YAML 1.1, in which a choice does not always mean what it looks like.
 TEST(StudyFile, ChoicesThatYamlTakesForSomethingElseAreWarnedOf) {
   const auto warnings_of = [](const std::string& values) {
     const std::string text = with_spec(
@@ -238,7 +238,7 @@ TEST(StudyFile, AMissingFileIsNamed) {
               ElementsAre(HasSubstr("No such file or directory")));
 }
 
-// Whatever is cut off or scrambled: a sentence, never a crash.
+// A truncated or scrambled file gives a sentence, never a crash.
 TEST(StudyFile, EveryPrefixOfAFileEndsInAnAnswer) {
   const auto text = read_file(source_path("examples/fashion-mnist.yaml"));
   ASSERT_TRUE(text.ok());

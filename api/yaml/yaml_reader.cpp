@@ -21,7 +21,7 @@ LineColumn place_of(const YAML::Mark& mark) {
   return mark.is_null() ? LineColumn{} : LineColumn{mark.line + 1, mark.column + 1};
 }
 
-// What yaml-cpp accepts and we do not.
+// A construct that yaml-cpp accepts and this reader does not.
 struct Refusal {
   LineColumn place;
   std::string message;
@@ -133,7 +133,7 @@ class TreeBuilder : public YAML::EventHandler {
       return;
     }
     if (wants_key()) {
-      // Not at once: in an unfinished document this is only what it looks like.
+      // Not at once: in an unfinished document it may only look like a complex key.
       if (!complex_key_) complex_key_ = place_of(mark);
       return set_key(mark, {}, /*merge=*/false);
     }
@@ -193,7 +193,7 @@ bool has_tab_in_indentation(std::string_view line) {
   return line.substr(0, first).find('\t') != std::string_view::npos;
 }
 
-// yaml-cpp's error in our words: with the place, and the usual cause where it is plain to see.
+// Rewords yaml-cpp's error, with its place, and with the usual cause if that is obvious.
 YamlError explain(const YAML::Exception& exception, std::string_view text) {
   const LineColumn place = place_of(exception.mark);
   // yaml-cpp may notice a wrong indentation a line early or late.

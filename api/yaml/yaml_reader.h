@@ -1,9 +1,9 @@
-// YAML read into JSON, the way kubectl reads it, with the place of every field.
+// YAML read into JSON as kubectl reads it, with the place of every field.
 //
-// Plain scalars mean what sigs.k8s.io/yaml makes of them (YAML 1.1): yes, no, on and off are
-// booleans, 0x10, 0o17, 017 and 1_000 are integers, ~ is null; quoted ones are texts. Anchors,
-// aliases and merge keys work, within kMaxExpandedBytes. Every failure is one sentence with its
-// place. Exceptions of yaml-cpp end here (yaml_reader.cpp). Pure; usable from any thread.
+// Plain scalars have the types of sigs.k8s.io/yaml (YAML 1.1): yes, no, on and off are booleans,
+// 0x10, 0o17, 017 and 1_000 are integers, ~ is null; quoted scalars are texts. Anchors, aliases and
+// merge keys work, within kMaxExpandedBytes. Every failure is one sentence with its place.
+// Exceptions of yaml-cpp end here (yaml_reader.cpp). Pure; usable from any thread.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 namespace fettle::api {
 
 inline constexpr int kMaxYamlDepth = 64;
-// What all aliases of a document may expand to: its texts and 32 bytes for each value.
+// Bytes to which all aliases of a document may expand: its texts, and 32 for each value.
 inline constexpr std::size_t kMaxExpandedBytes = 16'000'000;
 
 // A place in a text; both count from 1. 0 = the text as a whole.
@@ -38,11 +38,11 @@ class YamlDocument {
   YamlDocument(std::shared_ptr<const YamlNode> root, Json value);
 
   const Json& value() const { return value_; }
-  // Where the field at `path` ("spec.parameters[2].min") is written; of a field that is missing,
-  // the innermost one around it that is there.
+  // Returns the place of the field at `path` ("spec.parameters[2].min"); of a missing field, that
+  // of the innermost field around it that exists.
   LineColumn find(std::string_view path) const;
-  // How the scalar at `path` is written, if only YAML 1.1 makes a switch or a number of it: on, no,
-  // 010, 0x10, 1_000; "" otherwise.
+  // Returns the scalar at `path` as written, if only YAML 1.1 makes a switch or a number of it: on,
+  // no, 010, 0x10, 1_000; "" otherwise.
   std::string surprising_at(std::string_view path) const;
 
  private:
@@ -51,16 +51,16 @@ class YamlDocument {
 };
 
 struct ReadYaml {
-  std::vector<YamlDocument> documents;  // empty ones are left out
-  std::vector<YamlError> errors;        // the documents before the first error may still be there
+  std::vector<YamlDocument> documents;  // empty documents are left out
+  std::vector<YamlError> errors;        // documents before the first error may be present
 };
 
 ReadYaml read_yaml(std::string_view text);
 
-// A plain scalar as JSON. Errors: a number outside the range of a double.
+// Resolves a plain scalar to JSON. Errors: a number outside the range of a double.
 Result<Json> resolve_plain_scalar(std::string_view text);
 
-// Whether people may take the plain scalar `text`, which means `value`, for a text.
+// Whether people may take the plain scalar `text`, with this `value`, for a text.
 bool is_surprising(std::string_view text, const Json& value);
 
 }  // namespace fettle::api

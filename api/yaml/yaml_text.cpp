@@ -8,7 +8,7 @@
 namespace fettle::api {
 namespace {
 
-// Scalars that YAML 1.1 or 1.2 gives another type.
+// Scalars to which YAML 1.1 or 1.2 gives another type.
 constexpr std::array<std::string_view, 12> kReserved = {
     "true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"};
 
@@ -17,7 +17,7 @@ bool is_plain_character(char c) {
          c == '/';
 }
 
-// A letter, underscore or slash first keeps numbers, dates and YAML's own signs away.
+// A letter, underscore or slash at the front excludes numbers, dates and YAML's own signs.
 bool needs_quotes(const std::string& text) {
   if (text.empty()) return true;
   const char first = text[0];

@@ -1,4 +1,4 @@
-// JSON as YAML that people read, and paste into study files. Pure.
+// to_yaml(): JSON as YAML for people to read and to paste into study files. Pure.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace fettle::api {
 
-// How a list of maps is written: a line for each map, or a line for each of its fields.
+// Layout of a list of maps: a line for each map, or a line for each of its fields.
 enum class YamlLists { kLineEach, kLineEachField };
 
-// `value` as block-style YAML, every line indented by `indent` spaces and ended by a line break.
-// Lists of plain values are written on one line. Strings that YAML would read as something else are
-// quoted.
+// Writes `value` as block-style YAML, every line indented by `indent` spaces and ended by a line
+// break. Lists of plain values stand on one line. Strings that YAML would read as something else
+// are quoted.
 std::string to_yaml(const Json& value, int indent, YamlLists lists = YamlLists::kLineEach);
 
 }  // namespace fettle::api

@@ -48,20 +48,20 @@ class Expansion {
     Json out = Json::object();
     for (const YamlEntry& entry : node.entries) {
       if (given_up_) return out;
-      // Keys differ (the reader saw to that), so this needs no look-up.
+      // Keys differ (the reader ensures that), so this needs no look-up.
       if (!entry.merge) {
         spent_ += entry.key.size();
         out.as_object().emplace_back(entry.key, run(*entry.value, depth + 1));
       }
     }
-    // Last, because they set only what is not there yet.
+    // Merges last, because a merge sets only absent keys.
     for (const YamlEntry& entry : node.entries) {
       if (entry.merge) merge(entry, depth, out);
     }
     return out;
   }
 
-  // What is written out wins over what is merged, an earlier merge over a later one.
+  // A written key wins over a merged one, an earlier merge over a later one.
   void merge(const YamlEntry& entry, int depth, Json& out) {
     const YamlNode& source = *entry.value;
     if (source.kind == YamlNode::Kind::kList) {
@@ -97,8 +97,8 @@ class Expansion {
   bool given_up_ = false;
 };
 
-// The entry of a map that `path` starts with; keys may hold dots, so the longest wins. Cuts the
-// path. Looks into merged maps where the map itself has no such key.
+// Returns the entry of a map with which `path` begins; keys may hold dots, so the longest wins.
+// Cuts the path. Searches merged maps if the map itself has no such key.
 const YamlEntry* take_entry(const YamlNode& map, std::string_view& path) {
   const std::string_view rest = !path.empty() && path.front() == '.' ? path.substr(1) : path;
   const YamlEntry* best = nullptr;

@@ -1,4 +1,4 @@
-// YamlNode: a YAML document as it was written, aliases shared and not yet expanded. Built by
+// YamlNode: a YAML document as written, aliases shared and not yet expanded. Built by
 // yaml_reader.cpp; never changed afterwards.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace fettle::api {
 struct YamlEntry {
   std::string key;     // of a map
   bool merge = false;  // a plain <<
-  LineColumn place;    // of the key; in lists of the item
+  LineColumn place;    // of the key; in a list, of the item
   std::shared_ptr<const YamlNode> value;
 };
 
@@ -24,16 +24,16 @@ struct YamlNode {
   Kind kind = Kind::kScalar;
   LineColumn place;
   Json scalar;
-  std::string surprising;  // how a scalar is written that YAML 1.1 alone makes a switch or a number
+  std::string surprising;          // text of a scalar that only YAML 1.1 makes a switch or a number
   std::vector<YamlEntry> entries;  // of lists and maps
 };
 
-// Expands aliases and merge keys. Appends to `errors` what cannot be expanded.
+// Expands aliases and merge keys. Appends an error for each that cannot be expanded.
 Json expand(const YamlNode& root, std::vector<YamlError>& errors);
 
 // See YamlDocument::find.
 LineColumn find_place(const YamlNode& root, std::string_view path);
-// The node at `path`; nullptr: there is none.
+// Returns the node at `path`, or nullptr.
 const YamlNode* find_node(const YamlNode& root, std::string_view path);
 
 }  // namespace fettle::api
