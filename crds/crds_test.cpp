@@ -1,4 +1,4 @@
-// The committed definitions, and what every schema in them must have.
+// The committed definitions, and the properties of every schema in them.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -56,7 +56,7 @@ TEST_P(Definition, DescribesEveryField) {
   });
 }
 
-// Without bounds, the cost of a rule has none, and the API server refuses it.
+// Without bounds, the cost of a rule is unbounded, and the API server refuses it.
 TEST_P(Definition, BoundsEveryListMapAndText) {
   visit_schemas(schema_, "", [](const Json& schema, const std::string& place) {
     const Json* type = schema.find("type");
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(, Definition, ::testing::ValuesIn(kDefinitionFiles), []
   return std::string(test.param.name).substr(0, std::string(test.param.name).find('.'));
 });
 
-// A dot of the path is one in the expression, too: "modelXlayers[0].units" is no field.
+// A dot of the path matches only a dot: "modelXlayers[0].units" is no field.
 TEST(Rules, TakeThePathsOfTheTrainerLiterally) {
   const Result<std::string> made = generate(kDefinitionFiles[0], kDirectory);
   ASSERT_TRUE(made.ok()) << made.error().message;

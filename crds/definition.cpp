@@ -37,7 +37,7 @@ Json* schema_inside(Json& schema, std::string_view step) {
   return properties == nullptr ? nullptr : properties->find(step);
 }
 
-// The part of `schema` at a place such as "spec.parameters[].when"; "." is the whole.
+// Returns the part of `schema` at a place such as "spec.parameters[].when"; "." is the whole.
 Result<Json*> find_place(Json& schema, std::string_view place) {
   Json* at = &schema;
   for (std::string_view rest = place == "." ? "" : place; !rest.empty();) {
@@ -50,7 +50,7 @@ Result<Json*> find_place(Json& schema, std::string_view place) {
   return at;
 }
 
-// Maps are merged, rules and required fields added to those that are there, all else replaced.
+// Merges maps, appends rules and required fields to existing ones, and replaces all else.
 void merge(Json& into, const Json& addition) {
   for (const auto& [key, value] : addition.as_object()) {
     Json* there = into.find(key);
@@ -76,7 +76,7 @@ Status add_rules(Json& schema, const Json& rules) {
   return success();
 }
 
-// A path as a regular expression; its other characters mean themselves.
+// Returns a path as a regular expression; only its dots need escaping.
 std::string escape_dots(std::string_view path) {
   std::string out;
   for (const char c : path) {
@@ -86,14 +86,14 @@ std::string escape_dots(std::string_view path) {
   return out;
 }
 
-// `sets` names a field of the trainer.
+// Adds the rule that `sets` names a field of the trainer.
 void add_sets_rule(Json& parameter) {
   const TrainerPaths paths = trainer_paths();
   const std::vector<std::string_view> plain(paths.plain.begin(), paths.plain.end());
   std::string cel = "!has(self.sets) || self.sets in " + cel_list(plain);
   for (const std::string& path : paths.in_lists) {
-    // One list at most is on the way to a field; its "[]" becomes the index that a document has.
-    // The path's dots match any character: what this lets pass, the operator refuses (check_sets).
+    // A path goes through at most one list; its "[]" becomes the index that a document has. The
+    // path's dots match any character: the operator refuses what this lets pass (check_sets).
     const std::size_t list = path.find("[]");
     const std::string before = escape_dots(path.substr(0, list));
     const std::string behind = escape_dots(path.substr(list + 2));
@@ -105,7 +105,7 @@ void add_sets_rule(Json& parameter) {
                        ".sets", Reason::kInvalid});
 }
 
-// Everything but the schema's root and `rules` are the same for both.
+// Everything but the schema's root and `rules` is the same for both kinds.
 Result<Json> definition(std::string_view kind, std::string_view plural, Json schema,
                         const Json& rules) {
   FETTLE_TRY(add_rules(schema, rules));
@@ -122,7 +122,8 @@ Result<Json> definition(std::string_view kind, std::string_view plural, Json sch
                            {"storage", true},
                            {"subresources", Json::object({{"status", Json::object()}})}});
   for (const auto& [key, value] : rules.as_object()) {
-    // All else in the rules belongs to the version: additionalPrinterColumns, selectableFields ...
+    // All other keys of the rules belong to the version: additionalPrinterColumns, selectableFields
+    // ...
     if (key == "names") {
       merge(names, value);
     } else if (key != "schema") {
@@ -140,7 +141,7 @@ Result<Json> definition(std::string_view kind, std::string_view plural, Json sch
                        {"spec", spec}});
 }
 
-// The root describes the kind; metadata is the API server's own.
+// The root describes the kind; the API server owns metadata.
 Json document_schema(Json schema) {
   schema.find("properties")->erase("metadata");
   Json& required = *schema.find("required");

@@ -1,5 +1,5 @@
-// The files of crds/: which there are, and their text made again from the rules beside them.
-// Reads files; otherwise pure.
+// The files of crds/: their list, and their text regenerated from the rules beside them. Reads
+// files; otherwise pure.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ struct DefinitionFile {
 
 extern const std::array<DefinitionFile, 2> kDefinitionFiles;
 
-// The text of the file, from the rules in `directory`. Errors: rules that cannot be read or name
-// places that the schema does not have, and a text that is too large to be applied.
+// Returns the text of the file, from the rules in `directory`. Errors: rules that cannot be read or
+// that name places which the schema does not have, and a text too large to be applied.
 Result<std::string> generate(const DefinitionFile& file, const std::string& directory);
 
 }  // namespace fettle::crds

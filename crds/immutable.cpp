@@ -12,8 +12,8 @@ class Immutability {
   Immutability(const std::function<bool(std::string_view)>& may_change, std::string_view message)
       : may_change_(may_change), message_(message) {}
 
-  // Descends into what holds fields that may change; one rule keeps all else. add_rule() adds a
-  // member to `object`, which leaves its properties where they are.
+  // Descends into schemas that hold fields which may change; one rule protects all others.
+  // add_rule() adds a member to `object`, but its properties stay in place.
   void add(Json& object, const std::string& path) const {
     for (auto& [name, schema] : object.find("properties")->as_object()) {
       const std::string place = path + '.' + name;
@@ -21,7 +21,7 @@ class Immutability {
       if (!holds_what_may_change(schema, place)) {
         add_rule(object, {unchanged(object, name), message_, '.' + name, Reason::kForbidden});
       } else if (Json* items = schema.find("items")) {
-        add(*items, place + "[0]");  // the first stands for all
+        add(*items, place + "[0]");  // the first entry represents all
       } else {
         add(schema, place);
       }
@@ -51,7 +51,8 @@ class Immutability {
   static std::string unchanged(const Json& object, const std::string& name) {
     const std::string now = "self." + name;
     const std::string before = "oldSelf." + name;
-    // Both ways, since the API server overlooks fields without a schema that only the left one has.
+    // Both ways, since the API server overlooks fields without a schema that only the left side
+    // has.
     std::string same = now + " == " + before + " && " + before + " == " + now;
     if (always_there(object, name)) return same;
     return "has(" + now + ") == has(" + before + ") && (!has(" + now + ") || (" + same + "))";

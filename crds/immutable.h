@@ -1,5 +1,5 @@
-// Rules that keep fields as they are once the object exists, for all of a schema but the fields
-// that may change. Pure; usable from any thread.
+// Immutability: rules that keep the fields of an existing object unchanged, except fields that may
+// change. Pure; usable from any thread.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace fettle::crds {
 
-// Adds the rules to `schema`, an object at `path` ("spec"). `may_change` is asked for every field
-// ("spec.budget", "spec.objectives[0].goal"). Of a list of which only some fields may change, its
-// entries are matched by their keys; that none comes or goes is for a rule of its own.
+// Adds the rules to `schema`, an object at `path` ("spec"). Calls `may_change` for every field
+// ("spec.budget", "spec.objectives[0].goal"). A list with some changeable fields has its entries
+// matched by their keys; another rule must forbid to add or remove entries.
 void add_immutability(Json& schema, const std::string& path,
                       const std::function<bool(std::string_view)>& may_change,
                       std::string_view message);

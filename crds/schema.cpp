@@ -26,7 +26,7 @@ std::string cel_is_one_of(const std::string& value, std::span<const std::string_
   return value + " in " + cel_list(values);
 }
 
-// The field's bounds in the cases where they are narrower than the schema's.
+// Adds the field's bounds for the cases in which they are narrower than the schema's.
 void add_bounds_rules(Json& schema, const std::string& decider, const std::vector<Case>& cases,
                       std::size_t field) {
   const FieldRules& usual = cases.front().fields[field].rules;  // the schema's (schema.h)
@@ -41,7 +41,7 @@ void add_bounds_rules(Json& schema, const std::string& decider, const std::vecto
   }
 }
 
-// Rules can only read what has a type.
+// Whether rules can read the field: they need a type.
 bool seen_by_rules(const Json& schema) {
   if (schema.find("x-kubernetes-int-or-string") != nullptr) return true;
   if (const Json* items = schema.find("items")) return seen_by_rules(*items);
@@ -54,7 +54,7 @@ Json either(Json a, Json b) {
   return Json::object({{"anyOf", Json::Array{std::move(a), std::move(b)}}});
 }
 
-// What add_case_rules says of a field, for one that rules cannot read.
+// Does what add_case_rules does, for a field that rules cannot read.
 void add_case_schemas(Json& schema, std::string_view decider, const std::vector<Case>& cases,
                       std::size_t field) {
   const CaseField& first = cases.front().fields[field];
@@ -67,7 +67,7 @@ void add_case_schemas(Json& schema, std::string_view decider, const std::vector<
   rules.push_back(either(applies, negated(there)));
   if (first.rules.required) {
     // `required` alone would do, but the API server reports the alternative that fits best: with
-    // `applies` in it, that is the one that names the missing field.
+    // `applies`, that is the one that names the missing field.
     Json both = applies;
     rules.push_back(either(negated(applies), both.set("required", *there.find("required"))));
   }
@@ -120,7 +120,7 @@ void SchemaVisitor::add(std::string_view name, Json schema, std::string descript
     description += default_value.is_string() ? default_value.as_string() : default_value.dump();
     description += '.';
   }
-  // The API server would set it also where the field does not apply.
+  // The API server would set a default even if the field does not apply.
   if (is_conditional) default_value = Json();
   if (!is_conditional && rules.required) required_.push_back(name);
   Json described = Json::object({{"description", std::move(description)}});

@@ -1,10 +1,10 @@
 // SchemaVisitor: a struct's field list (api/field.h) as the OpenAPI v3 schema of an object.
 //
-// A field that only makes sense with some values of another one (`only_if`) is optional here; rules
-// in CEL, found by visiting the struct once for each of those values, say when it must or may not
-// be there. Defaults are spelt out in spec, so that what is stored says everything; in status,
-// which Fettle alone writes and writes whole, there are none. Lives as long as one struct is
-// visited. Not synchronised.
+// A field that applies only for some values of another one (`only_if`) is optional here; rules in
+// CEL, found by visiting the struct once for each of those values, state when it must or may not be
+// present. Defaults are spelt out in spec, so that a stored object is complete; status has none,
+// because Fettle alone writes it, and writes it whole. Lives as long as one struct is visited. Not
+// synchronised.
 #pragma once
 
 #include <map>
@@ -29,7 +29,8 @@ enum class Defaults { kLeftOut, kSpeltOut };
 template <class Struct>
 Json struct_schema(Defaults defaults);
 
-// Entry<T>::Type: of the value of an optional and of the elements of a vector; absent for all else.
+// Entry<T>::Type: type of the value of an optional or of a vector's elements; absent for other
+// types.
 template <class T>
 struct Entry {
   static constexpr bool kOptional = false;
@@ -45,7 +46,7 @@ struct Entry<std::vector<T>> {
   using Type = T;
 };
 
-// The names that a field of this type admits; empty if any text, number ... may stand there.
+// Returns the names that a field of this type accepts; empty if it accepts any text, number ...
 template <class T>
 std::vector<std::string_view> choices_of(const api::FieldRules& rules) {
   std::vector<std::string_view> names(rules.choices.begin(), rules.choices.end());
@@ -86,7 +87,7 @@ Json value_schema(const api::FieldRules& rules, Defaults defaults) {
   }
 }
 
-// A field as it is when another one, the decider, has one of its values.
+// A field as it is when another field, the decider, has one of its values.
 struct CaseField {
   std::string_view name;
   std::string_view description;
@@ -100,7 +101,7 @@ struct Case {
   std::vector<CaseField> fields;
 };
 
-// Sets the decider when it passes it; the fields behind it then say how they are in that case.
+// Sets the decider on the way; later fields then are as in that case.
 class CaseVisitor {
  public:
   CaseVisitor(std::string_view decider, std::string_view value) : decider_(decider) {
@@ -132,8 +133,8 @@ class CaseVisitor {
   Case case_;
 };
 
-// Rules for the fields of `schema` that depend on `decider`. The first case is the one whose bounds
-// the schema has already.
+// Adds rules for the fields of `schema` that depend on `decider`. The schema already has the bounds
+// of the first case.
 void add_case_rules(Json& schema, std::string_view decider, const std::vector<Case>& cases);
 
 class SchemaVisitor {
@@ -158,21 +159,21 @@ class SchemaVisitor {
   void constant(std::string_view name, std::string_view text);
   void ignored(std::string_view /*name*/) {}
 
-  // The field that others depend on: the first with a choice of names. "" if none does.
+  // Returns the field on which others depend, the first with a choice of names; "" if none does.
   std::string_view decider() const { return has_conditional_ ? decider_ : std::string_view(); }
   const std::vector<std::string_view>& choices() const { return choices_; }
   Json take() &&;
 
  private:
-  // Null where a field that is left out stays out. An object with a required field has no default:
-  // it would lack that field.
+  // Null if an absent field stays absent. An object with a required field has no default: it would
+  // lack that field.
   template <class T>
   static Json default_of(const T& member, const api::FieldRules& rules, const Json& schema) {
     if (api::is_left_out(member, rules)) return Json();
     if (schema.find("properties") == nullptr) return api::write_value(member, rules);
     return schema.find("required") == nullptr ? defaults_within(schema) : Json();
   }
-  // Those of an object's own fields: rules see the default of an object as it stands.
+  // Returns the defaults of an object's own fields: rules see the default of an object as written.
   static Json defaults_within(const Json& schema);
   void add(std::string_view name, Json schema, std::string description,
            const api::FieldRules& rules, Json default_value);

@@ -1,5 +1,5 @@
-// The fields of the built-in trainer's configuration that a parameter may set, as `sets` names
-// them: "training.learningRate", "model.layers[0].units". Pure.
+// Paths of the fields of the built-in trainer's configuration that a parameter may set, as in
+// `sets`: "training.learningRate", "model.layers[0].units". Pure.
 #pragma once
 
 #include <string>

@@ -14,18 +14,18 @@ using api::Form;
 constexpr std::int64_t kLongestNotation = 64;   // characters of a duration or quantity
 constexpr std::int64_t kLongestTimestamp = 64;  // characters
 
-// As api/quantity.h reads them.
+// Notations as read by api/quantity.h.
 const std::string kNumber = R"(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?)";
 const std::string kDuration = "^(" + kNumber + "|(" + kNumber + "(d|h|ms|m|s))+)$";
 const std::string kQuantity = "^-?" + kNumber + "(Ei|Pi|Ti|Gi|Mi|Ki|E|P|T|G|M|k|m|u|n)?$";
-// The format date-time would let lists pass, and offsets from UTC.
+// The format date-time would accept lists, and offsets from UTC.
 constexpr const char* kTimestamp = R"(^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))"
                                    R"(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z$)";
 // Environment variables cannot carry NUL.
 constexpr const char* kNoNul = R"(^[^\x00]*$)";
 
-// The seconds that a duration's text says; its form has been checked. ms stands before m and s:
-// what the expression matches and what an item ends with are tried in order.
+// Returns CEL for the seconds of a duration's text, whose form has been checked. ms stands before m
+// and s: alternatives of the expression, and endings of an item, are tried in order.
 std::string cel_seconds(const std::string& text) {
   const auto part = [](const char* unit, const char* seconds) {
     const std::string number = "double(p.replace('" + std::string(unit) + "', ''))";
@@ -63,15 +63,16 @@ void set_bounds(Json& schema, const FieldRules& rules) {
   }
 }
 
-// What kLabelKeyPattern leaves open.
+// Returns CEL for the limit that kLabelKeyPattern leaves open.
 std::string cel_short_domain(const std::string& key) {
   return key + ".indexOf('/') <= " + std::to_string(api::kLongestDomain);
 }
 
 Json typed(const char* type) { return Json::object({{"type", type}}); }
 
-// A value without a type, and neither a list nor a map: the API server has types for whole numbers
-// or texts (int-or-string), but not for 0.5 or a text. `refused`: values that it may not be.
+// A value without a type that is neither a list nor a map: the API server has types for whole
+// numbers or texts (int-or-string), but not for 0.5 or a text. `refused`: values that it may not
+// be.
 Json untyped(Json::Array refused) {
   return Json::object({{"x-kubernetes-preserve-unknown-fields", true},
                        {"maxItems", 0},
@@ -92,8 +93,8 @@ Json duration_schema(const FieldRules& rules) {
   return schema;
 }
 
-// Amounts of memory are whole numbers of bytes, which CEL can read; the bounds of a metric are any
-// numbers, which it cannot.
+// Amounts of memory are whole numbers of bytes, which CEL can read; bounds of a metric may be any
+// number, which CEL cannot.
 Json quantity_schema(const FieldRules& rules) {
   if (rules.min < 0) {
     Json schema = untyped(/*refused=*/{true, false, Json::object(), Json::array()});
@@ -160,7 +161,8 @@ Json text_schema(const FieldRules& rules) {
   if (!rules.choices.empty()) return choice_schema(rules.choices);
   Json schema = typed("string");
   if (rules.min_text > 0) schema.set("minLength", static_cast<std::uint64_t>(rules.min_text));
-  // This counts characters, max_text bytes: the operator refuses longer ones when it reads them.
+  // This counts characters, max_text counts bytes: the operator refuses longer texts when it reads
+  // them.
   schema.set("maxLength", static_cast<std::uint64_t>(rules.max_text));
   switch (rules.form) {
     case Form::kDnsLabel:
@@ -216,7 +218,7 @@ Json map_schema(Json values, const FieldRules& rules) {
               "expected each key to be " + api::expected_text(FieldRules{}.as(Form::kLabelKey)), "",
               Reason::kInvalid});
   }
-  if (rules.form == Form::kAnyNumber) {  // names and values of metrics: max_text is of the names
+  if (rules.form == Form::kAnyNumber) {  // names and values of metrics; max_text limits the names
     add_rule(schema, {"self.all(key, key.size() <= " + std::to_string(rules.max_text) + ")",
                       "expected each key to be " + api::expected_text(api::text(0, rules.max_text)),
                       "", Reason::kInvalid});

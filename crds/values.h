@@ -1,6 +1,6 @@
-// Schemas of single values: how the types and bounds of a field (api/field.h) are said in the
-// OpenAPI v3 of a CustomResourceDefinition, and, where OpenAPI has no word for it, in CEL.
-// Pure functions; usable from any thread.
+// Schemas of single values: the types and bounds of a field (api/field.h) in the OpenAPI v3 of a
+// CustomResourceDefinition, and in CEL if OpenAPI cannot express them. Pure functions; usable from
+// any thread.
 #pragma once
 
 #include <span>
@@ -12,10 +12,10 @@
 
 namespace fettle::crds {
 
-// Why the API server refuses; it opens the message ("Required value: ...").
+// Reason of a refusal by the API server; it opens the message ("Required value: ...").
 enum class Reason { kInvalid, kForbidden, kRequired };
 
-// One entry of x-kubernetes-validations. `field`: whose place the message gets, ".min"; "" = here.
+// One entry of x-kubernetes-validations. The message gets the place of `field`, ".min"; "" = here.
 struct Rule {
   std::string cel;
   std::string message;
@@ -35,7 +35,8 @@ Json any_schema(const api::FieldRules& rules);
 Json list_schema(Json items, const api::FieldRules& rules);
 Json map_schema(Json values, const api::FieldRules& rules);
 
-// What the form of a field's values asks of the person who writes one; "" for plain ones.
+// Returns a hint on the form of a field's values, for the person who writes one; "" for plain
+// values.
 std::string form_hint(const api::FieldRules& rules);
 
 // "'a'", "['a', 'b']", "0.5", "3.0" as CEL writes them.
