@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kTrees = 64;
 
-// Visits all leaves that a place with absent coordinates meets, each with its part of the cube.
+// Visits all leaves that intersect a place with absent coordinates, each with its part of the cube.
 class Walk {
  public:
   Walk(const std::vector<Node>& nodes, Place at)
@@ -52,7 +52,7 @@ Place places_of(const Tree& tree, const Place& at) {
   return out;
 }
 
-// Predictions of each sample by the trees that have not seen it (out of bag).
+// Predicts each sample by the trees that have not seen it (out of bag).
 class HeldOut {
  public:
   explicit HeldOut(std::size_t samples) : sums_(samples), counts_(samples) {}
@@ -104,8 +104,8 @@ const Node& Tree::leaf_at(const Place& complete) const {
 }
 
 Tree::Moments Tree::predict(const Place& at) const {
-  // Where nothing is absent, leaf_at() finds the one leaf without any memory, and converts each
-  // coordinate to the tree's own on its way. Walk takes them converted.
+  // For a complete place, leaf_at() finds its only leaf without any memory, and converts each
+  // coordinate to the tree's own on the way. Walk takes converted coordinates.
   if (std::ranges::none_of(at, [](double value) { return std::isnan(value); })) {
     const Node& leaf = leaf_at(at);
     return {leaf.mean, leaf.mean * leaf.mean + leaf.variance};

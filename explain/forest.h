@@ -2,11 +2,11 @@
 // every leaf is a box, so averages over any of the coordinates are sums over leaves
 // (importance.h, pieces.h).
 //
-// A coordinate that a sample lacks (NaN: an inactive parameter) cannot matter to it. Each tree
-// draws a value for it, so that the forest learns a function on the whole cube that is flat along
-// it; a prediction integrates over the coordinates that the point lacks. Thresholds are drawn
-// between neighbours, as in Hutter et al. 2014, "Algorithm runtime prediction": the mean is then
-// close to linear between samples, and trees disagree where samples are far away.
+// A coordinate that a sample lacks (NaN: an inactive parameter) cannot affect it. Each tree draws a
+// value for it, so that the forest learns a function on the whole cube that is flat along it; a
+// prediction integrates over the coordinates that the point lacks. Thresholds are drawn between
+// neighbours, as in Hutter et al. 2014, "Algorithm runtime prediction": the mean is then close to
+// linear between samples, and trees disagree far away from samples.
 //
 // Deterministic in samples and seed. Immutable after fit(); safe to share between threads.
 #pragma once
@@ -33,7 +33,7 @@ struct Sample {
 };
 
 struct Node {
-  std::size_t left = 0;  // the child below the threshold; the other one is next to it; 0 = a leaf
+  std::size_t left = 0;  // the child below the threshold, the other is next to it; 0 = a leaf
   std::size_t column = 0;
   double threshold = 0;
   double mean = 0;
@@ -45,7 +45,7 @@ struct Leaf {
   Place low;
   Place high;
   double value = 0;
-  double volume = 1;  // of the columns that were left free
+  double volume = 1;  // over the free columns
 };
 
 class Tree {
@@ -57,29 +57,29 @@ class Tree {
   };
   Moments predict(const Place& at) const;
 
-  // The leaves that meet `given`, whose absent coordinates are free: a partition of that slice of
-  // the cube. Corners of leaves are in the tree's own coordinates (see place).
+  // Returns the leaves that intersect `given`, whose absent coordinates are free: a partition of
+  // that slice of the cube. Corners of leaves are in the tree's own coordinates (see place).
   std::vector<Leaf> leaves(const Place& given) const;
 
-  // The tree's own coordinate: each tree sorts the values of a categorical column, so that all its
-  // regions are intervals.
+  // Returns the tree's own coordinate: each tree sorts the values of a categorical column, so that
+  // all its regions are intervals.
   double place(std::size_t column, double coordinate) const;
 
  private:
   friend class Grower;
   const Node& leaf_at(const Place& complete) const;
   std::vector<Node> nodes_;
-  std::vector<std::vector<double>> orders_;  // of each column's cells; empty = as they are
+  std::vector<std::vector<double>> orders_;  // of each column's cells; empty = unsorted
 };
 
 class Forest {
  public:
   struct Prediction {
     double mean = 0;
-    double deviation = 0;  // trees among each other, and samples within a leaf
+    double deviation = 0;  // between trees, and of samples within a leaf
   };
 
-  // At least one sample; values finite. The coordinates of samples have one entry a column.
+  // Requires at least one sample and finite values. A sample has one coordinate for each column.
   static Forest fit(const std::vector<Column>& columns, const std::vector<Sample>& samples,
                     std::uint64_t seed);
 
@@ -87,8 +87,8 @@ class Forest {
   const std::vector<Tree>& trees() const { return trees_; }
   std::size_t columns() const { return columns_; }
 
-  // Out-of-bag R^2: the share of the variance that trees explain of samples they have not seen. At
-  // most 1; 0 or less where the forest knows nothing.
+  // Out-of-bag R^2: the share of the variance that trees explain in samples they have not seen. At
+  // most 1; 0 or less if the forest explains nothing.
   double quality() const { return quality_; }
 
  private:

@@ -1,4 +1,4 @@
-// The forest and the shares of variance, on functions of the unit cube whose answer is known.
+// The forest and the shares of variance, on functions of the unit cube with known answers.
 #include "explain/forest.h"
 
 #include <gtest/gtest.h>
@@ -126,7 +126,7 @@ TEST(Shares, OfAProductAroundZeroBelongToThePair) {
   EXPECT_GT(shares.pairs[0].share, 0.65);
 }
 
-// In each tree the parts of the variance of a function of two columns are all there is.
+// In each tree, the variance of a function of two columns is the sum of its parts.
 TEST(Shares, OfTwoColumnsAddUp) {
   const Shares shares =
       shares_of_function([](const Place& at) { return at[0] * at[1] + at[0]; }, 2);

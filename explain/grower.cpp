@@ -9,7 +9,7 @@
 namespace fettle::explain {
 namespace {
 
-// Few enough leaves for a loop over all pairs of them, enough for a smooth curve.
+// Few enough leaves for a loop over all pairs of leaves, enough for a smooth curve.
 constexpr std::size_t kMaxLeaves = 256;
 constexpr std::size_t kLeastRows = 2;
 // Columns tried for one split: 5 of 6, as in the paper, and at most these.
@@ -46,8 +46,8 @@ Tree Grower::grow() {
   return std::move(tree_);
 }
 
-// By the mean of their values (Breiman et al. 1984: no grouping of one column is better). Those
-// without a sample get the overall mean.
+// Orders categories by the mean of their values (Breiman et al. 1984: no grouping of one column is
+// better). Categories without a sample get the overall mean.
 void Grower::order_categories() {
   tree_.orders_.resize(columns_.size());
   double total = 0;
@@ -92,7 +92,7 @@ void Grower::fill_rows() {
   }
 }
 
-// Ties by value, so that sums over equal coordinates do not depend on the order of samples.
+// Breaks ties by value, so that sums over equal coordinates do not depend on the order of samples.
 void Grower::sort_columns() {
   orders_.resize(places_.size());
   is_below_.resize(values_.size());
@@ -125,7 +125,7 @@ std::optional<Grower::Split> Grower::best_split(const Task& task) {
   // Five sixths, rounded up (see kMaxCandidates).
   const std::size_t wanted = std::min((columns_.size() * 5 + 5) / 6, kMaxCandidates);
   Split best;
-  // The first `wanted` of a shuffle of the columns, each drawn from those that are left.
+  // The first `wanted` columns of a shuffle, each drawn from the columns that are left.
   for (std::size_t i = 0; i < wanted; ++i) {
     const std::size_t other = i + random_.below(candidates_.size() - i);
     std::swap(candidates_[i], candidates_[other]);
@@ -135,8 +135,8 @@ std::optional<Grower::Split> Grower::best_split(const Task& task) {
   return best;
 }
 
-// The split with the least squares around the two means is the one with the largest
-// sum^2 / count on both sides.
+// The split with the smallest sum of squares around the two means is the one with the largest sum^2
+// / count on both sides.
 void Grower::try_column(const Task& task, std::size_t column, Split& best) {
   const std::span<const std::uint32_t> draws = draws_of(task, column);
   const double middle = tree_.nodes_[task.node].mean;
@@ -162,7 +162,7 @@ void Grower::try_column(const Task& task, std::size_t column, Split& best) {
 double Grower::threshold_between(std::size_t column, double below, double above) {
   const double share = columns_[column].cells > 0 ? 0.5 : random_.uniform();
   const double threshold = below + share * (above - below);
-  return threshold > below ? threshold : above;  // what is below it goes left
+  return threshold > below ? threshold : above;  // values below it go left
 }
 
 void Grower::divide(const Task& task, const Split& split) {

@@ -19,7 +19,7 @@ namespace fettle::explain {
 
 class Grower {
  public:
-  // `rows`: the samples to learn from, one index a draw. All must outlive the call of grow().
+  // `rows`: the samples to learn from, one index for each draw. All arguments must outlive grow().
   Grower(const std::vector<Column>& columns, const std::vector<Sample>& samples,
          std::vector<std::size_t> rows, Random& random);
 
@@ -58,7 +58,7 @@ class Grower {
   const std::vector<Sample>& samples_;
   std::vector<std::size_t> rows_;  // the sample of each draw
   Random& random_;
-  std::size_t least_ = 1;                // rows that a leaf has at least
+  std::size_t least_ = 1;                // fewest rows of a leaf
   std::vector<double> places_;           // by column and draw; complete, the tree's own coordinates
   std::vector<double> values_;           // by draw
   std::vector<std::uint32_t> orders_;    // by column: draws, sorted within each open task

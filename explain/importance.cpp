@@ -1,5 +1,5 @@
 // Over one tree with leaves a of volume w and value v, the variance of the function averaged over
-// all coordinates but those in U is
+// all coordinates except U is
 //   sum over pairs (a, b) of w_a v_a w_b v_b prod_{j in U} |a_j and b_j| / (|a_j| |b_j|)  -  mean^2
 // where a_j is the extent of leaf a in coordinate j.
 #include "explain/importance.h"
@@ -15,23 +15,23 @@ namespace {
 
 // The most important columns, whose pairs are computed.
 constexpr std::size_t kPaired = 6;
-// Variance below this share of the squared values is what is left of rounding.
+// Variance below this share of the squared values is a rounding error.
 constexpr double kFlat = 1e-18;
 
 double extent(const Leaf& leaf, std::size_t column) { return leaf.high[column] - leaf.low[column]; }
 
-// Of two leaves that the column keeps apart: 0 or less.
+// Returns the overlap of two leaves along a column; 0 or less if the column separates them.
 double overlap(const Leaf& a, const Leaf& b, std::size_t column) {
   return std::min(a.high[column], b.high[column]) - std::max(a.low[column], b.low[column]);
 }
 
-// The variance of one tree over a slice of the cube, and how much of it columns explain, all by the
-// formula above. Values are centred first: then mean^2 in it is 0.
+// The variance of one tree over a slice of the cube, and the shares that columns explain, all by
+// the formula above. Values are centred first: then mean^2 in it is 0.
 class TreeVariance {
  public:
   TreeVariance(std::vector<Leaf> leaves, std::size_t columns)
       : leaves_(std::move(leaves)), columns_(columns) {
-    double squares = 0;  // of the values before they are centred: what kFlat compares with
+    double squares = 0;  // of the values before centring, for kFlat
     double mean = 0;
     // The volumes of a slice's leaves sum to 1, so sums weighted by them are means.
     for (const Leaf& leaf : leaves_) mean += leaf.volume * leaf.value;
@@ -54,11 +54,11 @@ class TreeVariance {
     return sum;
   }
 
-  // Of each column the variance that is lost when the tree is averaged over it: U in the formula is
-  // all the other columns. Two leaves then have a term for a column if that column alone keeps them
-  // apart; leaves that two columns keep apart have none.
+  // Returns for each column the variance that is lost when the tree is averaged over it: U in the
+  // formula is all other columns. Two leaves then have a term for a column if that column alone
+  // separates them; leaves that two columns separate have no term.
   std::vector<double> totals() const {
-    std::vector<double> known(columns_, 0.0);  // variance that is left without the column
+    std::vector<double> known(columns_, 0.0);  // variance without the column
     for (std::size_t a = 0; a < leaves_.size(); ++a) {
       const Leaf& leaf = leaves_[a];
       const double square = leaf.volume * leaf.value * leaf.value;
@@ -71,8 +71,8 @@ class TreeVariance {
     return out;
   }
 
-  // Of two columns together, what each does alone included: U in the formula is the two. A pair of
-  // different leaves is met once here and twice in the formula.
+  // Returns the variance of two columns together, including that of each alone: U in the formula is
+  // the two. A pair of different leaves occurs once here and twice in the formula.
   double both(std::size_t first, std::size_t second) const {
     double sum = 0;
     for (std::size_t a = 0; a < leaves_.size(); ++a) {
@@ -96,7 +96,7 @@ class TreeVariance {
     }
   }
 
-  // The term of a pair, for the column that keeps it apart. A leaf's volume is the product of its
+  // Adds the term of a pair to the column that separates it. A leaf's volume is the product of its
   // extents, so the formula leaves the overlaps, and the extents along the column averaged over.
   void add_pair(const Leaf& a, const Leaf& b, std::vector<double>& known) const {
     std::size_t apart = columns_;  // none yet
@@ -108,14 +108,14 @@ class TreeVariance {
       } else if (apart == columns_) {
         apart = column;
       } else {
-        return;  // a second column that keeps them apart: no term in any total
+        return;  // a second column separates them: no term in any total
       }
     }
-    if (apart == columns_) return;  // leaves do not overlap; only an empty one comes here
+    if (apart == columns_) return;  // leaves do not overlap, so one of them is empty
     known[apart] += 2 * a.value * b.value * shared * extent(a, apart) * extent(b, apart);
   }
 
-  // w_a v_a / (|a_j| |a_k|) of the formula.
+  // Returns w_a v_a / (|a_j| |a_k|) of the formula.
   static double density(const Leaf& leaf, std::size_t first, std::size_t second) {
     return leaf.volume * leaf.value / (extent(leaf, first) * extent(leaf, second));
   }
@@ -126,7 +126,7 @@ class TreeVariance {
   double variance_ = 0;
 };
 
-// Sums over trees become means and deviations.
+// Turns sums over trees into means and deviations.
 class Sums {
  public:
   explicit Sums(std::size_t columns) : main_(columns), total_(columns), square_(columns) {}
@@ -173,8 +173,8 @@ std::vector<std::size_t> most_important(const std::vector<ColumnShare>& columns)
   return order;
 }
 
-// Trees have a variance above 0 (shares_of). Where there is none, no column is important, so there
-// is no pair and no division.
+// Trees have a variance above 0 (shares_of). Without trees no column is important, so there is no
+// pair and no division.
 std::vector<PairShare> pairs_of(const std::vector<TreeVariance>& trees,
                                 const std::vector<ColumnShare>& columns) {
   const std::vector<std::size_t> chosen = most_important(columns);

@@ -13,14 +13,14 @@ namespace fettle::explain {
 // Shares of the variance over the cube.
 struct ColumnShare {
   double main = 0;       // by this coordinate alone
-  double total = 0;      // by it together with any others: what would be lost without it
+  double total = 0;      // by it together with any others: the loss without it
   double deviation = 0;  // of `total` between trees
 };
 
 struct PairShare {
   std::size_t first = 0;
   std::size_t second = 0;
-  double share = 0;  // by the two together, beyond what each does alone
+  double share = 0;  // by the two together, beyond the share of each alone
 };
 
 struct Shares {
@@ -28,8 +28,8 @@ struct Shares {
   std::vector<PairShare> pairs;  // of the most important columns, largest first
 };
 
-// Over the part of the cube that lies at `given`; absent coordinates are free. All shares are 0
-// where the forest is flat.
+// Returns shares over the part of the cube at `given`; absent coordinates are free. All shares are
+// 0 if the forest is flat.
 Shares shares_of(const Forest& forest, const Place& given);
 
 }  // namespace fettle::explain

@@ -12,15 +12,15 @@ namespace fettle::explain {
 namespace {
 
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
-constexpr std::uint64_t kSeed = 0x6578706C61696EULL;  // "explain"; the answer is one for all
+constexpr std::uint64_t kSeed = 0x6578706C61696EULL;  // "explain"; the same for every Study
 constexpr std::size_t kCurvePoints = 33;              // along a parameter with many values
-constexpr std::size_t kSurfacePoints = 21;            // the same, where there are two parameters
-constexpr std::size_t kMaxContexts = 16;              // that one parameter's answer is a mean over
-constexpr std::uint64_t kRandomPoints = 500;          // a point is compared with these
+constexpr std::size_t kSurfacePoints = 21;            // the same for two parameters
+constexpr std::size_t kMaxContexts = 16;      // over which one parameter's answer is averaged
+constexpr std::uint64_t kRandomPoints = 500;  // with which a point is compared
 // A value is an outlier if it lies this many ranges of the middle nine tenths away from them.
 constexpr double kOutlier = 5;
 constexpr double kTail = 0.05;
-// Differences of values within it are finite.
+// Differences of smaller values are finite.
 constexpr double kMaxValue = 1e300;
 
 // The newest value at each step, in the order of steps.
@@ -37,7 +37,7 @@ std::map<std::int64_t, Curve> curves_of(const search::History& history, std::siz
   return curves;
 }
 
-// Steps count in their logarithm: what the tenth epoch adds is about what the last hundred do.
+// Steps count by their logarithm: the tenth epoch adds about as much as the last hundred.
 double place_of_step(std::int64_t step, std::int64_t last) {
   if (last <= 1 || step >= last) return 1;
   return std::log(static_cast<double>(std::max<std::int64_t>(step, 1))) /
@@ -54,7 +54,7 @@ void thin(std::vector<Sample>& samples, std::size_t most) {
   samples = std::move(kept);
 }
 
-// Every value of a parameter that has few, otherwise some that are evenly spaced on its scale.
+// Returns every value of a parameter with few values, else values evenly spaced on its scale.
 std::vector<double> coordinates_along(const search::Dimension& dimension, std::size_t most) {
   std::vector<double> out;
   const auto cells = static_cast<std::size_t>(dimension.cells());  // 0 on a continuum
@@ -121,8 +121,8 @@ void Model::set_columns() {
   columns_.push_back({});  // the step
 }
 
-// A parent is declared before its children, so its contexts are there when theirs are made. A child
-// has one context for each context of its parent and each value of the parent that it exists under.
+// A parent is declared before its children, so its contexts exist when theirs are made. A child has
+// one context for each context of its parent and each value of the parent under which it exists.
 void Model::set_contexts(const search::Problem& problem) {
   std::map<std::string, std::size_t> index_of;
   for (const api::Parameter& parameter : problem.parameters) {
@@ -134,7 +134,7 @@ void Model::set_contexts(const search::Problem& problem) {
       for (const Place& outer : contexts_[parent]) {
         for (const Json& value : parameter.when->in) {
           const auto coordinate = space_.dimension(parent).coordinate(value);
-          // No coordinate: the parent never takes this value, so it makes no context.
+          // No coordinate: the parent never has this value, so it makes no context.
           if (!coordinate || contexts.size() >= kMaxContexts) continue;
           contexts.push_back(outer);
           contexts.back()[parent] = space_.dimension(parent).to_unit(*coordinate).centre();
@@ -155,7 +155,7 @@ void Model::set_scaling(const std::vector<Sample>& samples) {
   const double range = high - low;
   scaling_ = {
       .centre = quantile(sorted, 0.5), .size = 1, .low = sorted.front(), .high = sorted.back()};
-  // Nothing is clipped where nearly all values are equal, or where the limits would overflow.
+  // Clips nothing if nearly all values are equal, or if the limits would overflow.
   if (range > 0 && range < kMaxValue / kOutlier) {
     scaling_.low = std::max(scaling_.low, low - kOutlier * range);
     scaling_.high = std::min(scaling_.high, high + kOutlier * range);
@@ -164,7 +164,7 @@ void Model::set_scaling(const std::vector<Sample>& samples) {
   if (size > 0) scaling_.size = size;
 }
 
-// The last coordinate, the step, is left to the caller.
+// Leaves the last coordinate, the step, to the caller.
 Place Model::place_of(const search::Point& point) const {
   Place at(point.size() + 1, kAbsent);
   for (std::size_t i = 0; i < point.size(); ++i) {
@@ -188,7 +188,7 @@ std::optional<Prediction> Model::predict(const Json& parameters) const {
   return Prediction{scaling_.centre + scaling_.size * found.mean, scaling_.size * found.deviation};
 }
 
-// The same points for every question, so their expected values are computed once.
+// Every question uses the same points, so their expected values are computed once.
 void Model::set_random_means() {
   random_means_.reserve(kRandomPoints);
   for (std::uint64_t i = 0; i < kRandomPoints; ++i) {
@@ -230,7 +230,7 @@ std::vector<DependencePoint> Model::dependence(std::size_t parameter) const {
   return out;
 }
 
-// The mean over the contexts in which the parameter exists.
+// Averages over the contexts in which the parameter exists.
 std::vector<double> Model::dependence_of(const Tree& tree, std::size_t parameter,
                                          const std::vector<double>& coordinates) const {
   std::vector<double> means(coordinates.size());
@@ -246,13 +246,13 @@ std::vector<double> Model::dependence_of(const Tree& tree, std::size_t parameter
   return means;
 }
 
-// Settings of other parameters under which both exist, and are free.
+// Returns settings of other parameters under which both exist and are free.
 std::vector<Place> Model::contexts_of(std::size_t first, std::size_t second) const {
   std::vector<Place> out;
   for (const Place& one : contexts_[first]) {
     for (const Place& other : contexts_[second]) {
       Place both = one;
-      // Free in each other's contexts, and no parameter set to two values at once.
+      // Both are free in each other's contexts, and no parameter has two values at once.
       bool agree = std::isnan(one[second]) && std::isnan(other[first]);
       for (std::size_t i = 0; i < both.size(); ++i) {
         if (std::isnan(both[i])) both[i] = other[i];

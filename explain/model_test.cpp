@@ -1,4 +1,4 @@
-// What a history says about parameters of every kind, stopped trials and odd values.
+// The model on parameters of every kind, stopped trials and odd values.
 #include "explain/model.h"
 
 #include <gmock/gmock.h>
@@ -109,7 +109,7 @@ TEST(Model, AParameterThatIsNotThereCannotMatter) {
   EXPECT_NEAR(shares.columns[1].main, 0.5, 0.1);
   EXPECT_NEAR(shares.columns[0].total, 0.5, 0.1);
   EXPECT_GT(shares.columns[1].total, 0.9);
-  // The dependence is that of the trials that have the parameter.
+  // The dependence covers the trials that have the parameter.
   const std::vector<DependencePoint> curve = model.dependence(1);
   EXPECT_NEAR(curve[curve.size() / 4].mean, 0.25, 0.08);
   EXPECT_NEAR(curve[curve.size() * 3 / 4].mean, 0.75, 0.08);
@@ -168,15 +168,15 @@ TEST(Model, RanksThousandsOfPointsAtOnce) {
   EXPECT_LT(took.count(), 10) << "random points are asked for again each time";
 }
 
-// Where nothing is known to matter, a point is as good as any other.
+// If nothing is known to matter, a point is as good as any other.
 TEST(Model, HalfOfThePointsAreBelowAmongEquals) {
   const Model model = model_of({real("x", 0, 1)}, [](const Json&) { return 7.0; });
   EXPECT_EQ(model.share_below(7), 0.5);
   EXPECT_EQ(model.share_below(8), 1);
 }
 
-// Every other trial was stopped at step 1, where values are 100 higher: they pass for what they
-// would have come to, not for worse.
+// Every other trial was stopped at step 1, where values are 100 higher: they count as the values
+// they would have reached, not as worse.
 TEST(Model, LooksAtTheLastStepOnly) {
   Problem problem = problem_of({real("x", 0, 1)}, "random");
   problem.resource.max = 9;
@@ -250,7 +250,7 @@ TEST(Model, TakesAParameterOfOneValue) {
   EXPECT_EQ(model.dependence(2).size(), 1U);
 }
 
-// Spaces as the samplers are tested on: every answer is finite and sums to its parts.
+// Random spaces of the samplers' tests: every answer is finite and sums to its parts.
 TEST(Model, StandsRandomSpaces) {
   for (std::uint64_t i = 0; i < 40; ++i) {
     Random random(11, i);

@@ -6,7 +6,7 @@
 namespace fettle::explain {
 namespace {
 
-// A leaf holds its lower end, and the last one of a column its upper end, too.
+// Whether a leaf holds the place: its lower end, and at the end of a column its upper end, too.
 bool holds(const Leaf& leaf, std::size_t column, double place) {
   const double high = leaf.high[column];
   return place >= leaf.low[column] && (place < high || (high >= 1 && place <= 1));
@@ -14,8 +14,8 @@ bool holds(const Leaf& leaf, std::size_t column, double place) {
 
 }  // namespace
 
-// Each leaf adds its value, weighted by its extent in the other coordinates, where it begins and
-// takes it away where it ends.
+// Each leaf adds its value, weighted by its extent in the other coordinates, at its lower end and
+// subtracts it at its upper end.
 std::vector<Piece> pieces_along(const std::vector<Leaf>& leaves, std::size_t column) {
   std::vector<std::pair<double, double>> changes;
   for (const Leaf& leaf : leaves) {
@@ -43,7 +43,7 @@ double value_at(const std::vector<Piece>& pieces, double coordinate) {
   return piece->mean;
 }
 
-// Each leaf adds its value where it is, weighted by its extent in the other coordinates.
+// Each leaf adds its value inside, weighted by its extent in the other coordinates.
 std::vector<double> surface_of(const std::vector<Leaf>& leaves, const Axis& first,
                                const Axis& second) {
   std::vector<double> out(first.places.size() * second.places.size());

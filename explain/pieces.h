@@ -1,5 +1,5 @@
-// A tree's mean over all coordinates but one (pieces, a step function), or but two (a surface).
-// Pure functions; usable from any thread.
+// Pieces and surfaces: a tree's mean over all coordinates except one (a step function) or except
+// two. Pure functions; usable from any thread.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Piece {
   double mean = 0;
 };
 
-// Ascending, without gaps, from 0 to 1. `leaves`: a partition of the cube.
+// Returns pieces ascending, without gaps, from 0 to 1. `leaves`: a partition of the cube.
 std::vector<Piece> pieces_along(const std::vector<Leaf>& leaves, std::size_t column);
 
 // The value at a coordinate (the tree's own) in [0, 1].
@@ -27,8 +27,8 @@ struct Axis {
   std::vector<double> places;
 };
 
-// One mean for each pair of places, those of `second` turning fastest. `leaves`: a partition of
-// the cube.
+// Returns one mean for each pair of places; those of `second` vary fastest. `leaves`: a partition
+// of the cube.
 std::vector<double> surface_of(const std::vector<Leaf>& leaves, const Axis& first,
                                const Axis& second);
 
