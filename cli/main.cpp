@@ -1,5 +1,5 @@
-// fettle: the command line. Maps arguments to the commands (commands.h); beside the operator's
-// options (operator/options.cpp) the only file that knows CLI11.
+// fettle: the command line. Maps arguments to the commands (commands.h); apart from the operator's
+// options (operator/options.cpp) the only file that uses CLI11.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
@@ -27,7 +27,7 @@ const std::map<std::string, Output> kOutputs = {{"text", Output::kText},   {"csv
                                                 {"json", Output::kJson},   {"yaml", Output::kYaml},
                                                 {"values", Output::kYaml}, {"env", Output::kEnv}};
 
-// What the command line asks for.
+// The parsed command line.
 struct Arguments {
   std::string directory = ".";
   std::string on;  // local or cluster
@@ -47,12 +47,12 @@ struct Arguments {
   fettle::cli::ReportOptions report;
   fettle::cli::WhyOptions why;
   fettle::cli::ReplayOptions replay;
-  std::string shell;  // to complete for
+  std::string shell;  // for which to complete
   std::string page;   // man or markdown
   int control_fd = -1;
 };
 
-// --output with some of the names in kOutputs.
+// Adds --output with some of the names in kOutputs.
 void add_output(CLI::App& command, Output& output, const std::vector<std::string>& names) {
   command
       .add_option_function<std::string>(
@@ -279,7 +279,7 @@ void add_suggest(CLI::App& app) {
 
 void add_hidden(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("supervise", "");
-  command->group("");  // not listed: fettle starts it for itself
+  command->group("");  // not listed: fettle starts it internally
   command->add_option("--fd", arguments.control_fd)->required();
 }
 
@@ -299,7 +299,7 @@ void describe(CLI::App& app, Arguments& arguments) {
   app.add_option("--kubeconfig", arguments.place.kubeconfig, "Cluster: kubeconfig file")
       ->type_name("FILE");
   app.require_subcommand(1);
-  app.fallthrough();  // these may come after the command, too
+  app.fallthrough();  // options may follow the command, too
   add_init(app, arguments);
   add_run(app, arguments);
   add_stop(app, arguments);
@@ -338,7 +338,7 @@ bool is_kubectl_plugin(std::string_view program) {
   return program.substr(program.rfind('/') + 1) == "kubectl-fettle";
 }
 
-// Decides which place the command reads, and how hints call this program to read the same place.
+// Decides which place the command reads, and how hints name this program to read the same place.
 // Returns an error for people, or "".
 std::string complete_place(bool is_plugin, Arguments& arguments) {
   fettle::cli::Target& place = arguments.place;
@@ -364,7 +364,7 @@ std::string complete_place(bool is_plugin, Arguments& arguments) {
   return "";
 }
 
-// Fills in what follows from more than one argument. Returns an error for people, or "".
+// Fills in values that depend on more than one argument. Returns an error for people, or "".
 std::string complete(bool is_plugin, Arguments& arguments) {
   std::string wrong = complete_place(is_plugin, arguments);
   arguments.validate.anywhere = arguments.on.empty() && !is_plugin;
@@ -388,8 +388,8 @@ std::string complete(bool is_plugin, Arguments& arguments) {
 // Prints the error of the command line; returns the exit code.
 int complain(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> rest = app.remaining();
-  // CLI11 throws for --help and --version too, with code 0. Without a command, what is left of the
-  // line begins with a word that is none.
+  // CLI11 throws for --help and --version too, with code 0. Without a command, the rest of the line
+  // begins with an unknown word.
   if (!app.get_subcommands().empty() || rest.empty() || error.get_exit_code() == 0) {
     return app.exit(error) == 0 ? fettle::cli::kExitSucceeded : fettle::cli::kExitInvalid;
   }
@@ -435,7 +435,7 @@ fettle::Result<int> dispatch(const CLI::App& app, const Arguments& arguments) {
     std::ios::sync_with_stdio(false);  // a search may ask hundreds of thousands of times
     return fettle::cli::run_suggest(std::cin, std::cout);
   }
-  // A command is required, so it is the one that --help does not list: "supervise".
+  // A command is required, so this is the one that --help does not list: "supervise".
   return fettle::local::run_supervisor(arguments.control_fd);
 }
 
@@ -464,7 +464,7 @@ int main(int argc, char** argv) {
     const fettle::Result<int> code = dispatch(app, arguments);
     return code.ok() ? *code : fettle::cli::complain(code.error());
   } catch (const std::system_error& error) {
-    // Of a library's thread. Those of `fettle run` are made by start_thread().
+    // From a library's thread. start_thread() makes the threads of `fettle run`.
     return fettle::cli::complain(fettle::no_thread(error.code().message()));
   }
 }

@@ -1,4 +1,4 @@
-// Cluster: the API server and the namespace that the cluster side of the commands works in.
+// Cluster: the API server and the namespace in which the cluster side of the commands works.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,22 @@
 
 namespace fettle::cli {
 
-inline constexpr const char* kManager = "fettle-cli";  // field manager of what is applied from here
+inline constexpr const char* kManager = "fettle-cli";  // field manager of objects applied from here
 
 struct Cluster {
   std::shared_ptr<kube::HttpTransport> transport;
   std::string ns;
-  std::string program;  // how hints call this program
-  std::string kubectl;  // how they call kubectl, with the options for this cluster
+  std::string program;  // name of this program in hints
+  std::string kubectl;  // kubectl in hints, with the options for this cluster
 };
 
-// From the kubeconfig, as kubectl finds it. Nothing is sent yet. kInvalid or kNotFound, with the
-// way out; kIo in builds without Kubernetes.
+// Finds the cluster by the kubeconfig, as kubectl does; sends nothing yet. kInvalid or kNotFound,
+// with a remedy; kIo in builds without Kubernetes.
 Result<Cluster> reach_cluster(const Target& place);
 
 kube::ClientOptions client_options();
 
-// A resource that is not there at all means that Fettle is not installed; says so.
+// Returns an error that says that Fettle is not installed, if the resource is missing altogether.
 Error explain_missing_resource(Error error);
 
 }  // namespace fettle::cli

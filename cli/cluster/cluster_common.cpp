@@ -1,5 +1,5 @@
-// Shared by the commands that talk to a cluster: the call, and the message where Fettle is not
-// installed.
+// Parts that all commands for a cluster share: the options of the client, and the message if Fettle
+// is not installed.
 #include "cli/cluster/cluster.h"
 
 namespace fettle::cli {

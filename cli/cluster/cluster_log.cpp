@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kWaitInterval{500};
 
-// A pod of the trial, and the container that is the trial (the worker contract): the one named
+// A pod of the trial, and its container for the trial (the worker contract): the one named
 // `trainer`, else the first.
 struct TrialPod {
   kube::Pod pod;
@@ -34,7 +34,7 @@ std::string trial_container_name(const Json& pod) {
   return container == nullptr ? "" : kube::text_at(*container, {"name"});
 }
 
-// The larger is preferred: the newest run, then rank 0, then the pod that replaced the others.
+// Orders pods: larger is preferred. The newest run, then rank 0, then the newest pod.
 auto preference_of(const TrialPod& candidate) {
   const api::Metadata& pod = candidate.pod.metadata;
   return std::tuple(kube::number_in(pod.labels, kubernetes::kRunLabel),
@@ -56,7 +56,7 @@ Result<std::optional<TrialPod>> find_pod(kube::Client& client, const kube::Objec
   return best;
 }
 
-// Why there is no pod.
+// Returns the reason that there is no pod.
 Error explain_no_pod(kube::Client& client, const kube::ObjectKey& key,
                      const std::optional<std::int64_t>& run) {
   const auto object = client.get(kube::kTrials, key);
@@ -80,7 +80,7 @@ Error explain_no_pod(kube::Client& client, const kube::ObjectKey& key,
   return not_found(std::move(message));
 }
 
-// Why the container has printed nothing yet; "" once it has begun.
+// Returns why the container has printed nothing yet; "" once it has begun.
 std::string waiting_reason(const TrialPod& candidate) {
   for (const kube::Container& container : candidate.pod.containers) {
     if (container.name != candidate.container) continue;
@@ -94,7 +94,8 @@ std::string waiting_reason(const TrialPod& candidate) {
   return candidate.pod.phase == "Succeeded" || candidate.pod.phase == "Failed" ? "" : "pending";
 }
 
-// The pod, once its container has begun. With `follow`, waits for that, and says what it waits for.
+// Returns the pod once its container has begun. With `follow`, waits for that, and prints the
+// reason.
 Result<TrialPod> wait_for_pod(kube::Client& client, const kube::ObjectKey& trial,
                               const PodLogOptions& options) {
   std::string said;

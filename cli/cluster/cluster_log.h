@@ -15,8 +15,8 @@ struct PodLogOptions {
   bool follow = false;              // wait for the container to start, and print until it ends
 };
 
-// Prints what the trial's container printed in the newest pod of rank 0. kNotFound, in words: no
-// such trial, or no pod of it any more; kUnavailable: the container has not started, and why.
+// Prints the output of the trial's container in the newest pod of rank 0. kNotFound, in words: no
+// such trial, or its pods are gone; kUnavailable: the container has not started, and why.
 Status print_pod_log(kube::Client& client, const kube::ObjectKey& trial,
                      const PodLogOptions& options, const LogPrinter& print);
 

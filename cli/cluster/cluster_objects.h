@@ -1,4 +1,4 @@
-// Studies and Trials as the API server gives them, for the commands. Pure functions.
+// Reads the API server's Studies and Trials for the commands. Pure functions.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace fettle::cli {
 
-// kInvalid names the object: it was written by another version, or by hand.
+// kInvalid names the object: another version wrote it, or a person.
 Result<api::Study> read_study_object(const Json& object);
 Result<api::Trial> read_trial_object(const Json& object);
 

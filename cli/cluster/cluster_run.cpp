@@ -13,8 +13,7 @@
 namespace fettle::cli {
 namespace {
 
-// The namespace of the file, unless the command line names another one: then that is a mistake, as
-// it is for kubectl.
+// Uses the namespace of the file; another one on the command line is a mistake, as for kubectl.
 Result<Cluster> cluster_for(const Target& wanted, const Json& document) {
   const std::string written = kube::text_at(document, {"metadata", "namespace"});
   if (!written.empty() && !wanted.ns.empty() && written != wanted.ns) {
@@ -29,13 +28,13 @@ Result<Cluster> cluster_for(const Target& wanted, const Json& document) {
   return reach_cluster(place);
 }
 
-// A list of causes, "[a, b]" in the middle of a sentence, one a line.
+// Puts each cause of a list, "[a, b]" in the middle of a sentence, on its own line.
 std::string one_cause_a_line(std::string message) {
   const std::size_t open = message.find(": [");
   if (open == std::string::npos || message.back() != ']') return message;
   message.pop_back();
   message.replace(open, 3, ":\n  ");
-  // Not at every ", ": a cause may hold one. Each begins with its field, which is one of spec.
+  // Not at every ", ", which a cause may contain. Each cause begins with its field, in spec.
   for (std::size_t at = open; (at = message.find(", spec.", at)) != std::string::npos;) {
     message.replace(at, 2, "\n  ");
   }
@@ -47,7 +46,7 @@ Farewell farewell_of(const RunOptions& options, const Cluster& cluster, const st
           options.resume};
 }
 
-// The study as it is at its end, everything read at one time.
+// Returns the study at its end, everything read at one time.
 RunView final_view(const Cluster& cluster, const Follower& follower) {
   auto seen = ClusterSource(cluster).read(follower.view().study.metadata.name, Detail::kObjects);
   return seen.ok() ? seen->view : follower.view();
@@ -62,7 +61,7 @@ Result<int> follow(const RunOptions& options, const Cluster& cluster, const std:
   if (!state.ok()) {
     if (follower.has_seen()) display->finish(follower.view(), {});
     const int code = complain(state.error());
-    // Otherwise kNotFound is wrong input; a Study that was deleted meanwhile has failed.
+    // Otherwise kNotFound means wrong input; a Study that was deleted meanwhile has failed.
     const bool deleted = state.error().code == ErrorCode::kNotFound;
     return deleted ? static_cast<int>(kExitFailed) : code;
   }

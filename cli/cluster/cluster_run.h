@@ -9,15 +9,15 @@
 
 namespace fettle::cli {
 
-// `document` is the Study as its file says. Returns the exit code (exit_code.h): of the study, or
-// kExitInterrupted when a signal came first.
+// `document` is the Study as in its file. Returns the exit code (exit_code.h): of the study, or
+// kExitInterrupted if a signal came first.
 Result<int> run_on_cluster(const Target& place, const RunOptions& options, Json document);
 
-// Server-side apply as manager fettle-cli, into `cluster.ns`. kInvalid and others in the words of
-// the API server, one cause a line.
+// Applies the Study by server-side apply as manager fettle-cli, into `cluster.ns`. kInvalid and
+// other errors have the API server's message, one cause a line.
 Status apply_study(const Cluster& cluster, Json document);
 
-// What a person can do next with a study that is no longer followed.
+// Tells a person what to do next with a study that is no longer followed.
 std::string ways_on(const Cluster& cluster, const std::string& study);
 
 }  // namespace fettle::cli

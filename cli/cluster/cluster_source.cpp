@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostEvents = 1000;
 
-// When an Event (events.k8s.io/v1) was last seen.
+// Returns when an Event (events.k8s.io/v1) was last seen.
 std::int64_t time_of(const Json& event) {
   return std::max({kube::time_at(event, {"series", "lastObservedTime"}),
                    kube::time_at(event, {"eventTime"}),
@@ -109,7 +109,7 @@ Result<SeenStudy> ClusterSource::read(const std::string& name, Detail detail) {
   return seen;
 }
 
-// Events are for people: who may not read them sees the rest.
+// Events are only for people: without the right to read them, the rest is shown.
 Result<std::vector<TimelineEntry>> ClusterSource::read_events(const RunView& view) {
   std::vector<TimelineEntry> timeline;
   const auto events = client_.list(kube::kEvents, cluster_.ns);

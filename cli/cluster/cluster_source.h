@@ -34,7 +34,7 @@ class ClusterSource final : public StudySource {
 
 Result<std::unique_ptr<StudySource>> open_cluster_source(const Target& place);
 
-// The command that prints the log of a run.
+// Returns the command that prints the log of a run.
 LogHint log_command_of(const std::string& program);
 
 }  // namespace fettle::cli

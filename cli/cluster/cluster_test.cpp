@@ -31,7 +31,7 @@ class ClusterTest : public testing::Test {
     cluster_ = {server_, "team", "kubectl fettle -n team", "kubectl -n team"};
   }
 
-  // A study as it looks in the middle or at its end, on the server.
+  // Puts a study on the server, as in the middle of a search or at its end.
   void put(const RunView& view) {
     api::Study study = view.study;
     study.metadata.ns = "team";
@@ -47,7 +47,7 @@ class ClusterTest : public testing::Test {
     }
   }
 
-  // The test studies are views, not documents: what a valid Study needs besides.
+  // Adds the fields that a valid Study needs: the test studies are views, not documents.
   static Json whole(Json study) {
     const Json patch = *parse_json(R"({"parameters": [
         {"name": "learning_rate", "type": "Double", "min": 0.0001, "max": 1},
@@ -247,7 +247,7 @@ TEST_F(ClusterTest, RefusalsAreToldInTheServersWordsOneALine) {
               HasSubstr("is invalid:\n  spec.budget: too small\n  spec.parameters: none"));
 }
 
-// Keeps what it is told.
+// Records all calls.
 class Recorder final : public Display {
  public:
   void show(const RunView& view, const std::vector<TimelineEntry>& news) override {
@@ -268,7 +268,7 @@ class FollowerTest : public ClusterTest {
  protected:
   FollowerTest() : interrupt_(*Interrupt::install()) {}
 
-  // Follows while `operator_acts` happens on another thread, after the first look.
+  // Follows while another thread runs `operator_acts`, after the first look.
   Result<StudyState> follow(const std::function<void()>& operator_acts) {
     Follower follower(cluster_, "digits", *interrupt_, recorder_);
     std::thread other([&] {
@@ -308,7 +308,7 @@ TEST_F(FollowerTest, ASignalEndsTheFollowingAndNothingElse) {
                              HasSubstr(R"(-p '{"spec":{"suspend":true}}')")));
 }
 
-// An API server that says nothing, and nothing wrong, until it is let go.
+// An API server that answers nothing, without an error, until released.
 class SilentServer : public kube::HttpTransport {
  public:
   explicit SilentServer(kube::HttpTransport& server) : server_(server) {}

@@ -65,7 +65,7 @@ Result<StudyState> Follower::refresh() {
     if (seen_ || std::chrono::steady_clock::now() - begin_ < patience_) {
       return StudyState::kActive;
     }
-    // What say_what_is_wrong() has just said, unless the first lists still come, page by page.
+    // The last message of say_what_is_wrong(), unless the first lists still arrive, page by page.
     const std::string slow = "the API server has not listed it and its trials within " +
                              api::format_duration(static_cast<double>(patience_.count()));
     return Error{ErrorCode::kUnavailable,
@@ -81,7 +81,7 @@ Result<StudyState> Follower::refresh() {
   return study_state_of(*study, trials);
 }
 
-// Trouble with the API server, or a cluster without an operator; each is said once.
+// Warns once when the API server fails, and once when no operator runs on the cluster.
 void Follower::say_what_is_wrong() {
   std::optional<std::string> trouble = studies_.last_error();
   if (!trouble) trouble = trials_.last_error();

@@ -20,24 +20,25 @@ namespace fettle::cli {
 
 class Follower {
  public:
-  // By then the first lists must have arrived. Longer than kListDeadline (kube/watch_loop.h), so
-  // that one that hangs has failed in words.
+  // The first lists must have arrived by then. Longer than kListDeadline (kube/watch_loop.h), so
+  // that a list that hangs has failed with a message.
   static constexpr std::chrono::seconds kMostPatience{40};
 
   Follower(const Cluster& cluster, const std::string& study, Interrupt& interrupt, Display& display,
            std::chrono::seconds patience = kMostPatience);
   ~Follower();
 
-  // Until the Study has finished, or was suspended and its trials have stopped; kActive: a signal
-  // came. kNotFound: the Study was deleted. kUnavailable: nothing could be read from the beginning.
+  // Runs until the Study has finished, or was suspended and its trials have stopped; kActive: a
+  // signal came. kNotFound: the Study was deleted. kUnavailable: nothing could be read from the
+  // beginning.
   Result<StudyState> run();
 
-  // The study as it was last seen, if it was.
+  // The study as last seen; valid if has_seen().
   bool has_seen() const { return seen_; }
   const RunView& view() const { return live_.view(); }
 
  private:
-  // Shows what there is; kActive also while there is nothing yet.
+  // Shows the study; kActive also while nothing has arrived yet.
   Result<StudyState> refresh();
   void say_what_is_wrong();
   void say(const std::string& message);
@@ -51,7 +52,7 @@ class Follower {
   kube::Informer<api::Study> studies_;
   kube::Informer<api::Trial> trials_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::string said_;  // last
+  std::string said_;  // the last message
   bool seen_ = false;
 };
 

@@ -1,4 +1,4 @@
-// For builds without Kubernetes.
+// The functions of the cluster side for builds without Kubernetes.
 #include "cli/cluster/cluster.h"
 
 namespace fettle::cli {

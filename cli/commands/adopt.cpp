@@ -27,15 +27,15 @@ std::string refusal(const std::string& name, const std::vector<api::FieldError>&
   return text + "Or begin anew with --fresh: what there is is moved aside, not deleted.";
 }
 
-// Restores what differs although the user did not write it: the default was another one when
-// the study began. `written`: what the file says here; nullptr: nothing.
+// Restores defaults: fields that differ although the user did not write them, because the default
+// was another one when the study began. `written` is the file's value here; nullptr if it has none.
 class Defaults {
  public:
   void keep(const Json& stored, const Json* written, const api::FieldPath& path, Json& wanted) {
     if (stored == wanted) return;
     if (stored.is_object() && wanted.is_object()) {
       for (const auto& [key, value] : stored.as_object()) {
-        // A member that only one of the two has is a change, and judged as one.
+        // A member that only one of the two has is a change, and is judged as one.
         Json* const member = wanted.find(key);
         if (member != nullptr) keep(value, member_of(written, key), path.member(key), *member);
       }
@@ -55,7 +55,7 @@ class Defaults {
   }
 
   // Fields can be left out only in the items of a list that the file writes. Every other difference
-  // of lists is a change, as another length is.
+  // between lists is a change, like a different length.
   void keep_items(const Json& stored, const Json* written, const api::FieldPath& path,
                   Json& wanted) {
     const std::size_t size = wanted.as_array().size();
@@ -84,7 +84,7 @@ Adopted keep_defaults(const api::Study& stored, const api::Study& wanted, const 
   return {std::move(read.study), std::move(defaults.kept())};
 }
 
-// A directory that does not exist yet, made.
+// Makes a directory that did not exist, and returns it.
 Result<std::string> make_aside(const local::Layout& layout) {
   const std::string parent = layout.root + "/.old";
   FETTLE_TRY(make_directories(parent));
@@ -135,9 +135,9 @@ Result<std::string> move_aside(const local::Layout& layout, const local::StudyLo
   FETTLE_TRY(local::make_private_root(layout.root));
   FETTLE_ASSIGN(const auto held, local::StudyLock::acquire(layout.lock(), lock));
   FETTLE_ASSIGN(const std::string aside, make_aside(layout));
-  // Opening and closing folds the log into the file. One that is damaged is moved as it is.
+  // Opening and closing folds the log into the file. A damaged file is moved unchanged.
   (void)local::SqliteStore::open(layout.database(), local::SqliteStore::Mode::kReadWrite);
-  // The file first: a crash on the way leaves no study whose trials and checkpoints have gone.
+  // Moves the file first: a crash on the way leaves no study without its trials and checkpoints.
   for (const char* suffix : {"", "-wal", "-shm"}) {
     FETTLE_TRY(move_into(layout.database() + suffix, aside));
   }

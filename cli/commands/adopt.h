@@ -15,19 +15,19 @@ namespace fettle::cli {
 
 struct Adopted {
   api::Study study;
-  // Fields that the file leaves out and that keep the value the study began with, with that value:
-  // the default was another one then. "spec.resource.min: 1".
+  // Fields that the file leaves out and that keep the value with which the study began, since the
+  // default was another one then: "spec.resource.min: 1".
   std::vector<std::string> kept;
 };
 
-// The Study as it is stored from now on: created, or resumed with the changes that a study with
-// trials allows. `written` is the document that `wanted` was read from: a field that it leaves out
-// changes nothing. kInvalid names every other change, with both values and the way out.
+// Creates the Study, or resumes it with the changes that a study with trials allows, and returns it
+// as stored from now on. `written` is the document of `wanted`: a field that it leaves out changes
+// nothing. kInvalid names every other change, with both values and a remedy.
 Result<Adopted> adopt_study(control::Store& store, const api::Study& wanted, const Json& written);
 
-// Moves what is kept of the study to <root>/.old/<study>-<n> and returns that path; "" when there
-// is nothing. Takes the study's lock meanwhile, so nothing can be running. Deletes nothing but the
-// oldest run directories of what was moved aside earlier, where they are over kMostRunBytes
+// Moves the study's files to <root>/.old/<study>-<n> and returns that path; "" if there are no
+// files. Takes the study's lock meanwhile, so nothing can be running. Deletes nothing, except the
+// oldest run directories of studies moved aside earlier while those exceed kMostRunBytes
 // (runtime/local/store/pruning.h).
 Result<std::string> move_aside(const local::Layout& layout, const local::StudyLockOptions& lock);
 

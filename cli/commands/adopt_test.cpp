@@ -1,4 +1,4 @@
-// A study that was begun with other defaults than today's is continued with those it began with.
+// A study that began with other defaults than today's continues with its own.
 #include "cli/commands/adopt.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ class AdoptTest : public testing::Test {
   }
   ~AdoptTest() override { std::filesystem::remove_all(directory_); }
 
-  // The file as it is today; `spec` holds more lines of it.
+  // Returns today's file; `spec` holds more lines of it.
   static Json document(const std::string& spec) {
     return parse_json(R"({
       "apiVersion": "fettle.dev/v1alpha1", "kind": "Study", "metadata": {"name": "s"},
@@ -42,7 +42,7 @@ class AdoptTest : public testing::Test {
         .value();
   }
 
-  // A study with a trial, begun by a version whose defaults `edit` makes.
+  // Begins a study with a trial, as a version whose defaults `edit` sets.
   template <class Edit>
   void begin(const Json& file, const Edit& edit) {
     api::Study study = api::read_study(file).study;

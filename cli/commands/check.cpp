@@ -22,7 +22,7 @@
 namespace fettle::cli {
 namespace {
 
-// Standard input, but no more of it than is needed to see that it is too long.
+// Reads standard input, but only so far that excessive length shows.
 std::string read_input() {
   std::string text(api::kMaxStudyFileBytes + 1, '\0');
   std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -30,7 +30,7 @@ std::string read_input() {
   return text;
 }
 
-// Whether the operator can make a Job of it; the API server judges the Job.
+// Checks that the operator can make a Job of it; the API server judges the Job.
 Status check_for_cluster(const api::Study& study) {
   if (study.spec.trial.metrics) {
     FETTLE_TRY(runtime::check_metrics_filter(*study.spec.trial.metrics));
@@ -43,7 +43,7 @@ Status check_for_cluster(const api::Study& study) {
     }
   }
   api::Study asked = study;
-  asked.spec.trial.gpu.reset();  // which GPUs and parts of them there are, each cluster says itself
+  asked.spec.trial.gpu.reset();  // each cluster states its own GPUs and parts of GPUs
   api::Trial first;
   first.metadata.name = core::trial_name(study.metadata.name, 0);
   first.spec.study = study.metadata.name;
@@ -62,7 +62,7 @@ Status check_here(const api::Study& study, const std::string& folder) {
   return local::check_program(study, folder);
 }
 
-// Asks only where it matters: a Study for a cluster alone is checked by the API server.
+// Checks only the places that matter: the API server checks a Study for a cluster alone.
 Refusals refusals_of(const api::Study& study, Runs runs, const std::string& folder) {
   Refusals out;
   if (runs != Runs::kOnCluster) out.local = message_of(check_here(study, folder));
@@ -70,8 +70,8 @@ Refusals refusals_of(const api::Study& study, Runs runs, const std::string& fold
   return out;
 }
 
-// Why the Study cannot run where it must; absent: it can. For kAnywhere one of the two places is
-// enough.
+// Returns why the Study cannot run where it must; absent: it can. For kAnywhere one of the two
+// places is enough.
 std::optional<std::string> summary_of(const Refusals& refusals, Runs runs) {
   if (runs != Runs::kAnywhere || refusals.local == refusals.cluster) return refusals.local;
   if (!refusals.local || !refusals.cluster) return std::nullopt;

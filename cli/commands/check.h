@@ -1,4 +1,4 @@
-// Reading a study file for a command that needs valid Studies.
+// check_study_file(): reads a study file for a command that needs valid Studies.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace fettle::cli {
 
-// Where a Study must be able to run.
+// The place in which a Study must be able to run.
 enum class Runs { kLocally, kOnCluster, kAnywhere };
 
-// Why a Study cannot run on this machine, or on a cluster; absent: it can, as far as the document
-// shows, or was not asked. What a cluster has to offer, only its API server knows.
+// Why a Study cannot run on this machine, or on a cluster. Absent: it can, according to the
+// document, or was not checked. Only its API server knows the resources of a cluster.
 struct Refusals {
   std::optional<std::string> local;
   std::optional<std::string> cluster;
@@ -23,16 +23,15 @@ struct CheckedFile : api::LoadedFile {
   std::vector<Refusals> refusals;  // of each Study, for Runs::kAnywhere
 };
 
-// Reads and checks `path` ("-" = standard input): the document, the search that it asks for, and
-// whether it can run there. Diagnostics are all there are; studies are those without one.
-// Warnings are of the studies.
+// Reads and checks `path` ("-" = standard input): the document, its search, and whether it can run
+// there. Returns all diagnostics, but only Studies without one. Warnings are about these Studies.
 CheckedFile check_study_file(const std::string& path, Runs runs);
 
-// The folder of a study file, where its trials start: absolute; "" = this process's, of standard
-// input.
+// Returns the folder of a study file, in which its trials start: absolute; "" for standard input,
+// this process's own.
 std::string folder_of(const std::string& path);
 
-// Says the file's warnings on standard error.
+// Prints the file's warnings on standard error.
 void print_warnings(const CheckedFile& file);
 
 }  // namespace fettle::cli

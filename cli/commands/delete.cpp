@@ -1,4 +1,4 @@
-// fettle delete: removes a study that does not run, with everything that is kept of it.
+// fettle delete: removes a study that does not run, with all its files or objects.
 #include <iostream>
 
 #include "cli/commands/open_source.h"

@@ -1,4 +1,4 @@
-// fettle init: a study to begin from, written into the working directory. It runs as it is.
+// fettle init: writes a study to begin from into the working directory, ready to run.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -14,7 +14,7 @@ namespace {
 
 struct Written {
   std::string_view kind;
-  std::string_view part;  // an init_files()
+  std::string_view part;  // a name in init_files()
   std::string_view file;  // its name in the working directory
 };
 
@@ -40,7 +40,7 @@ std::vector<std::string> init_kinds() {
   return kinds;
 }
 
-// All or nothing where files exist: they may be a user's own.
+// Writes all files or, if one exists, none: it may be a user's own.
 Result<int> init_command(const InitOptions& options) {
   for (const Written& one : kWritten) {
     if (one.kind != options.kind || !std::filesystem::exists(one.file)) continue;

@@ -1,5 +1,5 @@
-// fettle logs: the output of a trial, also while it grows. Into a file or pipe as it is, on a
-// terminal without what the terminal would obey, but for colours.
+// fettle logs: the output of a trial, also while it grows. Unchanged into a file or pipe; on a
+// terminal only colours are left of its control sequences.
 #include <unistd.h>
 
 #include "cli/commands/open_source.h"

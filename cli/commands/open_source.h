@@ -1,4 +1,4 @@
-// Reads a Study here or on a cluster, wherever the command line says.
+// Opens the source of Studies that the command line names: this machine or a cluster.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace fettle::cli {
 
-// The source that `place` names.
+// Returns the source that `place` names.
 Result<std::unique_ptr<StudySource>> open_source(const Target& place);
 
-// The study of that name there, without its events; "" = default_study().
+// Reads the study of that name there, without its events; "" = default_study().
 Result<SeenStudy> read_study(const Target& place, const std::string& study);
 
 }  // namespace fettle::cli

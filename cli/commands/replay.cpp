@@ -1,5 +1,5 @@
-// fettle replay: repeats every decision from the recorded facts and compares; or shows what another
-// algorithm or another early stopping would have decided.
+// fettle replay: repeats every decision from the recorded facts and compares; or shows the
+// decisions of another algorithm or another early stopping.
 #include "core/replay.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ void print_difference(const core::Difference& difference) {
             << "    again     " << printable(difference.decided) << '\n';
 }
 
-// Trials are judged on the way, or pause and are promoted, or take over from others.
+// Names the decisions about running trials: judgements, promotions or replacements.
 std::string judged(const core::Replay& replay) {
   if (replay.replacements > 0) {
     return plural(replay.promotions, "promotion") + " and " +
@@ -36,7 +36,7 @@ std::string judged(const core::Replay& replay) {
   return plural(replay.judgements, "judgement") + " (" + plural(replay.stops, "stop") + ")";
 }
 
-// Whether another program or another machine has decided, as far as the records tell.
+// Prints whether another program or another machine decided, if the records show it.
 void print_elsewhere(const core::Replay& replay) {
   if (replay.elsewhere.empty() || (replay.close == 0 && replay.differences.empty())) return;
   for (const std::string& other : replay.elsewhere) {
@@ -55,7 +55,7 @@ int print_replay(const RunView& view, const core::Replay& replay) {
     std::cerr << "fettle: decisions may differ that rested on deleted trials; there are "
               << replay.deleted << '\n';
   }
-  // With replacements judged() has an "and" of its own.
+  // With replacements, the text of judged() contains an "and".
   std::cout << view.study.metadata.name << ": " << plural(replay.suggestions, "suggestion")
             << (replay.replacements > 0 ? ", " : " and ") << judged(replay) << " decided again: ";
   if (replay.differences.empty()) {
@@ -79,12 +79,13 @@ int print_replay(const RunView& view, const core::Replay& replay) {
   return kExitFailed;
 }
 
-// `study` with the algorithm and the early stopping of the options, each with its defaults but for
-// the search's seed. Checked like a study that is read. kInvalid: every complaint, one a line.
+// Returns `study` with the algorithm and the early stopping of the options, each with its defaults
+// except the search's seed. Checked like a study that is read. kInvalid: every complaint, one a
+// line.
 Result<api::Study> with_rules(const api::Study& study, const ReplayOptions& options) {
   api::Study changed = study;
   const bool other_algorithm = !options.algorithm.empty();
-  // The recorded choices are those of the Study's own algorithm: what auto took, for example.
+  // The recorded choices belong to the Study's own algorithm: the choice of auto, for example.
   if (other_algorithm) changed.status.search.clear();
   Json document = api::write_study(changed);
   Json& spec = *document.find("spec");
@@ -152,7 +153,7 @@ void print_suggestions(const api::Study& study,
 }
 
 Result<int> what_if(const RunView& view, const ReplayOptions& options) {
-  // A name that is none is refused by with_rules(), which knows what to suggest.
+  // with_rules() refuses an unknown name, and knows which one to suggest.
   if (const auto other = api::from_string<api::AlgorithmKind>(options.algorithm)) {
     FETTLE_TRY(core::check_what_if_algorithm(view.study, *other));
   }

@@ -39,7 +39,7 @@ std::string names_of(const std::vector<api::Study>& studies) {
   return names;
 }
 
-// The one Study of the file that is to run.
+// Returns the index of the Study to run.
 Result<std::size_t> choose_study(const std::vector<api::Study>& studies,
                                  const RunOptions& options) {
   if (studies.empty()) return invalid(options.file + " holds no Study");
@@ -54,7 +54,7 @@ Result<std::size_t> choose_study(const std::vector<api::Study>& studies,
                  "; there are: " + names_of(studies));
 }
 
-// Writes what the command line overrides into `study` and `document`, under the rules for files.
+// Writes overrides from the command line into `study` and `document`, under the rules for files.
 Status override_fields(const RunOptions& options, api::Study& study, Json& document) {
   if (!options.parallelism) return success();
   Json* spec = document.find("spec");
@@ -83,8 +83,8 @@ Result<std::unique_ptr<local::Session>> open_session(const Target& place, const 
   return local::Session::open(session);
 }
 
-// "Going on ...": what a resumed study has behind it.
-// What a person can do with a Study that is over: a corrected program alone does not revive it.
+// Tells a person what to do with a Study that has ended: a corrected program alone does not revive
+// it.
 std::string advice_when_over(const api::Study& study, const RunOptions& options) {
   const bool failed = exit_code_of_study(study) == kExitFailed;
   return "study " + study.metadata.name + " has " + (failed ? "failed" : "ended") +
@@ -93,6 +93,7 @@ std::string advice_when_over(const api::Study& study, const RunOptions& options)
          "; to begin anew: " + options.resume + " --fresh";
 }
 
+// Says how far a resumed study has come, or that it has ended.
 void announce(const api::Study& study, const RunOptions& options, Display& display) {
   const api::TrialCounts& counts = study.status.trials;
   if (counts.created == 0) return;
@@ -104,7 +105,7 @@ void announce(const api::Study& study, const RunOptions& options, Display& displ
               plural(planned_trials(study), "trial") + " have ended");
 }
 
-// A failure says its reason alone; the user who stopped the study learns how to resume, and the one
+// A failure only states its reason; a user who stopped the study learns how to resume it, and one
 // whose trials failed how to begin anew.
 Farewell farewell_of(const Result<StudyState>& state, const api::Study& study,
                      const RunOptions& options) {
@@ -116,7 +117,7 @@ Farewell farewell_of(const Result<StudyState>& state, const api::Study& study,
   return {"Interrupted; nothing is lost. To resume: " + options.resume, options.resume};
 }
 
-// Of a finished study: the logs that a person may still want stay, however old.
+// Prunes the logs of a finished study; keeps logs that a person may still want, however old.
 void prune_logs(const local::Layout& layout, const RunView& view) {
   std::set<std::string> keep;
   for (const api::BestTrial& best : view.study.status.best) {
@@ -125,7 +126,7 @@ void prune_logs(const local::Layout& layout, const RunView& view) {
     if (run != nullptr) keep.insert(layout.run_directory(best.trial, run->run));
   }
   for (const FailureGroup& group : group_failures(view, log_files_of(layout))) {
-    // The run's directory, which the log is in.
+    // Keeps the run's directory, which contains the log.
     keep.insert(group.log.substr(0, group.log.rfind('/')));
   }
   const local::Pruned pruned =
@@ -140,7 +141,7 @@ Result<int> run_session(const Target& place, const RunOptions& options, local::S
   const auto display = make_display(options.output, log_files_of(session.layout()), place.program);
   FETTLE_ASSIGN(const auto interrupt, Interrupt::install());
   announce(study, options, *display);
-  // Why fewer trials run at once than the Study allows, if so.
+  // Explains why fewer trials run at once than the Study allows, if so.
   const std::string held_back = local::tell_fitting(study, session.runs().room());
   if (!held_back.empty()) display->say(held_back);
   Runner runner(session, *interrupt, *display, {study.metadata.ns, study.metadata.name});
@@ -154,7 +155,7 @@ Result<int> run_session(const Target& place, const RunOptions& options, local::S
   RunView view = runner.view();
   view.interrupted = !finished && !suspended;
   display->finish(view, farewell_of(state, view.study, options));
-  // A thread hangs that still uses session and runner: no destructor may run.
+  // A hanging thread still uses session and runner: no destructor may run.
   if (runner.has_abandoned()) ::_exit(kExitInterrupted);
   if (!state.ok()) return complain(state.error());
   if (finished) prune_logs(session.layout(), view);

@@ -1,4 +1,4 @@
-// fettle scale: more or fewer workers for a trial that runs, without stopping it.
+// fettle scale: changes the number of workers of a running trial, without stopping it.
 #include <iostream>
 
 #include "cli/commands/open_source.h"

@@ -1,4 +1,4 @@
-// fettle status: the state of a study, or a list of several. Works while one runs and after.
+// fettle status: the state of a study, or a list of several. Works during a run and after it.
 #include <iostream>
 
 #include "cli/commands/open_source.h"
@@ -50,7 +50,7 @@ Result<int> list_studies(StudySource& source, Output output, const Style& style)
     std::cout << "No studies " << source.place() << source.elsewhere() << ".\n";
     return code;
   }
-  if (rows.empty()) return code;  // none could be read, as was said
+  if (rows.empty()) return code;  // none could be read, and the errors are printed
   std::cout << render_lines(
       table({{"study"}, {"state"}, {"trials", true}, {"best"}, {"age", true}}, rows), kAnyWidth,
       style);

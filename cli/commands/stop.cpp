@@ -1,4 +1,4 @@
-// fettle stop: ends a study's trials as Ctrl-C does, from another terminal.
+// fettle stop: ends a study's trials like Ctrl-C, from another terminal.
 #include <iostream>
 
 #include "cli/commands/open_source.h"

@@ -13,7 +13,7 @@ Result<int> trials_command(const Target& place, const TrialsOptions& options) {
   FETTLE_ASSIGN(const SeenStudy seen, read_study(place, options.study));
   switch (options.output) {
     case Output::kText:
-    case Output::kYaml:  // this and the next are not offered by the command
+    case Output::kYaml:  // the command does not offer this format and the next
     case Output::kEnv:
       std::cout << render_trials(seen.view, columns_of_stdout(), style_of_stdout());
       break;

@@ -22,7 +22,7 @@ std::string describe(const api::Study& study) {
   return text;
 }
 
-// Where it can run, and what keeps it from the other place.
+// Tells where the study can run, and what prevents it in the other place.
 std::string places(const Refusals& refusals) {
   if (refusals.local) return "runs on a cluster only: " + printable(*refusals.local);
   if (refusals.cluster) return "runs on this machine only: " + printable(*refusals.cluster);

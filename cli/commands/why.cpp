@@ -11,7 +11,7 @@ namespace fettle::cli {
 Result<int> why_command(const Target& place, const WhyOptions& options) {
   FETTLE_ASSIGN(const auto source, open_source(place));
   FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*source, options.trial));
-  // There: read_study_of() has found it.
+  // The trial exists: read_study_of() has found it.
   const api::Trial& trial = *find_trial(seen.view.trials, options.trial);
   FETTLE_ASSIGN(const Reason reason, reason_of(seen.view, trial));
   if (options.output == Output::kJson) {

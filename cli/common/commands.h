@@ -15,19 +15,19 @@ namespace fettle::cli {
 
 enum class Output { kText, kJson, kCsv, kYaml, kEnv };
 
-// Where studies are kept and trials run.
+// The place that keeps studies and runs trials.
 struct Target {
   bool on_cluster = false;
   std::string root = ".fettle";    // on this machine
-  std::string kubeconfig;          // on a cluster; "" = as kubectl finds it
+  std::string kubeconfig;          // on a cluster; "" = found as by kubectl
   std::string context;             // "" = the kubeconfig's current one
   std::string ns;                  // "" = the context's
-  std::string program = "fettle";  // how hints call this program, to read the same place
+  std::string program = "fettle";  // name of this program in hints, with options for the same place
 };
 
 struct RunOptions {
   std::string file;
-  std::string study;  // which one of a file with several; "" = the only one
+  std::string study;  // name of the Study in a file with several; "" = the only one
   Output output = Output::kText;
   bool fresh = false;                       // start over; the old study is moved aside
   std::optional<std::int64_t> parallelism;  // instead of the file's budget.parallelism
@@ -37,7 +37,7 @@ struct RunOptions {
 Result<int> run_command(const Target& place, const RunOptions& options);
 
 struct ValidateOptions {
-  bool anywhere = false;           // no place was named: it is enough if a Study can run in one
+  bool anywhere = false;           // no place was named: one place where a Study can run is enough
   std::vector<std::string> files;  // "-" = standard input
 };
 Result<int> validate_command(const Target& place, const ValidateOptions& options);
@@ -102,7 +102,7 @@ struct InitOptions {
   std::string kind = "python";  // a name in init_kinds()
 };
 std::vector<std::string> init_kinds();
-// In the working directory.
+// Writes into the working directory.
 Result<int> init_command(const InitOptions& options);
 
 struct ReportOptions {

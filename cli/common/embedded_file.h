@@ -1,4 +1,4 @@
-// Files of the source tree that are part of the program, as they were when it was built
+// Embedded files: files of the source tree inside the program, as they were when it was built
 // (cmake/embed.cmake).
 #pragma once
 

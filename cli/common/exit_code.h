@@ -13,7 +13,7 @@ enum ExitCode : int {
   kExitInterrupted = 130,  // stopped by a signal or suspended; running it again resumes
 };
 
-// The code for an error that ends a command.
+// Returns the code for an error that ends a command.
 constexpr ExitCode exit_code_of(ErrorCode code) {
   return code == ErrorCode::kInvalid || code == ErrorCode::kNotFound ? kExitInvalid
                                                                      : kExitEnvironment;

@@ -40,7 +40,7 @@ void on_signal(int) {
   const bool deaf = seconds_now() - first_untaken > Interrupt::kDeafSeconds;
   if (count >= kLastSignal && deaf) ::_exit(kExitAfterInterrupt);
   const char byte = 0;
-  // A full pipe holds thousands of signals that have not been taken yet: one more says nothing new.
+  // A full pipe holds thousands of signals that have not been taken: one more adds nothing.
   [[maybe_unused]] const ssize_t written = ::write(handler_pipe.load(), &byte, 1);
   errno = error;
 }

@@ -1,4 +1,4 @@
-// What no end-to-end test can do: a main thread that hears nothing any more.
+// Signals to a deaf main thread, which no end-to-end test can do.
 #include "cli/common/interrupt.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// fettle doctor: what this machine offers, and which part of it limits a configuration.
+// fettle doctor: the resources of this machine, and the one that limits a configuration.
 #include <unistd.h>
 
 #include <filesystem>
@@ -18,7 +18,7 @@
 namespace fettle::cli {
 namespace {
 
-// A file for the trainer to read, gone with the object.
+// A file for the trainer to read; deleted with the object.
 class ScratchFile {
  public:
   static Result<ScratchFile> create(const std::string& content) {
@@ -54,7 +54,7 @@ bool is_ready(const Json& backends, const std::string& name) {
   return state != nullptr && state->is_string() && state->as_string() == "ready";
 }
 
-// The checks that need no arithmetic.
+// Makes the checks that need no arithmetic.
 void check_parts(const Examination& examination, const DoctorCase& about,
                  machine::Verdict& verdict) {
   if (!about.cannot_run.empty()) verdict.missing.push_back(about.cannot_run);
@@ -67,7 +67,7 @@ void check_parts(const Examination& examination, const DoctorCase& about,
   }
 }
 
-// `dry`: what `fettle-trainer --dry-run` printed; `need` was read from it.
+// `dry`: the output of `fettle-trainer --dry-run`, from which `need` was read.
 void weigh(const Examination& examination, const Json& dry, const machine::Need& need,
            Diagnosis& to) {
   const bool wants_gpu = to.about.backend == "auto" || to.about.backend == "cuda";
@@ -78,7 +78,7 @@ void weigh(const Examination& examination, const Json& dry, const machine::Need&
   to.device_memory = rates.memory;
   to.verdict = machine::judge(examination.machine, need, rates, to.about.checkpoints_kept);
   // The samples that fit the memory of this machine, not that of a GPU.
-  const Json* const memory = dry.find("memory");  // there: read_need() has read from it
+  const Json* const memory = dry.find("memory");  // present: read_need() has read from it
   if (const Json* const fitting = memory->find("samples_fitting"); fitting != nullptr && !on_gpu) {
     to.samples_fitting = fitting->as_integer();
   }
@@ -107,8 +107,8 @@ Diagnosis diagnose(const Examination& examination, DoctorCase about) {
   return diagnosis;
 }
 
-// What trials may use here, and what they hold now. Claims without a run claims nothing; it says
-// whether the directory that all Sessions share can be used.
+// Finds the resources that trials may use here, and those in use. Claims without a run claims
+// nothing; it tells whether the directory that all Sessions share can be used.
 Shared look_around() {
   Shared shared;
   shared.room = local::this_machine();

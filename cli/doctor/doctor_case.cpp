@@ -17,9 +17,9 @@
 namespace fettle::cli {
 namespace {
 
-constexpr std::int64_t kKeptByHand = 2;  // of a configuration by itself
+constexpr std::int64_t kKeptByHand = 2;  // for a configuration without a Study
 
-// A Study says what it is; a trainer's configuration is JSON that does not.
+// Only a Study states its kind; a trainer's configuration is JSON without one.
 std::optional<Json> read_configuration(const std::string& file) {
   const auto text = read_file(file);
   if (!text.ok()) return std::nullopt;
@@ -36,7 +36,7 @@ std::string backend_of(const Json& configuration) {
   return backend != nullptr && backend->is_string() ? backend->as_string() : "auto";
 }
 
-// The trial that a Study without any would create first.
+// Returns the trial that a Study without trials would create first.
 Result<api::Trial> first_trial(const api::Study& study) {
   FETTLE_ASSIGN(const auto sampler, search::make_sampler(core::problem_of(study)));
   const std::vector<api::TrialPtr> none;
@@ -49,7 +49,7 @@ Result<api::Trial> first_trial(const api::Study& study) {
 }
 
 Result<DoctorCase> case_of(api::Study study) {
-  study.metadata.uid = "doctor";  // a store would give it one; trials name it as their owner's
+  study.metadata.uid = "doctor";  // as from a store; trials name it as their owner's
   FETTLE_ASSIGN(const api::Trial trial, first_trial(study));
   DoctorCase found;
   found.name =
@@ -63,7 +63,7 @@ Result<DoctorCase> case_of(api::Study study) {
   FETTLE_ASSIGN(const api::TrialFile file,
                 runtime::make_trial_file(study, trial, /*run=*/0, /*checkpoints=*/"none"));
   found.backend = api::to_string(file.trainer->training.backend);
-  // And one that is being written.
+  // Plus one that is being written.
   found.checkpoints_kept = file.checkpoints.keep + file.checkpoints.keep_rungs.value_or(0) + 1;
   found.trainer = api::write_trial_file(file);
   return found;

@@ -138,12 +138,12 @@ std::string gpu_rows(const machine::Machine& machine) {
   return text;
 }
 
-// What trials of `fettle run` can use here, and what others use now.
+// Lists what trials of `fettle run` can use here, and what others use now.
 std::string shared_rows(const Shared& shared) {
   const local::Room& room = shared.room;
   std::string names;
   for (const local::GpuName& gpu : room.gpus) {
-    // What CUDA_VISIBLE_DEVICES says, and the UUID where that is another name.
+    // The value for CUDA_VISIBLE_DEVICES, and the UUID if that is another name.
     const std::string id = gpu.id == gpu.cuda ? gpu.cuda : gpu.cuda + " (" + gpu.id + ")";
     names += (names.empty() ? ": " : ", ") + printable(id);
   }
@@ -159,7 +159,7 @@ std::string shared_rows(const Shared& shared) {
   if (shared.claims.empty()) return text + row("Studies", "no trial runs on this machine now");
   std::map<std::string, Use> uses;
   for (const local::Claim& claim : shared.claims) {
-    // The process is what the file says, its user is who owns the file.
+    // The file states the process; the user is the file's owner.
     uses[claim.study + " of " + claim.user + " (process " + std::to_string(claim.runner) + ")"].add(
         claim);
   }
@@ -185,7 +185,7 @@ std::string trainer_rows(const Examination& examination) {
 
 // ---- A configuration ---------------------------------------------------------------------------
 
-// Only of a diagnosis that has a need.
+// Requires a diagnosis with a need.
 std::string bound_rows(const Diagnosis& diagnosis) {
   const machine::Verdict& verdict = diagnosis.verdict;
   if (!verdict.binding) return "";
@@ -203,7 +203,7 @@ std::string bound_rows(const Diagnosis& diagnosis) {
          " samples a second, bound by " + verdict.bounds[*verdict.binding].name + ".\n";
 }
 
-// As bound_rows.
+// Requires a diagnosis with a need.
 std::string need_rows(const Diagnosis& diagnosis) {
   const machine::Need& need = *diagnosis.need;
   std::string text = "  " + format_count(diagnosis.parameters) + " parameters, " + need.precision +

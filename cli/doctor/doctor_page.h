@@ -1,4 +1,4 @@
-// What `fettle doctor` prints, as text and as JSON. Pure functions.
+// The output of `fettle doctor`, as text and as JSON. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace fettle::cli {
 // The verdict on a case.
 struct Diagnosis {
   DoctorCase about;
-  std::optional<machine::Need> need;  // absent: nothing is known of it
+  std::optional<machine::Need> need;  // absent: not known
   std::int64_t parameters = 0;
   std::optional<std::int64_t> samples_fitting;
   std::string device;
@@ -25,11 +25,11 @@ struct Diagnosis {
   machine::Verdict verdict;
 };
 
-// What a local run may use of this machine, and what others use of it now.
+// The part of this machine that a local run may use, and the part that others use now.
 struct Shared {
   local::Room room;
-  std::string directory;  // where Sessions on this machine claim it
-  std::string problem;    // why it cannot be used; "" = it can
+  std::string directory;  // of the claims of Sessions on this machine
+  std::string problem;    // why the directory cannot be used; "" = it can
   std::vector<local::Claim> claims;
 };
 

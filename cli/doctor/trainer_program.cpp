@@ -30,7 +30,7 @@ std::string content_of(std::FILE* file) {
   return text;
 }
 
-// The exit code of the program, minus the signal's number where one ended it.
+// Returns the exit code of the program, or minus the number of the signal that ended it.
 Result<int> run_to_end(const std::vector<std::string>& command, const std::string& directory,
                        int out, int err) {
   std::vector<char*> arguments;

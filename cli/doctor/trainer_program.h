@@ -1,4 +1,4 @@
-// The built-in trainer, asked from the command line: fettle-trainer as a child that prints JSON.
+// ask_trainer(): runs fettle-trainer as a child that prints JSON.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace fettle::cli {
 
-// What `fettle-trainer arguments...` prints in `directory` ("" = here), one object. Blocks until it
-// has ended.
-// Errors: kIo, it cannot be started or prints no JSON; kInvalid, it refused, in its own words.
+// Returns the object that `fettle-trainer arguments...` prints in `directory` ("" = here). Blocks
+// until it has ended. Errors: kIo, it cannot be started or prints no JSON; kInvalid, it refused,
+// with its own message.
 Result<Json> ask_trainer(const std::vector<std::string>& arguments,
                          const std::string& directory = "");
 

@@ -1,4 +1,4 @@
-// Data files and disks that let a study down: the reason is said at the end, and nothing is lost.
+// Bad data files and disks: the reason is printed at the end, and nothing is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -65,7 +65,7 @@ std::string training(int units) {
 
 struct BadData {
   std::string name;
-  std::string images;  // content of the file; "" = there is none
+  std::string images;  // content of the file; "" = no file
   std::string said;
 };
 
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadData{"Compressed", "\x1f\x8b\x08 and no more", "damaged or cut short"}),
     [](const auto& tested) { return tested.param.name; });
 
-// A small disk of its own below a workshop; only root can have one.
+// A small disk below a workshop; only root can have one.
 class SmallDisk {
  public:
   SmallDisk(const Workshop& shop, const std::string& name) : path_(shop.path(name)) {
@@ -130,7 +130,8 @@ TEST(Disk, FullOfCheckpointsFailsTheTrialInWords) {
   EXPECT_THAT(done.out, HasSubstr("No space left on device"));
 }
 
-// Two trials at once of which each waits for the other, fills the disk of the store, and ends well.
+// Returns a study of two trials at once that wait for each other, fill the store's disk, and end
+// well.
 std::string disk_filling_study() {
   StudyText text;
   text.script =
@@ -155,7 +156,7 @@ TEST(Disk, FullOfTheStoreHoldsTheStudyUntilThereIsRoom) {
   if (!disk.mounted()) GTEST_SKIP() << "only root can mount";
   const pid_t running = shop.start({"run", "study.yaml"});
   ASSERT_TRUE(have_ended(shop));
-  // Longer than a failing store used to be tolerated.
+  // Longer than a failing store was tolerated earlier.
   std::this_thread::sleep_for(std::chrono::seconds(6));
   EXPECT_EQ(shop.count_lines("begun"), 2U) << "nothing new starts";
   ASSERT_TRUE(disk.resize("20m"));
@@ -182,7 +183,7 @@ TEST(Disk, FullWhenTrialsEndKeepsTheirResultsForTheNextRun) {
   EXPECT_EQ(shop.count_lines("begun"), 4U) << "no trial ran twice";
 }
 
-// Logs stop first, so that what they left is enough for the results.
+// Logs stop first, so that the remaining space is enough for the results.
 TEST(Disk, FullOfLogsStillTakesTheResults) {
   Workshop shop;
   StudyText text;
@@ -209,7 +210,7 @@ TEST(Disk, ThatIsReadOnlyIsSaidSoAndCanStillBeLookedAt) {
   EXPECT_EQ(shop.count_phase("Completed"), 4U);
 }
 
-// What a power cut or a full disk leaves of a copied file.
+// A power cut or a full disk leaves such a copied file.
 TEST(Places, AnEmptiedDatabaseIsNotBegunAnew) {
   Workshop shop;
   shop.write("study.yaml", StudyText{}.yaml());
@@ -243,7 +244,7 @@ TEST(Places, AStudyWithoutItsRowIsNotBegunAnew) {
   }
 }
 
-// As after a Ctrl-C in the first milliseconds.
+// Like a Ctrl-C in the first milliseconds.
 TEST(Places, ADatabaseWithoutAStudyHasNotBegun) {
   Workshop shop;
   shop.write("study.yaml", StudyText{}.yaml());
@@ -255,7 +256,7 @@ TEST(Places, ADatabaseWithoutAStudyHasNotBegun) {
   EXPECT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
 }
 
-// As an ordinary user: no limit holds for root. No other test uses this user, whose processes
+// Runs as an ordinary user: no limit holds for root. No other test uses this user, whose processes
 // count.
 TEST(Places, ALimitOnProcessesIsASentence) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";

@@ -1,4 +1,4 @@
-// Trials that misbehave: each is handled, explained, and no end of the study but of themselves.
+// Trials that misbehave: each is handled and explained, and ends only itself, not the study.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "    timeout: 0.2s\n", "", "TimedOut", "timeout"},
         BadTrial{"GoesSilent", "echo '{\"step\": 0, \"value\": 1}'; sleep 300",
                  "    heartbeat: 0.3s\n", "", "Hung", "heartbeat"},
-        // And stays there, until Fettle notices.
+        // Stays outside until Fettle notices.
         BadTrial{"EatsMemory",
                  "exec awk 'BEGIN {s = \"x\"; while (length(s) < 2 ^ 27) s = s s; while (1);}'", "",
                  "{limits: {memory: 50Mi}}", "OutOfMemory", "memory"}),
@@ -121,7 +121,7 @@ TEST(Misbehaving, SomeTrialsDoNotFailTheStudy) {
   EXPECT_THAT(done.out, HasSubstr("What failed:\n  2 trials: "));
 }
 
-// Whatever it was before: the newest value counts, and it is not finite.
+// The newest value counts, and it is not finite, whatever the earlier ones were.
 TEST(Misbehaving, DivergesAndIsInfeasible) {
   const std::string json =
       "printf '{\"step\": 1, \"value\": 5}\\n{\"step\": 2, \"value\": %s}\\n' ";

@@ -1,4 +1,4 @@
-// fettle doctor: what it says of this machine, of machines with GPUs, and of studies.
+// fettle doctor: its output on this machine, on machines with GPUs, and on studies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ class Doctor : public testing::Test {
     shop_.write("labels", idx_file({60}));
   }
 
-  // A Study of the built-in trainer; `more`: fields of spec.trial.
+  // Writes a Study of the built-in trainer; `more`: fields of spec.trial.
   void write_study(const std::string& layers, const std::string& more = "") {
     shop_.write("study.yaml", R"(apiVersion: fettle.dev/v1alpha1
 kind: Study

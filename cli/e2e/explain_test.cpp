@@ -1,4 +1,4 @@
-// fettle report, why and replay on studies that were really run.
+// fettle report, why and replay on studies that really ran.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Twelve trials of three steps, worse ones stopped early, if that comes within `pause` seconds.
+// Twelve trials of three steps; bad ones are stopped early, if a decision takes at most `pause`
+// seconds.
 std::string stopped_study(const std::string& algorithm = "tpe", const std::string& pause = "0.05") {
   StudyText text;
   text.script =
@@ -120,8 +121,8 @@ TEST_F(Explain, AutoStopsTrialsWhereTimeIsLimited) {
   EXPECT_THAT(shop.fettle({"replay", "digits"}).out, HasSubstr("all as recorded"));
 }
 
-// Trials take a tenth to half a second, by x. What they took is a fact: the same decisions come of
-// it again, and `why` speaks of it.
+// Trials take a tenth to half a second, by x. Their time is a fact: replay repeats the same
+// decisions from it, and `why` mentions it.
 TEST_F(Explain, WhatTrialsCostIsRecordedAndPredicted) {
   StudyText text;
   text.script = "sleep 0.$((1 + $(printf '%.0f' ${FETTLE_PARAM_X}) * 4)); echo '{\"value\": 1}'";

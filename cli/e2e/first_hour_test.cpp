@@ -1,4 +1,4 @@
-// What somebody meets who brings a program of their own: where it runs, and what it is told.
+// The first hour of a user with their own program: where it runs, and which messages it gets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ TEST(FirstHour, TrialsStartInTheFolderOfTheStudyFile) {
   EXPECT_EQ(done.code, 0) << done.out << done.err;
   EXPECT_EQ(shop.read("project/seen"), shop.path("project") + "\n");
   EXPECT_TRUE(shop.exists(".fettle/digits.db")) << "state stays where fettle was started";
-  // A Study of standard input has no folder.
+  // A Study from standard input has no folder.
   text.name = "piped";
   text.script = "pwd > here; echo '{\"value\": 1}'";
   EXPECT_EQ(shop.fettle({"run", "-"}, text.yaml()).code, 0);
@@ -72,7 +72,7 @@ TEST(FirstHour, AProgramThatCannotStartRunsOnceATrial) {
   EXPECT_EQ(done.code, 1);
   EXPECT_THAT(done.out + done.err, HasSubstr("No module named nupmy"));
   EXPECT_EQ(shop.count_phase("Failed"), 8U);
-  // The first two may have begun again before it was known.
+  // The first two may have begun again before the fault was known.
   EXPECT_LE(shop.count_lines("began"), 10U);
 }
 
@@ -138,7 +138,7 @@ TEST(FirstHour, AStudyInAFolderAboveIsMentioned) {
                               "there are some in ../../.fettle"));
 }
 
-// It evaluates every second epoch, and rungs are at 1, 3 and 9.
+// The program evaluates every second epoch, and rungs are at 1, 3 and 9.
 TEST(FirstHour, AProgramThatReportsAfterTheFirstRungFailsNoTrial) {
   for (const char* const search :
        {"algorithm: {name: random, seed: 1}\n  earlyStopping: {name: asha, promote: true}",
@@ -165,7 +165,7 @@ TEST(FirstHour, AProgramThatReportsAfterTheFirstRungFailsNoTrial) {
   }
 }
 
-// Its end is recorded, and a corrected program alone does not change that.
+// The study's end is recorded, and a corrected program alone does not change it.
 TEST(FirstHour, AStudyThatHasFailedTellsHowToGoOn) {
   Workshop shop;
   StudyText text;
@@ -184,7 +184,7 @@ TEST(FirstHour, AStudyThatHasFailedTellsHowToGoOn) {
   EXPECT_THAT(shop.fettle({"run", "study.yaml"}).err, HasSubstr("going on with study digits"));
 }
 
-// A single trial runs to the end to find that out; the one that paused beside it fails with it.
+// A single trial runs to the end to find out; a trial that paused beside it fails with it.
 TEST(FirstHour, AProgramThatNeverReportsIsFoundOutByOneTrial) {
   Workshop shop;
   StudyText text;

@@ -1,5 +1,5 @@
-// What survives the death of fettle, wherever it comes from: no trial lost, none run twice at once,
-// no process left over.
+// The death of fettle, from any cause: no trial is lost, none runs twice at once, no process is
+// left over.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,8 +17,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Trials of a quarter of a second that note when they begin, and complain if the same trial runs
-// already. Each holds a directory while it runs, also past kill -9 of fettle. From the 17th run on
+// Trials of a quarter of a second that note when they begin, and complain if the same trial already
+// runs: each holds a directory while it runs, also past kill -9 of fettle. From the 17th run on
 // they wait for the file `go`.
 StudyText guarded_study() {
   StudyText text;
@@ -38,7 +38,7 @@ StudyText guarded_study() {
 
 TEST(Killed, AtAnyMomentGoesOnWhereItWas) {
   Workshop shop;
-  // Before there is anything, as trials begin, and as some end and others begin.
+  // Before anything exists, as trials begin, and as some end and others begin.
   for (const std::size_t trials_begun : {0, 1, 4, 9, 16}) {
     const pid_t runner = shop.run_until_begun(guarded_study(), trials_begun);
     EXPECT_EQ(shop.interrupt(runner, SIGKILL).code, 128 + SIGKILL);
@@ -137,8 +137,8 @@ TEST(Signalled, TwiceKillsAtOnce) {
   EXPECT_EQ(shop.trial_processes().size(), 0U);
 }
 
-// As systemctl stop, scancel and shutdown do it: the program is still saving when its shell has
-// died, and when all of fettle has heard the same signal.
+// As under systemctl stop, scancel and shutdown: the program still saves when its shell has died,
+// and when all of fettle has received the same signal.
 TEST(Signalled, WithAllItsProcessesItLeavesTheTrialsTheirGracePeriod) {
   Workshop shop;
   shop.write("save.sh",
@@ -153,7 +153,7 @@ TEST(Signalled, WithAllItsProcessesItLeavesTheTrialsTheirGracePeriod) {
   std::vector<pid_t> all = shop.descendants(runner);
   EXPECT_GE(all.size(), 7U) << "a supervisor, and two guards, shells, and programs";
   all.push_back(runner);
-  // At once, however busy the machine is: no process acts on the signal before all have it.
+  // Signals all at once, however busy the machine is: no process acts before all have the signal.
   for (const int signal : {SIGSTOP, SIGTERM, SIGCONT}) {
     for (const pid_t pid : all) ::kill(pid, signal);
   }
@@ -164,7 +164,7 @@ TEST(Signalled, WithAllItsProcessesItLeavesTheTrialsTheirGracePeriod) {
   EXPECT_EQ(shop.trial_processes().size(), 0U);
 }
 
-// nohup ignores SIGHUP; a shell that reads a script ignores SIGINT for what it starts with `&`.
+// nohup ignores SIGHUP; a shell that reads a script ignores SIGINT for commands started with `&`.
 TEST(Signalled, WhatWasIgnoredFromTheStartDoesNotStopIt) {
   Workshop shop;
   StudyText text;
@@ -183,7 +183,7 @@ TEST(Signalled, WhatWasIgnoredFromTheStartDoesNotStopIt) {
   EXPECT_EQ(shop.count_phase("Completed"), 2U);
 }
 
-// The supervisor hears nothing any more, and so `fettle run` nothing of it.
+// The supervisor is deaf, so `fettle run` hears nothing from it.
 TEST(Signalled, AThirdTimeItLeavesWhateverHangs) {
   Workshop shop;
   StudyText text;
@@ -193,7 +193,7 @@ TEST(Signalled, AThirdTimeItLeavesWhateverHangs) {
   const std::vector<pid_t> below = shop.descendants(runner);
   ASSERT_FALSE(below.empty());
   ::kill(below[0], SIGSTOP);
-  // Two that come before the first was taken count as one, so it is asked until it has left.
+  // Two signals before the first is taken count as one, so it signals until the process has left.
   const auto has_ended = [&] {
     siginfo_t info{};
     return ::waitid(P_PID, static_cast<id_t>(runner), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
@@ -233,7 +233,7 @@ TEST(Locked, ASecondRunIsRefused) {
 
 TEST(Store, ThatCannotBeWrittenIsSaidSo) {
   if (::geteuid() == 0) {
-    // Permissions do not stop root: a file where the directory belongs does.
+    // Permissions do not stop root, but a file in place of the directory does.
     Workshop shop;
     shop.write("study.yaml", StudyText{}.yaml());
     shop.write(".fettle", "not a directory");

@@ -1,4 +1,4 @@
-// A population trained by the built-in trainer, and the schedule that it found, trained again.
+// A population trained by the built-in trainer, and its best schedule trained again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -94,7 +94,7 @@ TEST_P(Population, TheScheduleItFindsComesToTheSameAgain) {
   shop.write("again.yaml", yaml.out);
   const Finished again = shop.fettle({"run", "again.yaml", "--output", "json"});
   ASSERT_EQ(again.code, 0) << yaml.out << again.err;
-  // To the last bit: from the same weights, with the same seeds.
+  // Equal to the last bit: from the same weights, with the same seeds.
   EXPECT_EQ(*result_of(again).find("best")->find("objective"), *found.find("objective"));
   EXPECT_EQ(shop.trials("digits-again").as_array().size(), legs.size());
   EXPECT_THAT(shop.fettle({"replay", "digits-again"}).out, HasSubstr("all as recorded"));

@@ -82,8 +82,8 @@ TEST(Run, SaysOnceWhichFieldHoldsParallelismBack) {
   EXPECT_EQ(all.find(said), all.rfind(said));
 }
 
-// Each of four trials has its GPU to itself, whichever Study it is of. Those of the Study that came
-// first hold both until the other one has said that it waits.
+// Each of four trials has a GPU for itself, in either Study. Trials of the first Study hold both
+// GPUs until the other Study has reported that it waits.
 TEST(Run, TwoStudiesShareTheGpusOfTheMachine) {
   Workshop shop;
   ::setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
@@ -299,7 +299,7 @@ TEST(Look, WorksWhileTheStudyRuns) {
   EXPECT_THAT(followed.out, HasSubstr("{\"value\": 1}"));
 }
 
-// No process is left that could record how the run ended.
+// No process is left to record how the run ended.
 TEST(Look, FollowingALogEndsWhenRunnerAndSupervisorAreKilled) {
   Workshop shop;
   StudyText text;
@@ -309,7 +309,7 @@ TEST(Look, FollowingALogEndsWhenRunnerAndSupervisorAreKilled) {
   const pid_t follower = shop.start({"logs", "digits-0", "--follow"});
   EXPECT_TRUE(shop.wait_until_said(follower, "working\n"));
   const std::string supervisor = child_of(runner);
-  ::kill(runner, SIGSTOP);  // so that it cannot notice
+  ::kill(runner, SIGSTOP);  // prevents it from noticing
   ::kill(static_cast<pid_t>(std::stol(supervisor)), SIGKILL);
   shop.interrupt(runner, SIGKILL);
   const Finished followed = shop.finish(follower);

@@ -1,4 +1,4 @@
-// fettle scale: a trial that runs gets more workers, and fewer.
+// fettle scale: a running trial gets more workers, and fewer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ spec:
 )");
 }
 
-// Until the newest log of the trial says so.
+// Waits until the newest log of the trial has this text.
 bool await_log(Workshop& shop, const std::string& text) {
   return shop.wait_until([&] {
     return shop.fettle({"logs", "small-0"}).out.find(text) != std::string::npos;

@@ -21,8 +21,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Runs a study in a terminal of 80 columns, whose trials end once `awaited` was written to it, and
-// returns everything that was; "" if that never ends.
+// Runs a study in a terminal of 80 columns, whose trials end once `awaited` was written to it.
+// Returns all output; "" if the study never ends.
 std::string run_in_terminal(const Workshop& shop, const char* name, const char* value,
                             const std::string& awaited,
                             std::vector<const char*> arguments = {"run", "study.yaml"}) {
@@ -45,7 +45,7 @@ std::string run_in_terminal(const Workshop& shop, const char* name, const char* 
     ::poll(&polled, 1, 100);
     if (polled.revents == 0) continue;
     const ssize_t count = ::read(terminal, buffer, sizeof buffer);
-    if (count <= 0) break;  // the last one who had the terminal has closed it
+    if (count <= 0) break;  // the last process with the terminal has closed it
     written.append(buffer, static_cast<std::size_t>(count));
     if (written.find(awaited) != std::string::npos) shop.write("go", "");
   }

@@ -1,4 +1,4 @@
-// fettle validate, and what every command says to input that makes no sense.
+// fettle validate, and the answer of every command to invalid input.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -141,7 +141,7 @@ TEST(Validate, SaysWhereAStudyCanRunAndWhatIsMissingForTheOtherPlace) {
   EXPECT_EQ(shop.fettle({"validate", "nowhere.yaml"}).code, 2);
 }
 
-// Which parts a cluster offers, only its profiles know; validate asks none.
+// Only its profiles know which parts a cluster offers; validate reads none.
 TEST(Validate, ATrialWithAPartOfAGpuRunsOnAClusterOnly) {
   Workshop shop;
   const std::string no_image = with("  trial:\n", "  trial:\n    gpu: {fraction: 0.25}\n");

@@ -1,4 +1,4 @@
-// fettle init, stop, delete, best --output env, and the pages made of the tree of commands.
+// fettle init, stop, delete, best --output env, and the pages derived from the tree of commands.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST(Stop, EndsTheTrialsGentlyAndReturnsWhenTheyHaveEnded) {
   EXPECT_THAT(again.err, HasSubstr("study digits is not running: it is interrupted"));
 }
 
-// A shell without a terminal starts its jobs in the background so.
+// A shell without a terminal starts its background jobs like this.
 TEST(Stop, ReachesARunnerThatIgnoresInterrupts) {
   Workshop shop;
   shop.ignore(SIGINT);

@@ -34,7 +34,7 @@ void redirect(const std::string& path, int flags, int fd) {
   if (file < 0 || ::dup2(file, fd) < 0) ::_exit(127);
 }
 
-// Between fork and exec.
+// Runs between fork and exec.
 [[noreturn]] void become_fettle(const std::string& directory, const std::string& files,
                                 const std::vector<int>& ignored, std::vector<char*> words) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
@@ -94,7 +94,7 @@ Workshop::Workshop() {
   std::string name = (fs::temp_directory_path() / "fettle-e2e-XXXXXX").string();
   CHECK(::mkdtemp(name.data()) != nullptr, "no temporary directory");
   directory_ = name;
-  // What other tests run meanwhile takes nothing of what these trials find.
+  // Separates these trials from other tests' use of the machine.
   ::setenv("FETTLE_MACHINE_DIR", path("machine").c_str(), 1);
 }
 
@@ -155,7 +155,7 @@ Finished Workshop::finish(pid_t pid) {
   const std::string files = files_of(command);
   Finished finished{-1, slurp(files + ".out"), slurp(files + ".err")};
   if (ended) finished.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  started_[command] = 0;  // the files keep their numbers
+  started_[command] = 0;  // keeps the numbers of the files
   return finished;
 }
 

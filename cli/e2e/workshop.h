@@ -1,7 +1,7 @@
-// Workshop: a directory of its own in which a test runs the built fettle as its users do.
+// Workshop: a private directory in which a test runs the built fettle as users do.
 //
 // Tests wait for events, never for a length of time, so that they pass on a machine of any speed.
-// Everything that a test starts is killed, and the directory removed, when the Workshop goes.
+// All processes that a test started are killed, and the directory removed, when the Workshop goes.
 #pragma once
 
 #include <sys/types.h>
@@ -14,14 +14,14 @@
 
 namespace fettle::e2e {
 
-// Seconds after which something that did not happen never will.
+// Seconds after which a missing event will never happen.
 inline constexpr int kPatience = 240;
 
-// A script that notes in the file `began` that it runs, and ends once there is the file `go`.
+// A script that notes in the file `began` that it runs, and ends once the file `go` exists.
 inline constexpr const char* kUntilGo =
     "echo x >> began; while [ ! -e go ]; do sleep 0.05; done; echo '{\"value\": 1}'";
 
-// What a finished command left behind.
+// The results of a finished command.
 struct Finished {
   int code = -1;  // exit code; 128 + n after signal n; -1: it did not end in time and was killed
   std::string out;
@@ -54,41 +54,41 @@ class Workshop {
   void write(const std::string& name, const std::string& content) const;
   std::string read(const std::string& name) const;
   bool exists(const std::string& name) const;
-  // Lines of a file that trials append to; 0 where there is none.
+  // Counts lines of a file to which trials append; 0 if there is no file.
   std::size_t count_lines(const std::string& name) const;
 
   // Runs `fettle arguments...` in the directory to its end. `input` is its standard input.
   Finished fettle(const std::vector<std::string>& arguments, const std::string& input = "");
   // Starts it and returns its process id; finish() waits for it.
   pid_t start(const std::vector<std::string>& arguments, const std::string& input = "");
-  // What is started from now on ignores the signal from its beginning, as under nohup. Whatever
-  // these tests were started with, all other signals do what they do by default.
+  // Lets later commands ignore the signal from their start, as under nohup. All other signals have
+  // their default actions, whatever the tests themselves ignore.
   void ignore(int signal) { ignored_.push_back(signal); }
   Finished finish(pid_t pid);
   // Starts `fettle run study.yaml` with this study, and returns its process id once the file
-  // `began` has `lines` lines: that many trials are at work. The test fails if that never comes.
+  // `began` has `lines` lines: that many trials are at work. The test fails if that never happens.
   pid_t run_until_begun(const StudyText& study, std::size_t lines);
   // Sends the signal and waits for the end.
   Finished interrupt(pid_t pid, int signal);
 
-  // Each waits at most kPatience for it, and says whether it came.
+  // Each waits at most kPatience, and returns whether the condition holds.
   bool wait_until(const std::function<bool()>& holds) const;
   bool wait_for_lines(const std::string& name, std::size_t lines) const;
   bool wait_until_no_trial_runs() const;
-  // Until the command of that process, started here, has printed this text.
+  // Waits until the command of that process, started here, has printed this text.
   bool wait_until_said(pid_t pid, const std::string& text) const;
 
-  // The trials of a study as `fettle trials --output json` gives them.
+  // Returns the trials of a study from `fettle trials --output json`.
   Json trials(const std::string& study = "digits");
-  // How many of them are in that phase.
+  // Counts the trials in that phase.
   std::size_t count_phase(const std::string& phase, const std::string& study = "digits");
-  // All processes below `pid`.
+  // Returns all processes below `pid`.
   std::vector<pid_t> descendants(pid_t pid) const;
-  // Processes whose environment names a trial file in this directory.
+  // Returns processes whose environment names a trial file in this directory.
   std::vector<pid_t> trial_processes() const;
 
  private:
-  // The files of a command's input and output, without .in, .out and .err.
+  // Returns the path of a command's input and output, without .in, .out and .err.
   std::string files_of(std::size_t command) const;
   std::size_t command_of(pid_t pid) const;
 
@@ -97,10 +97,10 @@ class Workshop {
   std::vector<int> ignored_;
 };
 
-// An IDX file of bytes, which are 0, 1 and 2 by turns.
+// Returns an IDX file of bytes, 0, 1 and 2 in turn.
 std::string idx_file(const std::vector<int>& dimensions);
 
-// The object on the last line: {"result": ...} of `fettle run --output json`.
+// Returns the object on the last line: {"result": ...} of `fettle run --output json`.
 Json result_of(const Finished& finished);
 
 }  // namespace fettle::e2e

@@ -1,4 +1,4 @@
-// fettle gpus: what a cluster has of GPUs, and the profiles that its administrator may give the
+// fettle gpus: the GPUs of a cluster, and the profiles that its administrator may give the
 // operator. Reads with the rights of the user who asks.
 #include "cli/gpus/gpus.h"
 
@@ -71,7 +71,7 @@ Json devices_json(const GpuDevices& devices) {
                        {"count", devices.count}});
 }
 
-// The profiles as people read them: without what is the default.
+// Returns the profiles for people: without default values.
 Json short_profiles(const GpuInventory& inventory) {
   Json profiles = api::write_gpu_profiles(propose_profiles(inventory));
   for (Json& profile : profiles.as_array()) {
@@ -81,7 +81,7 @@ Json short_profiles(const GpuInventory& inventory) {
   return profiles;
 }
 
-// Why nothing can be shown; empty where something can.
+// Returns why nothing can be shown; empty if something can.
 std::string why_nothing_is_shown(const GpuInventory& inventory) {
   if (!inventory.nodes.empty() || !inventory.devices.empty()) return "";
   std::string text;
@@ -179,7 +179,7 @@ Result<int> gpus_command(const Target& place, const GpusOptions& options) {
   FETTLE_ASSIGN(const Cluster cluster, reach_cluster(place));
   kube::Client client(*cluster.transport, client_options());
   FETTLE_ASSIGN(const GpuInventory inventory, read_gpu_inventory(client));
-  // An empty list would look as if there were no GPUs, and take the profiles away that there are.
+  // An empty list would look as if there were no GPUs, and remove the existing profiles.
   if (const std::string why = why_nothing_is_shown(inventory); !why.empty()) {
     return Error{ErrorCode::kForbidden,
                  why +

@@ -1,4 +1,4 @@
-// What `fettle gpus` prints. Pure functions; usable from any thread.
+// The output of `fettle gpus`. Pure functions; usable from any thread.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace fettle::cli {
 
-// Tables for people. `program`: how hints call this program.
+// Renders tables for people. `program`: name of this program in hints.
 std::string render_gpus(const GpuInventory& inventory, const std::string& program,
                         const Style& style);
-// Values of the chart: the profiles that are proposed, as YAML.
+// Renders values of the chart: the proposed profiles, as YAML.
 std::string render_gpu_values(const GpuInventory& inventory);
-// Everything, for programs.
+// Returns everything, for programs.
 Json gpus_json(const GpuInventory& inventory);
 
 }  // namespace fettle::cli

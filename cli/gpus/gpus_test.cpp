@@ -68,7 +68,7 @@ class GpusTest : public testing::Test {
     CHECK(inventory.ok(), inventory.error().message);
     return *inventory;
   }
-  // Their names; all are what the operator would take.
+  // Returns the names of the proposals; the operator would accept all of them.
   std::vector<std::string> proposed(const GpuInventory& inventory) {
     const std::vector<api::GpuProfile> profiles = propose_profiles(inventory);
     const auto read = api::read_gpu_profiles(api::write_gpu_profiles(profiles));
@@ -129,7 +129,7 @@ TEST_F(GpusTest, MigSlicesHaveTheirRealMemoryAndTheSmallestIsFirst) {
       << "other cards have slices of that name";
 }
 
-// With the strategy "single" slices have the resource of whole cards.
+// With the strategy "single", slices are named like whole cards.
 TEST_F(GpusTest, SlicesThatAreCalledAsCardsAreAreNoCards) {
   put_node(node("slices-1",
                 R"({"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.20gb",
@@ -178,7 +178,7 @@ TEST_F(GpusTest, ReplicasOfACardAreAPartOfItEach) {
   EXPECT_NE(profiles[1].put.limits.find("nvidia.com/gpu.shared"), nullptr);
 }
 
-// The scheduler goes by the capacity, so that is believed; and people are told.
+// The scheduler uses the capacity, so it wins, and a note says so.
 TEST_F(GpusTest, LabelsThatLieAreTold) {
   put_node(node("a", R"({"nvidia.com/gpu.count": "8"})", R"({"nvidia.com/gpu": "4"})"));
   put_node(node("b", R"({"nvidia.com/gpu.memory": "plenty"})", R"({"nvidia.com/gpu": "1"})"));

@@ -95,7 +95,7 @@ class NodeReader {
     return found != nullptr && found->is_string() ? found->as_string() : "";
   }
 
-  // A label that must be a number; 0 where there is none.
+  // Returns a label that must be a number; 0 if it is absent.
   std::int64_t number(const std::string& name) {
     const std::string text = label(name);
     if (text.empty()) return 0;
@@ -133,16 +133,16 @@ class NodeReader {
     }
   }
 
-  // Labels are written by another program than the capacity, and may lag behind or be set by hand.
+  // Another program writes the labels than the capacity; they may lag behind or be set by hand.
   void compare() {
     const auto units = [this](const char* resource) {
       const auto found = node_.resources.find(resource);
       return found == node_.resources.end() ? 0 : found->second.total;
     };
-    // What the device plugin calls shares when it is set to give them a name of their own.
+    // Name of the device plugin's shares, if it is configured to give them another name.
     const std::int64_t shared = units("nvidia.com/gpu.shared");
     const std::int64_t total = shared > 0 ? shared : units("nvidia.com/gpu");
-    // The capacity of HAMi counts each card as several, whatever the labels say.
+    // HAMi's capacity counts each card as several, whatever the labels say.
     if (!node_.hami && node_.cards > 0 && total > 0 && node_.cards * node_.replicas != total) {
       note("its labels say " + std::to_string(node_.cards) + " cards with " +
            std::to_string(node_.replicas) + " replicas each, its capacity says " +
@@ -167,7 +167,7 @@ class NodeReader {
   GpuNode node_;
 };
 
-// What pods that have not ended ask for, by node and resource.
+// Requests of pods that have not ended, by node and resource.
 using Usage = std::map<std::string, std::map<std::string, std::int64_t>>;
 
 Usage usage_of(const std::vector<Json>& pods) {
@@ -177,7 +177,7 @@ Usage usage_of(const std::vector<Json>& pods) {
     const std::string phase = kube::text_at(pod, {"status", "phase"});
     if (node.empty() || phase == "Succeeded" || phase == "Failed") continue;
     for (const Json& container : kube::array_at(pod, {"spec", "containers"})) {
-      // Of devices the requests always equal the limits.
+      // For devices, requests always equal limits.
       for (const auto& [name, amount] : object_at(container, {"resources", "limits"}).as_object()) {
         if (is_gpu_resource(name)) usage[node][name] += amount_of(amount);
       }
@@ -188,8 +188,8 @@ Usage usage_of(const std::vector<Json>& pods) {
 
 // ---- Devices -----------------------------------------------------------------------------------
 
-// The text of an attribute, {"string": "H100"}; "" where there is none. Its name may have a domain
-// before it: "gpu.nvidia.com/profile".
+// Returns the text of an attribute, {"string": "H100"}; "" if it is absent. Its name may follow a
+// domain: "gpu.nvidia.com/profile".
 std::string attribute(const Json& device, std::string_view name) {
   const Json& attributes = object_at(device, {"attributes"});
   for (const auto& [key, value] : attributes.as_object()) {
@@ -216,9 +216,9 @@ GpuDevices read_device(const Json& device, const std::string& driver) {
 
 // ---- Rights ------------------------------------------------------------------------------------
 
-// The list, or nothing and a sentence in `missing`, which `hides` ends: what is not shown without
-// the right. Sets `forbidden` to whether it was refused. A kind that the cluster does not have is
-// no error.
+// Returns the list. Without the right to read it, returns an empty list and adds a sentence to
+// `missing` that ends with `hides`, the consequence; sets `forbidden` accordingly. A kind that the
+// cluster does not have is no error.
 Result<std::vector<Json>> list_if_allowed(kube::Client& client, const kube::Resource& resource,
                                           const std::string& hides, bool& forbidden,
                                           std::vector<std::string>& missing) {
@@ -269,7 +269,7 @@ Status read_nodes(kube::Client& client, GpuInventory& inventory) {
 }
 
 Status read_claimable(kube::Client& client, GpuInventory& inventory) {
-  bool forbidden = false;  // not read: a list that was refused is empty, and that is enough
+  bool forbidden = false;  // not read: a refused list is empty, which is enough
   FETTLE_ASSIGN(const std::vector<Json> classes,
                 list_if_allowed(client, kDeviceClasses, "no claim can be proposed", forbidden,
                                 inventory.missing));
@@ -295,7 +295,7 @@ std::vector<GpuDevices> read_gpu_devices(const std::vector<Json>& slices) {
   std::map<Key, std::map<std::string, std::int64_t>> on_nodes;
   for (const Json& slice : slices) {
     const std::string driver = kube::text_at(slice, {"spec", "driver"});
-    // "": devices that several nodes can reach, counted like those of one node.
+    // "": devices within reach of several nodes, counted like the devices of one node.
     const std::string node = kube::text_at(slice, {"spec", "nodeName"});
     for (const Json& device : kube::array_at(slice, {"spec", "devices"})) {
       GpuDevices one = read_device(device, driver);
@@ -307,7 +307,8 @@ std::vector<GpuDevices> read_gpu_devices(const std::vector<Json>& slices) {
   }
   std::vector<GpuDevices> out;
   for (auto& [key, devices] : alike) {
-    // Network cards and others are claimed, too. Drivers of GPUs have names like gpu.nvidia.com.
+    // Network cards and other devices are claimed, too. Drivers of GPUs have names like
+    // gpu.nvidia.com.
     if (devices.driver.find("gpu") != std::string::npos) out.push_back(std::move(devices));
   }
   return out;

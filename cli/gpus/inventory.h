@@ -1,9 +1,8 @@
-// GpuInventory: the GPUs of a cluster as its objects tell of them, read with the rights of the
-// user who asks (the operator has none to nodes).
+// GpuInventory: the GPUs of a cluster according to its objects, read with the rights of the user
+// who asks (the operator has no right to read nodes).
 //
-// Reading is lenient: labels that contradict a node's capacity are told as notes, and the capacity
-// is believed, because that is what the scheduler goes by. What may not be read is named in
-// `missing`. Not synchronised.
+// Reading is lenient: labels that contradict a node's capacity become notes, and the capacity wins,
+// because the scheduler uses it. `missing` names everything that may not be read. Not synchronised.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +26,8 @@ struct GpuResource {
 struct GpuNode {
   std::string name;
   std::string model;       // without "-SHARED" and "-MIG-..."; "" = not known
-  std::string product;     // the label nvidia.com/gpu.product as it is
-  std::string mig;         // "1g.20gb": what it gives out as nvidia.com/gpu; "" = whole cards
+  std::string product;     // the label nvidia.com/gpu.product, unchanged
+  std::string mig;         // "1g.20gb": its slices named nvidia.com/gpu; "" = whole cards
   std::int64_t mib = 0;    // memory of one card; 0 = not known
   std::int64_t cards = 0;  // 0 = not known
   std::int64_t replicas = 1;
@@ -38,31 +37,31 @@ struct GpuNode {
   std::map<std::string, GpuResource> resources;
 };
 
-// Devices of ResourceSlices that are alike.
+// Equal devices of ResourceSlices.
 struct GpuDevices {
   std::string driver;
   std::string mig_profile;   // "1g.20gb"; "" = whole cards
   std::string model;         // "" = not known
   std::int64_t mib = 0;      // 0 = not known
-  bool by_memory = false;    // several claims share one, each with a part of its memory
-  bool partitioned = false;  // made on demand out of counters that cards share
+  bool by_memory = false;    // several claims share a device, each with a part of its memory
+  bool partitioned = false;  // made on demand from counters that cards share
   std::int64_t count = 0;
   std::int64_t most_on_a_node = 0;
 };
 
 struct GpuInventory {
-  std::vector<GpuNode> nodes;               // those with GPUs, by name
+  std::vector<GpuNode> nodes;               // nodes with GPUs, by name
   std::vector<std::string> device_classes;  // names
   std::vector<GpuDevices> devices;
-  std::vector<std::string> schedulers;  // "KAI-Scheduler", "Volcano", "Kueue": their APIs are there
-  std::vector<std::string> notes;       // what contradicts itself
-  std::vector<std::string> missing;     // what may not be read, and what that hides
+  std::vector<std::string> schedulers;  // "KAI-Scheduler", "Volcano", "Kueue": their APIs exist
+  std::vector<std::string> notes;       // contradictions
+  std::vector<std::string> missing;     // objects that may not be read, and the consequences
 };
 
-// kUnavailable and others where the cluster cannot be reached at all.
+// kUnavailable and others if the cluster cannot be reached at all.
 Result<GpuInventory> read_gpu_inventory(kube::Client& client);
 
-// A node without GPUs gives nothing. `notes` gets what contradicts itself.
+// Returns nothing for a node without GPUs. Adds contradictions to `notes`.
 std::optional<GpuNode> read_gpu_node(const Json& node, std::vector<std::string>& notes);
 std::vector<GpuDevices> read_gpu_devices(const std::vector<Json>& slices);
 

@@ -30,7 +30,7 @@ constexpr std::string_view kKai = "KAI-Scheduler";
 
 double bytes(std::int64_t mib) { return static_cast<double>(mib) * kMib; }
 
-// "NVIDIA-H100-80GB-HBM3" and "mig-1g.20gb" as one DNS label.
+// Returns "NVIDIA-H100-80GB-HBM3" or "mig-1g.20gb" as a DNS label.
 std::string dns_name(const std::string& text) {
   constexpr std::size_t kLongest = 63;
   std::string name;
@@ -45,7 +45,7 @@ std::string dns_name(const std::string& text) {
   return name;
 }
 
-// Nodes with the same card and the same way of sharing, taken together.
+// Nodes with the same card and the same way of sharing.
 struct Group {
   std::int64_t most = 0;                                        // units on one node
   std::int64_t cards = 0;                                       // on one node; 0 = not known
@@ -60,11 +60,12 @@ struct GroupKey {
   std::string resource;
   std::string sharing;
   std::int64_t replicas = 1;
-  std::string mig;  // "1g.20gb": slices that have the resource of whole cards; "" = none
+  std::string mig;  // "1g.20gb": slices named like whole cards; "" = none
   auto operator<=>(const GroupKey&) const = default;
 };
 
-// Parts of a card that people ask for: 1/8, 1/4, 1/2, 1. A MIG profile has about one of them.
+// Rounds to the parts of a card that people ask for: 1/8, 1/4, 1/2, 1. A MIG profile is near one of
+// them.
 double round_part(double part) {
   double nearest = 1;
   for (const double candidate : {0.125, 0.25, 0.5}) {
@@ -75,7 +76,7 @@ double round_part(double part) {
   return nearest;
 }
 
-// The GB in "1g.20gb" or "1g.20gb.me"; 0: there are none.
+// Returns the GB in "1g.20gb" or "1g.20gb.me"; 0 if it has none.
 std::int64_t nominal_gb(std::string_view profile) {
   const std::size_t dot = profile.find("g.");
   if (dot == std::string_view::npos) return 0;
@@ -84,7 +85,7 @@ std::int64_t nominal_gb(std::string_view profile) {
   return gb;
 }
 
-// The number of sevenths in "1g.20gb"; 0: it says none.
+// Returns the number of sevenths in "1g.20gb"; 0 if it has none.
 std::int64_t sevenths(std::string_view profile) {
   std::int64_t count = 0;
   std::from_chars(profile.data(), profile.data() + profile.size(), count);
@@ -105,7 +106,7 @@ class Proposal {
   }
 
  private:
-  // What enforces most; then the smallest slice, since of equals the first is chosen.
+  // Strictest first; then the smallest slice, since the first of equals is chosen.
   static bool is_before(const GpuProfile& a, const GpuProfile& b) {
     if (a.enforces != b.enforces) return a.enforces > b.enforces;
     return size_of(a) < size_of(b);
@@ -124,10 +125,10 @@ class Proposal {
     for (const auto& [resource, units] : node.resources) {
       const bool is_shared = resource == "nvidia.com/gpu.shared" ||
                              (resource == "nvidia.com/gpu" && node.replicas > 1);
-      // Shares of which no label says how they are shared.
+      // Shares without a label that tells how they are shared.
       if (is_shared && node.sharing.empty() && !node.hami) continue;
       std::string sharing = is_shared ? node.sharing : "";
-      // HAMi shares every card, with or without labels; its profiles ask for parts, not replicas.
+      // HAMi shares every card, with or without labels; its profiles request parts, not replicas.
       if (node.hami && resource == "nvidia.com/gpu") sharing = "hami";
       const std::int64_t replicas = is_shared && !node.hami ? node.replicas : 1;
       const std::string slices = resource.starts_with("nvidia.com/gpu") ? node.mig : "";
@@ -144,11 +145,11 @@ class Proposal {
     }
   }
 
-  // With the name, models and memory that all profiles of the group have.
+  // Returns a profile with the name, models and memory that all profiles of the group share.
   GpuProfile start(const std::string& kind, const std::string& model, const Group& group) const {
     GpuProfile profile;
     profile.name = dns_name(kind + (model.empty() ? "" : "-" + model));
-    // Models are compared word by word: "NVIDIA B200" may be written as a label is.
+    // Models are compared word by word: "NVIDIA B200" may have the form of a label.
     std::string label = model;
     std::ranges::replace(label, ' ', '-');
     if (!label.empty() && api::is_label_value(label)) profile.models = {label};
@@ -156,7 +157,7 @@ class Proposal {
     return profile;
   }
 
-  // Cards of another kind may have the same resource, and less memory.
+  // Cards of another kind may have the same resource, but less memory.
   static void keep_to_product(const Group& group, GpuProfile& profile) {
     if (group.product.empty()) return;
     profile.put.node_selector["nvidia.com/gpu.product"] = group.product;
@@ -196,11 +197,11 @@ class Proposal {
     const double part =
         round_part(static_cast<double>(gb * kMibOfGb) / static_cast<double>(group.mib));
     profile.offers.fraction = {part, part};
-    // Its name says more than it has (jax#15843); what is missing is about 5 %.
+    // It has about 5 % less memory than its name says (jax#15843).
     constexpr double kReal = 0.95;
     const double real = known ? bytes(group.mig_mib)
                               : std::floor(static_cast<double>(gb * kMibOfGb) * kReal) * kMib;
-    // Step and max: one size. A label may promise more than the card has, which no profile may.
+    // Step and max: one size. A label may promise more than the card has, but no profile may.
     profile.offers.memory = {std::min(real, *profile.memory), std::min(real, *profile.memory)};
     profile.enforces = GpuEnforcement::kHardware;
     profile.put.limits = Json::object({{key.resource, 1}});
@@ -208,12 +209,12 @@ class Proposal {
     add(std::move(profile));
   }
 
-  // The nodes say how much memory a slice has, and others of the model may say what a card has.
+  // Nodes state the memory of a slice, and other nodes of the model may state that of a card.
   void propose_single_mig(const GroupKey& key, const Group& group) {
     if (!group.memory_known || sevenths(key.mig) == 0) return;
     GpuProfile profile = start("mig-" + key.mig, key.model, group);
     profile.sharing = GpuSharing::kMig;
-    profile.memory.reset();  // start() takes a slice for a card
+    profile.memory.reset();  // in start(), a slice counts as a card
     double part = static_cast<double>(sevenths(key.mig)) / 7;
     const auto whole = groups_.find({key.model, key.resource, "", 1, ""});
     if (whole != groups_.end() && whole->second.memory_known && whole->second.mib >= group.mib) {
@@ -237,7 +238,7 @@ class Proposal {
     profile.offers.fraction = {part, part};
     profile.enforces = mps ? GpuEnforcement::kMemory : GpuEnforcement::kNothing;
     profile.put.limits = Json::object({{key.resource, 1}});
-    // Without a name of its own the resource is that of whole cards elsewhere.
+    // Without its own name, the resource is named like whole cards elsewhere.
     if (key.resource == "nvidia.com/gpu") {
       profile.put.node_selector["nvidia.com/gpu.sharing-strategy"] = key.sharing;
     }
@@ -248,11 +249,11 @@ class Proposal {
   void propose_hami(const GroupKey& key, const Group& group) {
     GpuProfile profile = start("hami", key.model, group);
     profile.sharing = GpuSharing::kHami;
-    // Each card counts as several in the capacity, and a pod gets as many cards as it asks for.
-    // 1 where their number is not known (0).
+    // Each card counts as several in the capacity, and a pod gets the number of cards that it
+    // requests. Use 1 if their number is not known (0).
     profile.offers.count = std::clamp<std::int64_t>(group.cards, 1, kMostCount);
     profile.offers.fraction = {.step = kHundredth, .max = {}};  // in whole percent
-    profile.enforces = GpuEnforcement::kMemory;  // the cores, too; there is no word for both
+    profile.enforces = GpuEnforcement::kMemory;  // the cores, too; no value means both
     keep_to_product(group, profile);
     profile.put.limits = Json::object({{"nvidia.com/gpu", "{count}"},
                                        {"nvidia.com/gpumem-percentage", "{percent}"},
@@ -274,7 +275,7 @@ class Proposal {
     // Each card counts as several in the capacity, as with HAMi.
     profile.offers.count = std::clamp<std::int64_t>(group.cards, 1, kMostCount);
     profile.offers.fraction = {.step = kHundredth, .max = {}};  // in whole percent
-    profile.enforces = GpuEnforcement::kMemory;  // the cores, too; there is no word for both
+    profile.enforces = GpuEnforcement::kMemory;  // the cores, too; no value means both
     profile.put.scheduler_name = "volcano";
     profile.put.annotations["volcano.sh/vgpu-mode"] = "hami-core";
     profile.put.limits = Json::object({{"volcano.sh/vgpu-number", "{count}"},
@@ -294,9 +295,9 @@ class Proposal {
     add(std::move(profile));
   }
 
-  // Fractions that KAI-Scheduler keeps by annotations. Its mode decides what is enforced, and is
-  // not in its API, so the profiles claim that nothing is. Proposed even where no node has whole
-  // NVIDIA GPUs now; the memory of a card is not known then.
+  // Fractions that KAI-Scheduler manages by annotations. Its mode decides what is enforced and is
+  // not in its API, so the profiles claim no enforcement. Proposed even if no node has whole NVIDIA
+  // GPUs now; the memory of a card is not known then.
   void propose_kai() {
     Group all;
     bool any = false;
@@ -324,7 +325,7 @@ class Proposal {
 
   // ---- Claims ----------------------------------------------------------------------------------
 
-  // The class for the devices: that of MIG, else the one called as the driver.
+  // Returns the class for the devices: that of MIG, else the one named like the driver.
   std::string class_for(const GpuDevices& devices) const {
     const auto& names = inventory_.device_classes;
     const auto has = [&](const std::string& name) {
@@ -334,8 +335,8 @@ class Proposal {
     return has(devices.driver) ? devices.driver : "";
   }
 
-  // The spec of a ResourceClaim for one request: devices of that class, of the same card and MIG
-  // profile. `wanted`: further members of the request.
+  // Returns the spec of a ResourceClaim with one request: devices of that class, with the same card
+  // and MIG profile. `wanted`: further members of the request.
   static Json claim(const GpuDevices& devices, const std::string& device_class,
                     std::initializer_list<Json::Member> wanted) {
     Json exactly = Json::object({{"deviceClassName", device_class}});
@@ -344,7 +345,7 @@ class Proposal {
     for (const auto& [name, value] :
          {std::pair("profile", &devices.mig_profile), std::pair("productName", &devices.model)}) {
       if (value->empty() || value->find_first_of("'\\") != std::string::npos) continue;
-      // A device without the attribute is another one, and no error.
+      // A device without the attribute is another device, and no error.
       const std::string expression = "device.attributes['" + devices.driver + "'].?" + name +
                                      ".orValue('') == '" + *value + "'";
       selectors.push_back(Json::object({{"cel", Json::object({{"expression", expression}})}}));
@@ -366,7 +367,8 @@ class Proposal {
       GpuProfile profile = start("dra-memory", devices.model, group);
       profile.sharing = GpuSharing::kDra;
       profile.offers.memory = {kMib, {}};
-      // Enforces nothing: a claim books memory, and the slices do not say whether it is a limit.
+      // Enforces nothing: a claim reserves memory, and the slices do not tell whether it is a
+      // limit.
       profile.put.claim = claim(
           devices, device_class,
           {{"capacity", Json::object({{"requests", Json::object({{"memory", "{mib}Mi"}})}})}});
@@ -382,8 +384,8 @@ class Proposal {
   }
 
   void propose_claimed_mig(const GpuDevices& devices, const std::string& device_class) {
-    // The card's memory is that of the driver's whole devices, of the same model where one is
-    // named. Without such a device the part is not known, and nothing is proposed.
+    // The card's memory is that of the driver's whole devices, of the same model if one is named.
+    // Without such a device the part is not known, and nothing is proposed.
     std::int64_t card = 0;
     for (const GpuDevices& other : inventory_.devices) {
       const bool is_card = other.driver == devices.driver && other.mig_profile.empty();
@@ -403,11 +405,11 @@ class Proposal {
     add(std::move(profile));
   }
 
-  // Names are unique: what is alike but for case or signs gets a number.
+  // Names are unique: names equal except for case or punctuation get a number.
   void add(GpuProfile profile) {
     const std::string name = profile.name;
     for (int number = 2; !names_.insert(profile.name).second; ++number) {
-      // With "-99" behind it, it is a DNS label still: 63 characters at most.
+      // With "-99" appended it still is a DNS label: 63 characters at most.
       profile.name = name.substr(0, 60) + "-" + std::to_string(number);
     }
     profiles_.push_back(std::move(profile));

@@ -1,4 +1,5 @@
-// What an administrator may paste into the chart's gpuProfiles, from what a cluster's objects say.
+// Proposals for the chart's gpuProfiles, which an administrator may paste, from a cluster's
+// objects.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -9,8 +10,8 @@
 
 namespace fettle::cli {
 
-// One profile for each way in which the cluster gives out GPUs, what enforces most first. All are
-// valid (api::read_gpu_profiles takes them).
+// Returns one profile for each way in which the cluster gives out GPUs, strictest first. All are
+// valid (api::read_gpu_profiles accepts them).
 std::vector<api::GpuProfile> propose_profiles(const GpuInventory& inventory);
 
 }  // namespace fettle::cli

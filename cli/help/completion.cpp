@@ -1,5 +1,5 @@
-// Scripts for three shells. Where neither a command nor an option fits, bash and zsh fall back to
-// file names; fish does so by itself.
+// Scripts for three shells. If neither a command nor an option fits, bash and zsh fall back to file
+// names; fish does so by itself.
 #include <algorithm>
 #include <array>
 
@@ -49,7 +49,7 @@ std::string bash_script(const CLI::App& app) {
          "complete -o default -F _fettle fettle kubectl-fettle\n";
 }
 
-// Text within single quotes and brackets of zsh's _arguments and _values.
+// Escapes text within single quotes and brackets of zsh's _arguments and _values.
 std::string zsh_text(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -104,7 +104,7 @@ std::string zsh_script(const CLI::App& app) {
          "compdef _fettle fettle kubectl-fettle\n";
 }
 
-// Text within single quotes of fish.
+// Escapes text within single quotes of fish.
 std::string fish_text(const std::string& text) {
   std::string out;
   for (const char c : text) {

@@ -5,7 +5,7 @@
 namespace fettle::cli {
 namespace {
 
-// A dash that is typed is no hyphen, and a line must not begin with a request.
+// Escapes dashes, which would become hyphens, and a request at the beginning of a line.
 std::string roff(const std::string& text) {
   std::string out;
   bool begins = true;
@@ -35,7 +35,7 @@ std::string roff_options(const CLI::App& app) {
   return text;
 }
 
-// "run file": the command with its positional arguments.
+// Returns "run file": the command with its positional arguments.
 std::string synopsis(const CLI::App& command) {
   std::string text = command.get_name();
   for (const CLI::Option* option : command.get_options()) {
@@ -46,7 +46,7 @@ std::string synopsis(const CLI::App& command) {
   return text;
 }
 
-// As it is laid out in --help.
+// Keeps the layout of --help.
 std::string roff_verbatim(const std::string& text) {
   return text.empty() ? "" : ".PP\n.nf\n" + roff(text) + "\n.fi\n";
 }

@@ -1,4 +1,4 @@
-// What the pages read of CLI11's tree. Pure functions.
+// Readers of CLI11's tree of commands for the pages. Pure functions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,11 +7,11 @@
 
 namespace fettle::cli {
 
-// The commands that --help lists, in its order.
+// Returns the commands that --help lists, in its order.
 std::vector<const CLI::App*> listed_commands(const CLI::App& app);
-// Its options, positional arguments left out.
+// Returns the command's options without positional arguments.
 std::vector<const CLI::Option*> named_options(const CLI::App& app);
-// "-o,--out": the option's names, joined by `separator`.
+// Returns "-o,--out": the option's names, joined by `separator`.
 std::string names_of(const CLI::Option& option, const std::string& separator);
 
 }  // namespace fettle::cli

@@ -1,5 +1,5 @@
-// Everything that follows from the tree of commands and options: completion for shells, a man page,
-// and docs/commands.md. So none of them says anything else than --help. Pure functions.
+// Pages derived from the tree of commands and options, so that they always agree with --help:
+// completion for shells, a man page, and docs/commands.md. Pure functions.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ class App;
 
 namespace fettle::cli {
 
-// "bash", "zsh" and "fish".
+// Returns "bash", "zsh" and "fish".
 std::vector<std::string> completion_shells();
-// A script that completes commands and options in `shell`, one of completion_shells().
+// Returns a script that completes commands and options in `shell`, one of completion_shells().
 std::string completion_script(const CLI::App& app, std::string_view shell);
 
-// fettle(1) for man.
+// Returns fettle(1) for man.
 std::string man_page(const CLI::App& app);
-// docs/commands.md: the help of every command.
+// Returns docs/commands.md: the help of every command.
 std::string commands_page(const CLI::App& app);
 
 }  // namespace fettle::cli

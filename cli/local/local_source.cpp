@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::int64_t kMostEvents = 1000;
 constexpr auto kFollowInterval = std::chrono::milliseconds(200);
-// Two signals that come closer than a runner looks for them may count as one.
+// Two signals may count as one if they come faster than a runner looks for them.
 constexpr auto kBetweenSignals = std::chrono::milliseconds(300);
 
 TimelineEntry entry_of(const local::StoredEvent& event) {
@@ -46,7 +46,7 @@ TimelineEntry entry_of(const local::StoredEvent& event) {
   return entry;
 }
 
-// When something was last written about the study.
+// Returns when the study's records last changed.
 std::int64_t last_sign_of_life(const RunView& view) {
   std::int64_t at_ms = view.study.status.updated_ms;
   for (const api::TrialPtr& trial : view.trials) {
@@ -60,24 +60,24 @@ std::int64_t last_sign_of_life(const RunView& view) {
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-// .fettle is its user's alone (store/private_root.h): to others it must not look empty.
+// .fettle is private to its user (store/private_root.h): to others it must not look empty.
 Status check_readable(const std::string& root) {
   if (::access(root.c_str(), R_OK | X_OK) == 0 || errno != EACCES) return success();
   return io_error(root + " cannot be read: " + system_message(errno) +
                   "; it is kept from other users until its own opens it (chmod)");
 }
 
-// The state of a run that is followed.
+// The state of a followed run.
 enum class Life { kRuns, kEnded, kAbandoned };
 
-// Abandoned: fettle run and its supervisor are gone, and nothing says how the run ended. The lock
-// is asked before the outcome, which the last of them writes before it lets go.
+// Abandoned: fettle run and its supervisor are gone, and no record tells how the run ended. The
+// lock is checked before the outcome, which the last of them writes before it releases the lock.
 Life life_of(const local::Layout& layout, const std::string& trial, std::int64_t run) {
   const bool held = local::StudyLock::is_held(layout.lock());
   if (exists(layout.outcome_file(trial, run))) return Life::kEnded;
   if (!held) return Life::kAbandoned;
   const std::vector<std::int64_t> runs = local::recorded_runs(layout, trial);
-  // A later run begins only when this one has ended; its outcome was lost with its supervisor.
+  // A later run begins only after this one has ended; its outcome was lost with its supervisor.
   return runs.empty() || runs.back() > run ? Life::kAbandoned : Life::kRuns;
 }
 
@@ -85,7 +85,7 @@ Status follow_log(const local::Layout& layout, const std::string& trial, std::in
                   const LogPrinter& print) {
   local::TrialLogReader reader(layout.log_file(trial, run));
   for (;;) {
-    // Asked before the log is read, so that what a run prints at its end is not missed.
+    // Read before the log, so that output at the end of a run is not missed.
     const Life life = life_of(layout, trial, run);
     FETTLE_TRY(reader.read(life != Life::kRuns, print));
     if (life == Life::kEnded) return success();
@@ -105,7 +105,8 @@ std::string known_runs(const std::vector<std::int64_t>& runs) {
   return text;
 }
 
-// The process that runs the study. kInvalid, in words: nothing to stop. kUnavailable: out of reach.
+// Returns the process that runs the study. kInvalid, in words: nothing to stop. kUnavailable: out
+// of reach.
 Result<pid_t> runner_of(const local::Layout& layout, const RunView& view) {
   const std::string study = "study " + layout.study;
   const std::string state = state_of(view);
@@ -128,7 +129,7 @@ LogHint log_files_of(const local::Layout& layout) {
       [layout](const std::string& trial, std::int64_t run) { return layout.log_file(trial, run); };
 }
 
-// In the folders above, as git looks for its own. Where -C was given, that was meant.
+// Searches the folders above, as git does for its own. An explicit -C is taken as it is.
 std::string LocalSource::elsewhere() const {
   if (root_ != ".fettle") return "";
   std::error_code code;
@@ -147,7 +148,7 @@ Result<std::vector<std::string>> LocalSource::names() {
   return local::recorded_studies(root_);
 }
 
-// One whose store cannot be read is none of them, unless it is the only one.
+// Skips a study whose store cannot be read, unless it is the only one.
 Result<std::string> LocalSource::newest() {
   FETTLE_ASSIGN(const std::vector<std::string> names, names());
   std::pair<std::int64_t, std::string> newest{-1, names.empty() ? "" : names.front()};
@@ -223,7 +224,7 @@ Status LocalSource::print_log(const std::string& trial, std::optional<std::int64
   }
   if (follow) return follow_log(layout, trial, run, print);
   const bool ended = exists(layout.outcome_file(trial, run));
-  return local::TrialLogReader(path).read(ended, print);  // not ended: what there is by now
+  return local::TrialLogReader(path).read(ended, print);  // not ended: prints the log so far
 }
 
 Status LocalSource::scale(const std::string& trial, std::int64_t workers) {

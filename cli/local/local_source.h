@@ -1,4 +1,4 @@
-// LocalSource: reads studies from this machine's disk: while they run, after they ended, and after
+// LocalSource: reads studies from this machine's disk: while they run, after their end, and after
 // their runner was killed.
 #pragma once
 
@@ -35,7 +35,7 @@ class LocalSource final : public StudySource {
   std::set<std::string> said_;  // sentences about broken stores, each printed once
 };
 
-// Log files of a local study.
+// Returns the log files of a local study.
 LogHint log_files_of(const local::Layout& layout);
 
 }  // namespace fettle::cli

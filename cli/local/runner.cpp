@@ -17,7 +17,7 @@ namespace fettle::cli {
 namespace {
 
 constexpr std::int64_t kCheckRoomMs = 1'000;
-// After the third signal: how long the supervisor has to obey, and then to end.
+// After the third signal: how long the supervisor may take to obey, and then to end.
 constexpr auto kLastPatience = std::chrono::seconds(2);
 
 }  // namespace
@@ -54,7 +54,7 @@ Result<StudyState> Runner::run() {
   }
   worker.join();
   if (!seen.ok()) return seen.error();
-  // A retried write may have found room, and the Study its end, before the next check was due.
+  // A retried write may have found space, and the Study its end, before the next check was due.
   check_room_ms_ = 0;
   FETTLE_TRY(refresh());
   if (!outcome_.ok()) return outcome_.error();
@@ -77,7 +77,7 @@ void Runner::work() {
   [[maybe_unused]] const ssize_t written = ::write(done_fd_, &one, sizeof one);
 }
 
-// Runs go on reporting within their grace period. Their ends stay on the disk until the Study is
+// Runs continue to report within their grace period. Their ends stay on the disk until the Study is
 // resumed; a report that cannot be stored is read again then, too.
 void Runner::store_last_reports() {
   const auto study = session_.store().get_study(key_);
@@ -137,7 +137,7 @@ bool Runner::is_patient() {
 
 void Runner::apply_workers_requests() {
   for (const local::WorkersRequest& request : local::take_workers_requests(session_.layout())) {
-    // Another writer may update the trial at the same time; then it is read again.
+    // Reads the trial again if another writer updates it at the same time.
     Status granted = Error{ErrorCode::kConflict, ""};
     while (!granted.ok() && granted.error().code == ErrorCode::kConflict) {
       const auto found = session_.store().get_trial({key_.ns, request.trial});
@@ -173,7 +173,7 @@ void Runner::watch_disk() {
                              : "there is room on the disk again: the study continues");
 }
 
-// Reads the store and shows what is new.
+// Reads the store and shows changes.
 Status Runner::refresh() {
   watch_disk();
   apply_workers_requests();

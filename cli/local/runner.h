@@ -1,5 +1,5 @@
-// Runner: the running part of `fettle run`: the manager on a thread of its own, signals and the
-// display on this one.
+// Runner: the running part of `fettle run`: the manager on its own thread, signals and the display
+// on this one.
 //
 // The first signal stops the trials gently, a second one kills them. After a third one a supervisor
 // that does not answer (it was stopped, its disk hangs) is killed, and in the end abandoned. All
@@ -26,16 +26,15 @@ class Runner {
          const control::Key& study);
   ~Runner();
 
-  // Until the study has finished, or was suspended or a signal came and the trials have stopped;
-  // kActive: a signal did it.
-  // kIo: the environment failed; the study can be resumed.
+  // Runs until the study has finished, or the trials have stopped after a suspension or a signal;
+  // kActive: after a signal. kIo: the environment failed; the study can be resumed.
   Result<StudyState> run();
 
-  // run() returned although something hangs that only the end of the process stops: destroy nothing
+  // run() returned although a part hangs that only the end of the process stops: destroy nothing
   // any more.
   bool has_abandoned() const { return abandoned_; }
 
-  // The study as it was last seen.
+  // The study as last seen.
   const RunView& view() const { return live_.view(); }
 
  private:
@@ -43,16 +42,16 @@ class Runner {
 
   void work();
   void store_last_reports();
-  // As the store says.
+  // Returns the state of the study in the store.
   StudyState study_state();
   void wait();
   void on_signals(int count);
-  // Whether there is something left to wait for, after the third signal.
+  // Kills a supervisor that does not answer after the third signal; false if it hangs even then.
   bool is_patient();
   Status refresh();
-  // Says when the disk is full and when there is room again; checks for room meanwhile.
+  // Reports when the disk is full and when there is space again; checks for space meanwhile.
   void watch_disk();
-  // Applies what other processes have asked for (fettle scale).
+  // Applies requests of other processes (fettle scale).
   void apply_workers_requests();
 
   local::Session& session_;
@@ -65,7 +64,7 @@ class Runner {
   int signals_ = 0;
   bool disk_is_full_ = false;
   std::int64_t check_room_ms_ = 0;
-  std::optional<Clock::time_point> last_signal_;  // the third
+  std::optional<Clock::time_point> last_signal_;  // the time of the third signal
   bool supervisor_killed_ = false;
   bool abandoned_ = false;
   int done_fd_ = -1;  // readable when work() has ended

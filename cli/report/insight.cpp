@@ -11,7 +11,7 @@
 namespace fettle::cli {
 namespace {
 
-// Parameters that the page shows the dependence on: the most important ones.
+// The most important parameters, whose dependence the page shows.
 constexpr std::size_t kMostDependences = 12;
 // Interactions below this share are noise to a reader.
 constexpr double kLeastPair = 0.005;
@@ -28,8 +28,8 @@ Json importance_data(const std::vector<api::Parameter>& parameters, const explai
   return out;
 }
 
-// Columns are parameters, by index. The step is one more column of the model, but fixed: no pair
-// has it.
+// Columns are parameters, by index. The step is one more column of the model, but fixed, so it is
+// in no pair.
 Json pairs_data(const std::vector<api::Parameter>& parameters, const explain::Shares& shares) {
   Json out = Json::array();
   for (const explain::PairShare& pair : shares.pairs) {
@@ -59,8 +59,9 @@ Json dependence_data(const std::vector<explain::DependencePoint>& points) {
                        {"deviations", Json::array_of(points, &DependencePoint::deviation)}});
 }
 
-// Of the two parameters with the largest interaction, if there is one. Pairs come by share, largest
-// first; a pair of which one exists only for some values of the other has no surface.
+// Returns the surface of the two parameters with the largest interaction, if any interact. Pairs
+// are in order of share, largest first; a pair has no surface if one exists only for some values of
+// the other.
 Json surface_data(const std::vector<api::Parameter>& parameters, const explain::Model& model,
                   const explain::Shares& shares) {
   for (const explain::PairShare& pair : shares.pairs) {

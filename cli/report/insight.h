@@ -8,9 +8,9 @@
 
 namespace fettle::cli {
 
-// {"trials", "quality", "clipped", "importance": [...], "pairs": [...], "dependence": {...},
-// "surface": {}}, where the surface is null if no two parameters act together; or {"why": "..."}
-// where nothing can be said yet. `objective` is an index into spec.objectives.
+// Returns {"trials", "quality", "clipped", "importance": [...], "pairs": [...], "dependence":
+// {...}, "surface": {}}, where the surface is null if no two parameters interact; or {"why": "..."}
+// if nothing can be said yet. `objective` is an index into spec.objectives.
 Json insight_data(const RunView& view, std::size_t objective);
 
 }  // namespace fettle::cli

@@ -1,4 +1,4 @@
-// The page of `fettle report`: one HTML file that needs no other, and no network.
+// The page of `fettle report`: one HTML file that needs no other file and no network.
 //
 // Data and program are separate: everything about the Study is one block of JSON, which the page
 // writes as text only, never as markup. Pure.
@@ -12,15 +12,15 @@
 
 namespace fettle::cli {
 
-// The data of the page; study.js reads it.
+// Returns the data of the page; study.js reads it.
 Json page_data(const RunView& view);
 
-// The page with that data.
+// Renders the page with that data.
 std::string render_page(const std::string& title, const Json& data);
 
-// JSON that may stand within <script>: no "<" in it, so nothing ends the element early.
+// Returns JSON for use within <script>: without "<", so nothing ends the element early.
 std::string script_json(const Json& data);
-// Text that may stand between tags.
+// Escapes text for use between tags.
 std::string html_text(std::string_view text);
 
 }  // namespace fettle::cli

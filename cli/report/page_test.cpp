@@ -1,4 +1,4 @@
-// The report page: data that cannot become markup, and what it says of a Study.
+// The report page: data cannot become markup, and the page shows the Study.
 #include "cli/report/page.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ TEST(Page, HoldsEverythingItNeeds) {
     EXPECT_EQ(part.bytes.find("</script"), std::string_view::npos) << part.name;
     EXPECT_EQ(part.bytes.find("</style"), std::string_view::npos) << part.name;
   }
-  // Nothing is fetched, whatever a browser is asked.
+  // The page loads nothing, whatever a browser is asked.
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
   EXPECT_THAT(page, Not(HasSubstr(" src=\"")));
 }

@@ -1,5 +1,5 @@
-// page_data: a Study as the page reads it. Times are milliseconds since the
-// Study began; a value that is absent or not finite is null.
+// page_data: the data of a Study for the page. Times are milliseconds since the Study began; a
+// value that is absent or not finite is null.
 #include <algorithm>
 #include <cmath>
 
@@ -122,7 +122,8 @@ Json runs_data(const RunView& view, const api::Trial& trial) {
   return out;
 }
 
-// GPU metrics of the newest report, by the built-in trainer's names; empty without one.
+// Returns GPU metrics of the newest report, by the built-in trainer's names; empty without a
+// report.
 Json device_data(const api::Trial& trial) {
   namespace metric = api::metric;
   Json out = Json::object();

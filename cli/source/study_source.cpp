@@ -8,7 +8,7 @@
 namespace fettle::cli {
 namespace {
 
-// "digits-12" -> "digits"; "" for what cannot be a trial's name.
+// "digits-12" -> "digits"; "" for text that cannot be a trial's name.
 std::string study_of(const std::string& trial) {
   const std::size_t dash = trial.rfind('-');
   if (dash == std::string::npos || dash + 1 == trial.size()) return "";

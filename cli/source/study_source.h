@@ -1,4 +1,4 @@
-// StudySource: where commands find the Studies, trials and logs of a place, and change Studies that
+// StudySource: finds the Studies, trials and logs of a place for commands, and changes Studies that
 // run there: this machine's disk (local_source.h) or a cluster's API server (cluster_source.h).
 #pragma once
 
@@ -15,12 +15,12 @@
 namespace fettle::cli {
 
 struct SeenStudy {
-  RunView view;  // timeline: the newest events; of an interrupted study as it was then
+  RunView view;  // timeline: the newest events; an interrupted study as it was then
   LogHint log;
   std::int64_t now_ms = 0;  // the wall clock
 };
 
-// Pieces of output, as they come.
+// Receives pieces of output as they arrive.
 using LogPrinter = std::function<void(std::string_view bytes)>;
 
 // How much of a study to read.
@@ -35,34 +35,33 @@ class StudySource {
   // "; there are Studies in ../.fettle (-C ..)", or "".
   virtual std::string elsewhere() const { return ""; }
   virtual Result<std::vector<std::string>> names() = 0;
-  // Of several studies that one that was created last.
+  // Returns the study that was created last.
   virtual Result<std::string> newest() = 0;
-  // kNotFound names the studies there are.
+  // kNotFound lists the existing studies.
   virtual Result<SeenStudy> read(const std::string& study, Detail detail) = 0;
-  // Prints what run `run` (absent: the newest) of the trial printed; with `follow`, keeps printing
-  // until it ends. kNotFound, in words: no such trial, no such run, nothing kept of it.
+  // Prints the output of run `run` (absent: the newest) of the trial; with `follow`, keeps printing
+  // until it ends. kNotFound, in words: no such trial, no such run, no log of it.
   virtual Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                            const LogPrinter& print) = 0;
-  // Asks for this number of workers of the trial. Errors: no process runs it; it is not
-  // allowed.
+  // Requests this number of workers for the trial. Errors: no process runs it; it is not allowed.
   virtual Status scale(const std::string& trial, std::int64_t workers) = 0;
-  // Stops the study's trials, gently or, with `now`, at once. Nothing recorded is lost, and the
-  // study can be resumed. Returns a sentence about the effect. Errors: nobody runs it; the place
-  // cannot stop at once.
+  // Stops the study's trials, gently or, with `now`, at once. No record is lost, and the study can
+  // be resumed. Returns a sentence about the effect. Errors: nobody runs it; the place cannot stop
+  // at once.
   virtual Result<std::string> stop(const std::string& study, bool now) = 0;
   // Deletes the study with its trials, logs and checkpoints. kUnavailable: it runs.
   virtual Status remove(const std::string& study) = 0;
 };
 
-// For a command that names no study: the only one, or the newest, which it then says on standard
-// error. kNotFound, in words: there is none.
+// Returns the only study, or the newest, which it then names on standard error; for a command that
+// names none. kNotFound, in words: there are no studies.
 Result<std::string> default_study(StudySource& source);
 
-// The study that has a trial of that name. kNotFound, in words: no trial's name, no such study or
-// no such trial in it.
+// Reads the study that has a trial of that name. kNotFound, in words: not a trial's name, no such
+// study or no such trial in it.
 Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial);
 
-// The sentence for a study that is not there; `place` as StudySource::place(), `hint` says where
+// Returns the error for a missing study; `place` as from StudySource::place(), `hint` says where
 // else it may be.
 Error no_such_study(const std::string& name, const std::string& place,
                     const std::vector<std::string>& studies, const std::string& hint);

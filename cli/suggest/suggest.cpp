@@ -21,9 +21,10 @@ namespace fettle::cli {
 namespace {
 
 constexpr std::streamsize kMaxLineBytes = 16 << 20;
-constexpr std::int64_t kMaxAsk = 1'000'000;  // one answer is one line: ask again for more
+constexpr std::int64_t kMaxAsk = 1'000'000;  // one answer is one line: a client asks again for more
 
-// The reply names the line of the input, so that of the JSON text, always the first, says nothing.
+// The reply names the line of the input, so the line in the JSON text, always the first, is
+// removed.
 Result<Json> parse_line(std::string_view line) {
   auto message = parse_json(line, {.allow_non_finite = true});
   if (message.ok()) return message;
@@ -33,7 +34,7 @@ Result<Json> parse_line(std::string_view line) {
   return error;
 }
 
-// One study and the trials that were asked for.
+// One study and its trials so far.
 class Session {
  public:
   explicit Session(std::ostream& out) : out_(out) {}
@@ -56,7 +57,7 @@ class Session {
   }
 
  private:
-  // State of a trial. A paused one waits at its rung for an ask to resume it.
+  // State of a trial. A paused trial waits at its rung for an ask to resume it.
   enum class State { kRunning, kPaused, kEnded };
 
   Status start(const Json& content) {
@@ -78,38 +79,38 @@ class Session {
     std::string reply;
     wanted -= continue_paused(wanted, reply);
     wanted -= create(wanted, reply);
-    // create() may have found the space exhausted. Then no further results will come, and trials
-    // that waited for them are promoted now.
+    // create() may have exhausted the space. Then no further results will come, and trials that
+    // waited for them are promoted now.
     if (no_more()) wanted -= continue_paused(wanted, reply);
-    // Where trials pause, one that runs may still lead to a promotion. Elsewhere what create()
-    // could not give will never come.
+    // If trials pause, a running one may still lead to a promotion. Otherwise the trials that
+    // create() did not return will never come.
     const bool over = wanted > 0 && !(promotes_ && search::any_runs(problem_, history_));
     out_ << "{\"trials\":[" << reply << (over ? "],\"exhausted\":true}\n" : "]}\n") << std::flush;
     return success();
   }
 
-  // Whether no new trial will be created any more.
+  // Whether no new trials will be created.
   bool no_more() const { return exhausted_ || missing() <= 0; }
 
-  // New trials that the budget leaves.
+  // Returns the number of new trials that the budget still allows.
   std::int64_t missing() const {
     const bool spent = problem_.max_cost && spent_ >= *problem_.max_cost;
     return spent ? 0 : search::trials_missing(problem_, history_);
   }
 
-  // Resumes at most `most` trials that paused, or begins those that take their place. How many it
-  // were.
+  // Resumes at most `most` paused trials, or begins trials that take their place. Returns their
+  // number.
   std::int64_t continue_paused(std::int64_t most, std::string& reply) {
     if (!promotes_) return 0;
     for (std::int64_t done = 0; done < most; ++done) {
-      const bool last = no_more();  // then the best of a rung wait for no others (promotion.h)
+      const bool last = no_more();  // then the best of a rung do not wait for others (promotion.h)
       if (const auto promotion = search::next_promotion(problem_, history_, last)) {
         const auto trial = static_cast<std::size_t>(promotion->trial);
         history_.stages[trial] = promotion->stage;
         states_[trial] = State::kRunning;
         add_to(reply, "{\"id\":" + std::to_string(trial) + ",\"resume\":true}");
       } else if (auto replacement = search::next_replacement(problem_, history_, last)) {
-        // The member ends at its pause; another begins from a checkpoint of a better one.
+        // The member ends at its pause; another trial begins from a checkpoint of a better one.
         const auto replaced = static_cast<std::size_t>(replacement->trial);
         states_[replaced] = State::kEnded;
         history_.stages[replaced].ended = true;
@@ -138,11 +139,11 @@ class Session {
     if (promotes_) history_.stages.push_back(stage);  // else empty: no trial pauses
     states_.push_back(State::kRunning);
     costs_.push_back(0);
-    // With a parent it begins at `stage.rung`: the values below are the parent's, and known.
+    // With a parent it begins at `stage.rung`: values below it are the parent's, and known.
     next_rung_.push_back(stage.parent ? static_cast<std::size_t>(stage.rung) : 0);
   }
 
-  // Begins at most `most` new trials. How many it were.
+  // Begins at most `most` new trials. Returns their number.
   std::int64_t create(std::int64_t most, std::string& reply) {
     search::Suggestion suggestion = sampler_->suggest(history_, std::min(most, missing()));
     exhausted_ = suggestion.exhausted;
@@ -154,7 +155,7 @@ class Session {
     return std::ssize(stages);
   }
 
-  // The trial that `content` names, which has not ended.
+  // Returns the trial that `content` names; it must not have ended.
   Result<std::size_t> trial_of(const Json& content, std::string_view verb) const {
     const Json* id = content.find("id");
     if (id == nullptr) return invalid(std::string(verb) + " needs the id of a trial");
@@ -169,7 +170,7 @@ class Session {
     return trial;
   }
 
-  // null, NaN and the infinities are no value: the trial is infeasible there.
+  // null, NaN and the infinities are no values: the trial is infeasible for that objective.
   static Result<std::optional<double>> read_value(const Json& json) {
     if (json.is_null()) return std::optional<double>();
     if (!json.is_number()) {
@@ -185,13 +186,13 @@ class Session {
     if (json == nullptr || json->is_null()) return std::optional<double>();
     const double cost = json->is_number() ? json->as_double() : -1;
     if (std::isfinite(cost) && cost >= 0) return std::optional(cost);
-    const std::string found =  // for which JSON has no word
+    const std::string found =  // JSON cannot express them
         std::isnan(cost) ? "NaN" : (std::isinf(cost) ? "Infinity" : json->dump());
     return invalid("cost must be a number of at least 0, in one unit for all trials; found " +
                    found);
   }
 
-  // A result at the last step; report() puts its own step and kind in.
+  // Reads a result at the last step; report() sets its own step and kind.
   Result<api::Fact> read_fact(const Json& content) const {
     const std::size_t objectives = problem_.objectives.size();
     const Json* one = content.find("value");
@@ -253,8 +254,8 @@ class Session {
     return success();
   }
 
-  // The report stands for every rung that the trial has come past since its last one, as for
-  // `fettle run` the first point of a curve at or after a rung does.
+  // The report counts for every rung that the trial has passed since its last one, as in `fettle
+  // run` the first point of a curve at or after a rung does.
   std::string_view decide(std::size_t trial, api::Fact fact) {
     const std::int64_t step = fact.step;  // below, fact.step is that of each rung in turn
     const bool at_the_end = step >= problem_.resource.max;
@@ -263,7 +264,7 @@ class Session {
       fact.kind = api::FactKind::kRung;
       fact.step = rungs_[next++];
       record(trial, fact);
-      // At its end a trial is complete; where trials pause, next_promotion() judges the rungs.
+      // At its end a trial is complete; if trials pause, next_promotion() judges the rungs.
       if (at_the_end || promotes_ || !is_to_stop(trial)) continue;
       fact.kind = api::FactKind::kStopped;
       record(trial, fact);
@@ -272,7 +273,7 @@ class Session {
     fact.step = step;
     // A trial that pauses leaves a Stopped fact, as under `fettle run`.
     fact.kind = at_the_end ? api::FactKind::kResult : api::FactKind::kStopped;
-    // until_step: how far the last ask sent it.
+    // until_step: the step to which the last ask sent it.
     const bool pauses = promotes_ && !at_the_end && step >= history_.stages[trial].until_step;
     if (at_the_end || pauses) record(trial, fact);
     if (pauses) states_[trial] = State::kPaused;
@@ -287,13 +288,13 @@ class Session {
 
   std::ostream& out_;
   search::Problem problem_;
-  std::unique_ptr<search::Sampler> sampler_;  // none before the study
+  std::unique_ptr<search::Sampler> sampler_;  // null before the study
   bool promotes_ = false;
   std::vector<std::int64_t> rungs_;
   search::History history_;
   std::vector<State> states_;           // by trial
   std::vector<std::size_t> next_rung_;  // by trial: the first rung without a fact
-  std::vector<double> costs_;           // by trial: what it has cost by its end or pause, if known
+  std::vector<double> costs_;           // by trial: its cost until its end or pause, if known
   double spent_ = 0;                    // their sum
   bool exhausted_ = false;              // the space had no point left
 };
@@ -306,13 +307,13 @@ bool is_blank(std::string_view line) {
 
 int run_suggest(std::istream& in, std::ostream& out) {
   Session session(out);
-  // Not cleared: short lines touch no more of it than they need.
+  // Not cleared: short lines touch only the part that they need.
   const auto buffer = std::make_unique_for_overwrite<char[]>(kMaxLineBytes + 1);
   for (std::int64_t number = 1; out; ++number) {
     in.getline(buffer.get(), kMaxLineBytes + 1);  // and a NUL
     const std::streamsize read = in.gcount();
     if (in.eof() && read == 0) return kExitSucceeded;
-    if (in.bad()) {  // it is a directory, say: no line will come
+    if (in.bad()) {  // a directory, for example: no line will come
       std::cerr << "fettle: the input cannot be read\n";
       return kExitEnvironment;
     }

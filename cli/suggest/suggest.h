@@ -8,33 +8,34 @@
 //            | {"name", "type": "categorical", "choices": [...]} | {"name", "type": "bool"}
 //              each optionally with "when": {"param": an earlier one, "in": [...]}
 //   -> {"ask": n}      <- {"trials": [{"id", "params"} | {"id", "resume": true}, ...]}: new trials,
-//                         and paused ones that resume from their checkpoints; n of them, or fewer
-//                         while others still run, or fewer and "exhausted": true when the space or
+//                         and paused trials that resume from their checkpoints; n in all, or fewer
+//                         while others still run, or fewer and "exhausted": true if the space or
 //                         max_trials is used up and no paused trial is worth resuming
 //                         A trial with "parent": {"id", "step"} starts from the checkpoint that the
 //                         parent made at that step (populations: pbt, pb2).
 //   -> {"tell": {"id", "value"}}   or "values": one an objective; null, NaN: infeasible    no reply
-//                         "cost": what the trial has cost by then, failed attempts included, in any
-//                         one unit; at least 0, null or left out: not known
+//                         "cost": cost of the trial until then, failed attempts included, in one
+//                         unit for all trials; at least 0, null or left out: not known
 //   -> {"report": {"id", "step", "value"}}   <- {"decision": "continue"|"stop"|"pause"}
-//      A report at resource.max is the trial's result; a stopped trial is not told any more, a
-//      paused one not until it is resumed.
-//   A line that makes no sense: <- {"error": why, "line": its number}, and the session continues.
+//      A report at resource.max is the trial's result; a stopped trial takes no more reports, a
+//      paused one none until it is resumed.
+//   An invalid line: <- {"error": why, "line": its number}, and the session continues.
 //
-// With "cost_aware": true (auto, gp, ehvi) the search learns from the costs that it is told,
-// in tell or report, and prefers points where more is to be gained for the cost; less so the more
-// of max_trials or max_cost is used up. New trials end when the costs told come to max_cost.
+// With "cost_aware": true (auto, gp, ehvi) the search learns from the costs in tell and report, and
+// prefers points with more gain for their cost; less so the more of max_trials or max_cost is used
+// up. No new trials begin once the costs reach max_cost.
 //
-// With a resource of several steps, one objective, no early_stopping and the algorithm `auto`, that
-// is `bohb`: the client is told which trials pause and which resume (search/rungs/promotion.h).
-// hyperband, bohb and the rule asha with "promote": true do the same by name. A program that cannot
-// resume uses another rule, or {"name": "none"}.
+// With a resource of several steps, one objective and no early_stopping, the algorithm `auto` means
+// `bohb`: replies say which trials pause and which resume (search/rungs/promotion.h). hyperband,
+// bohb and the rule asha with "promote": true do the same by name. A program that cannot resume
+// uses another rule, or {"name": "none"}.
 //
 // pbt and pb2 train a population of max_trials: at every "interval" a trial pauses, and an ask
-// either resumes it or begins another in its place from the checkpoint of a better one. A trial's
-// checkpoints at its last three pauses are to be kept. A null told of a trial means that it failed.
+// either resumes it or begins another in its place from the checkpoint of a better one. The program
+// must keep a trial's checkpoints at its last three pauses. A null value means that the trial
+// failed.
 //
-// Search, seeds and answers are those of `fettle run` (search/search.h).
+// Search, seeds and answers are the same as in `fettle run` (search/search.h).
 #pragma once
 
 #include <istream>

@@ -1,5 +1,5 @@
-// What no caller should ask of a search, asked of each algorithm through `fettle suggest`: it
-// answers with valid points or with a sentence, and goes on.
+// Unreasonable searches, requested of each algorithm through `fettle suggest`: it answers with
+// valid points or with a sentence, and continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -184,7 +184,7 @@ TEST_P(BadLinesForEveryAlgorithm, TheBudgetEnds) {
   ASSERT_EQ(replies.size(), 4U);
   std::set<std::string> points;
   for (std::size_t i = 0; i < 3; ++i) {
-    // Trials that may pause may also go on: as long as some are pending, there is more to come.
+    // Trials that may pause may also continue: as long as some are pending, there is more to come.
     const bool is_over =
         i > 0 && !api::pauses_trials(*api::from_string<api::AlgorithmKind>(GetParam()));
     EXPECT_EQ(replies[i].find("exhausted") != nullptr, is_over);

@@ -1,7 +1,7 @@
-// The study line of the suggest protocol (suggest.h) as a struct with a field list (api/field.h).
-// Algorithm, resource and early stopping are those of a Study and share its lists, so bounds cannot
-// drift; their names are spelt with underscores here. A space has no limits but those of the
-// search.
+// StudyRequest: the study line of the suggest protocol (suggest.h) as a struct with a field list
+// (api/field.h). Algorithm, resource and early stopping share the lists of a Study, so bounds
+// cannot drift; here their names are spelt with underscores. A space has only the search's own
+// limits.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct VariableCondition {
   std::vector<Json> in;
 };
 
-// A parameter, as clients name its fields.
+// A parameter, with the field names of the protocol.
 struct Variable {
   std::string name;
   VariableType type = VariableType::kFloat;
@@ -51,7 +51,7 @@ struct SuggestRequest {
   std::optional<Aim> direction;
   std::optional<std::vector<Aim>> directions;
   api::Algorithm algorithm;
-  api::Resource resource{"step", 1, 0};  // max 0: as min
+  api::Resource resource{"step", 1, 0};  // max 0: equal to min
   std::optional<api::EarlyStopping> early_stopping;
   std::vector<Variable> space;
 };
@@ -88,7 +88,7 @@ template <class Visitor, api::Like<SuggestRequest> T>
 void visit_fields(Visitor& v, T& c) {
   const api::FieldRules count = api::whole(0, api::kLargestWhole);
   v.field("name", c.name, "Name of the study; not used.", api::text(0, kAnyLength));
-  // Before algorithm, whose own seed counts if it has one.
+  // Before algorithm, whose own seed takes precedence.
   v.field("seed", c.algorithm.seed, "Seed of the search.",
           api::whole(-api::kLargestWhole, api::kLargestWhole));
   v.field("max_trials", c.max_trials, "Number of trials at most.", count);

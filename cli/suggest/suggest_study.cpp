@@ -81,8 +81,9 @@ std::vector<api::Objective> objectives_of(const SuggestRequest& request) {
   return out;
 }
 
-// A client that gives a resource and no rule speaks of steps because it wants to save some, and has
-// to resume: it is told to. That wish counts however few the trials are, so few_trials is false.
+// A client that gives a resource but no rule mentions steps because it wants to save some, so it
+// must be able to resume, and gets pauses. That wish counts however few the trials are: few_trials
+// is false.
 Status settle_fidelity(search::Problem& problem) {
   search::settle_fidelity(problem, {.resumes = true, .limits_work = true, .few_trials = false});
   const api::AlgorithmKind name = problem.algorithm.name;
@@ -109,7 +110,7 @@ api::EnumNames<Aim> names_of(Aim /*any*/) { return kAims; }
 
 Result<search::Problem> read_suggest_study(const Json& study) {
   FETTLE_ASSIGN(SuggestRequest request, read_request(study));
-  // 0: left out.
+  // 0: absent.
   if (request.resource.max == 0) request.resource.max = request.resource.min;
   if (request.resource.max < request.resource.min) {
     return invalid("resource.max: found " + std::to_string(request.resource.max) +

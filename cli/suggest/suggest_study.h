@@ -8,10 +8,9 @@
 
 namespace fettle::cli {
 
-// Members of the study itself that are not known are passed over: clients may send more. Members of
-// a parameter, of the algorithm and of early stopping must be known, and within the bounds of a
-// Study: a misspelt one would be another search. What the space itself must keep to is checked by
-// search::make_sampler.
+// Ignores unknown members of the study itself: clients may send more. Members of a parameter, of
+// the algorithm and of early stopping must be known, and within the bounds of a Study: a misspelt
+// one would make another search. search::make_sampler checks the rules of the space itself.
 Result<search::Problem> read_suggest_study(const Json& study);
 
 }  // namespace fettle::cli

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A study line with this space and these further members.
+// Returns a study line with this space and these further members.
 std::string study(const std::string& space, const std::string& more = "") {
   return R"({"study":{"name":"s","direction":"minimize","seed":1,"parallel":1,)" + more +
          R"("space":[)" + space + "]}}\n";
@@ -189,7 +189,7 @@ TEST(Suggest, AResourceMakesAutoDecideWhoGoesOn) {
             R"({"decision":"continue"})");
 }
 
-// One trial a time: whatever is asked for last, one comes to the last step, and then it is over.
+// One trial at a time: finally, one reaches the last step, and then the search is over.
 TEST(Suggest, WithABudgetTheBestIsResumedToTheEnd) {
   const std::string head = study(
       kFloat, R"("max_trials":2,"resource":{"min":1,"max":9},"algorithm":{"name":"hyperband"},)");
@@ -218,7 +218,7 @@ TEST(Suggest, APopulationTakesOverFromItsBest) {
   EXPECT_THAT(replies[4], HasSubstr("trial 0 has ended already"));
   EXPECT_EQ(replies[5], R"({"decision":"continue"})");
   EXPECT_EQ(replies[6], R"({"decision":"pause"})");
-  // Trial 1 failed on its way to step 4: in its place another one starts where it had started.
+  // Trial 1 failed on its way to step 4: in its place another one begins at the same start.
   EXPECT_THAT(replies[7], HasSubstr(R"("parent":{"id":0,"step":2}})"));
 }
 
@@ -231,7 +231,7 @@ TEST(Suggest, APausedTrialMayBeToldItsResult) {
                           HasSubstr("trial 0 has ended already")));
 }
 
-// As a value that is not a number.
+// Equivalent to a value that is not a number.
 TEST(Suggest, AValueBeyondADoubleIsInfeasible) {
   for (const std::string value : {"1e309", "-1e309", "NaN", "null"}) {
     const auto replies =
@@ -285,7 +285,7 @@ TEST(Suggest, ABadLineIsNamedAndPassedOver) {
 
 using BadStudies = std::vector<std::pair<std::string, std::string>>;  // line, part of the answer
 
-// Each line is answered by its error, and the study after them all is taken.
+// Expects an error for each line, and acceptance of the study after them.
 void expect_errors(const BadStudies& cases) {
   std::string input;
   for (const auto& [line, expected] : cases) input += line;
@@ -375,7 +375,7 @@ TEST(Suggest, SettingsOfAStudyAreTakenUnderTheirNameWithUnderscores) {
   EXPECT_THAT(replies[0], HasSubstr("\"trials\""));
 }
 
-// What a file gives that cannot be read, such as a directory.
+// Behaves like an unreadable file, such as a directory.
 class BrokenInput : public std::streambuf {
   int_type underflow() override { throw std::ios_base::failure("broken"); }
 };

@@ -10,7 +10,7 @@ namespace fettle::cli {
 inline constexpr std::int64_t kStartMs = 1'700'000'000'000;
 RunView view_in_the_middle();
 
-// The same, ended: two trials are left out, the study has succeeded.
+// The same study ended: two trials are left out, the study has succeeded.
 RunView view_at_the_end();
 
 }  // namespace fettle::cli

@@ -1,4 +1,4 @@
-// The suggest protocol in a test: a conversation in, the answers out.
+// The suggest protocol in a test: sends lines, returns the replies.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace fettle::cli {
 
-// The replies to these lines, a line each.
+// Returns the replies to these lines, one line each.
 inline std::vector<std::string> replies_to(const std::string& input) {
   std::istringstream in(input);
   std::ostringstream out;

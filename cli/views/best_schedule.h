@@ -10,12 +10,12 @@
 
 namespace fettle::cli {
 
-// Of a study that has a best trial (view.study.status.best).
+// Requires a study with a best trial (view.study.status.best).
 std::string render_schedule(const RunView& view);
 // {"study", "trial", "legs": [{"trial", "from", "until", "seed", "parameters", "objective"}]};
-// `objective` is the first one's value at `until`, null where it is not known.
+// `objective` is the value of the first one at `until`, null if it is not known.
 Json schedule_json(const RunView& view);
-// Errors: the trials at the beginning of it were deleted.
+// Errors: the first trials of the schedule were deleted.
 Result<std::string> schedule_study(const RunView& view);
 
 }  // namespace fettle::cli

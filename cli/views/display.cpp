@@ -10,7 +10,7 @@
 namespace fettle::cli {
 namespace {
 
-// Printed by text displays at the end.
+// Returns the end of a text display.
 std::string ending_text(const RunView& view, const LogHint& log, const std::string& program,
                         const Farewell& farewell) {
   std::string text = render_summary(view, log, program, style_of_stdout());
@@ -53,7 +53,7 @@ class LineDisplay final : public Display {
   void show(const RunView& view, const std::vector<TimelineEntry>& news) override {
     std::string text;
     for (const TimelineEntry& entry : news) {
-      if (entry.ends_study) continue;  // the summary begins with it
+      if (entry.ends_study) continue;  // the summary begins with this entry
       text += render_entry(entry, view.study.status.started_ms) + '\n';
     }
     write_stdout(text);

@@ -1,7 +1,7 @@
-// Display: how `fettle run` shows its progress: a live screen, plain lines, or JSON lines.
+// Display: shows the progress of `fettle run`: a live screen, plain lines, or JSON lines.
 //
-// show() is called several times a second from the main thread, with the new entries of the
-// timeline; say() with messages of the runner itself; finish() once, at the end.
+// The main thread calls show() several times a second, with the new entries of the timeline; say()
+// with messages of the runner itself; finish() once, at the end.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace fettle::cli {
 
-// The last words.
+// The final message of a run.
 struct Farewell {
   std::string text;    // for people; "" = nothing
   std::string resume;  // the command that resumes the study; for machines
@@ -27,7 +27,7 @@ class Display {
   virtual void finish(const RunView& view, const Farewell& farewell) = 0;
 };
 
-// The live screen if stdout is a terminal that can do it. `program` is how hints call fettle.
+// Makes the live screen if stdout is a terminal that supports it. `program` names fettle in hints.
 std::unique_ptr<Display> make_display(Output output, const LogHint& log,
                                       const std::string& program);
 

@@ -1,4 +1,4 @@
-// LiveView: reads a running study again and again, and hands what is new to the display.
+// LiveView: reads a running study again and again, and passes news to the display.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace fettle::cli {
 
 inline constexpr int kRefreshIntervalMs = 150;  // between redraws
 
-// The state of a study by its objects: kActive until it is finished or suspended.
+// Derives a study's state from its objects: kActive until it is finished or suspended.
 enum class StudyState { kActive, kFinished, kSuspended };
 StudyState study_state_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
-// The exit code of `fettle run` for a finished study.
+// Returns the exit code of `fettle run` for a finished study.
 int exit_code_of_study(const api::Study& study);
 
 class LiveView {
@@ -27,7 +27,7 @@ class LiveView {
 
   void show(api::Study study, std::vector<api::TrialPtr> trials, std::int64_t now_ms);
 
-  // The study as it was last seen.
+  // The study as last seen.
   const RunView& view() const { return view_; }
 
  private:

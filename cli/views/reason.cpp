@@ -14,8 +14,8 @@
 namespace fettle::cli {
 namespace {
 
-// For the expectations of all trials, a new model is fitted when the number of facts has grown by
-// this factor, from at most this number of values: thousands of trials take some twenty fast fits.
+// Fits a new model for the expectations of all trials when the number of facts has grown by this
+// factor, from at most this number of values: thousands of trials take about twenty fast fits.
 constexpr double kRefit = 1.5;
 constexpr std::size_t kExpectationSamples = 1000;
 
@@ -72,7 +72,7 @@ std::string chosen_text(const RunView& view, const api::Trial& trial, const Reas
   const KnownBefore& before = reason.before;
   std::string text = "chosen    by " + reason.sampler + "\n            knowing " +
                      plural(before.ended, "result") + " of " + plural(before.trials, "trial") +
-                     // The seq of the newest fact that was known; replay decides from there.
+                     // The seq of the newest fact known then; replay decides from there.
                      " (basis " + std::to_string(trial.spec.search.basis) + ")\n";
   if (!reason.explanation) return text;
   const search::Explanation& explanation = *reason.explanation;
@@ -128,7 +128,7 @@ std::string came_text(const RunView& view, const api::Trial& trial, const Reason
   return text + best_text(view, reason, trial) + '\n';
 }
 
-// In a population: whose weights it starts with.
+// In a population: names the trial from whose weights it starts.
 std::string parent_text(const RunView& view, const api::Trial& trial) {
   if (!trial.spec.parent) return "";
   return "  from      " + printable(view.study.spec.resource.unit) + ' ' +
@@ -167,7 +167,7 @@ std::map<std::int64_t, Expectation> expectations_of(const RunView& view) {
   std::optional<explain::Model> model;
   std::int64_t basis_of_fit = 0;
   for (const api::TrialPtr& trial : view.trials) {
-    // Facts are numbered from 1: the basis is how many were known.
+    // Facts are numbered from 1: the basis is the number of facts known then.
     const auto known = static_cast<double>(trial->spec.search.basis);
     if (known >= kRefit * static_cast<double>(basis_of_fit) && known > 0) {
       auto fitted = explain::Model::fit(

@@ -1,5 +1,5 @@
-// Reason: why a trial was tried: what was known when its point was chosen, what was expected of it,
-// and its result. Pure.
+// Reason: explains a trial: the facts known when its point was chosen, the expectation of its
+// value, and its result. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace fettle::cli {
 
-// What a forest over the results so far predicts at the point (explain/model.h).
+// Prediction of a forest over the results so far for the point (explain/model.h).
 struct Expectation {
   double mean = 0;  // of the first objective
   double deviation = 0;
-  double beats = 0;        // share of random points that are expected to be worse
-  std::size_t trials = 0;  // that the forest learnt from
+  double beats = 0;        // share of random points with a worse expectation
+  std::size_t trials = 0;  // from which the forest learnt
 };
 
-// When the point was chosen.
+// Numbers of the study when the point was chosen.
 struct KnownBefore {
   std::int64_t trials = 0;
-  std::int64_t ended = 0;      // of them
+  std::int64_t ended = 0;      // of these trials
   std::optional<double> best;  // of the first objective, among final results
 };
 
-// How the trial's final first objective compares with all results there are now.
+// Rank of the trial's final first objective among all present results.
 struct Ranking {
   double value = 0;
   std::int64_t rank = 0;  // 1 = the best
@@ -39,18 +39,18 @@ struct Reason {
   std::string sampler;  // description
   KnownBefore before;
   std::optional<search::Explanation> explanation;  // the sampler's own
-  std::optional<Expectation> expectation;          // nothing: too few trials had ended
-  std::optional<Ranking> ranking;                  // nothing: no feasible result
+  std::optional<Expectation> expectation;          // absent: too few trials had ended
+  std::optional<Ranking> ranking;                  // absent: no feasible result
 };
 
-// `trial` is one of view.trials. Errors: those of make_sampler.
+// `trial` is one of view.trials. Errors are those of make_sampler.
 Result<Reason> reason_of(const RunView& view, const api::Trial& trial);
 
-// What was expected of every trial, by index. A new model is fitted when there are half as many
-// facts again, so an expectation may rest on fewer than were known.
+// Returns the expectation of every trial, by index. A new model is fitted whenever the facts have
+// grown by half, so an expectation may rest on fewer than were known.
 std::map<std::int64_t, Expectation> expectations_of(const RunView& view);
 
-// The cost of the trial, in units of cost_unit; nothing without algorithm.costAware.
+// Returns the cost of the trial, in cost_unit; absent without algorithm.costAware.
 std::optional<double> recorded_cost(const api::Trial& trial);
 const char* cost_unit(const api::StudySpec& spec);
 

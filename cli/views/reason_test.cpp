@@ -1,4 +1,4 @@
-// fettle why: what was known, what was expected and what came, in words.
+// fettle why: the facts known, the expectation and the result, in words.
 #include "cli/views/reason.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Ten completed trials, accuracy = learning rate, one after the other.
+// Returns ten completed trials, accuracy = learning rate, one after the other.
 RunView ten_trials() {
   RunView view;
   view.study = view_at_the_end().study;

@@ -6,7 +6,7 @@
 namespace fettle::cli {
 namespace {
 
-constexpr std::size_t kShort = 40;  // bytes; a shorter reason is written again
+constexpr std::size_t kShort = 40;  // bytes; a shorter reason is always written out
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// RepeatedReasons: writes a long reason once. The same one of a later trial becomes "as digits-0",
-// so that sixty trials with one cause do not fill the terminal with one sentence.
+// RepeatedReasons: writes a long reason only once. For a later trial it becomes "as digits-0", so
+// that sixty trials with one cause do not fill the terminal with one sentence.
 //
 // Reasons that differ in numbers only (a process id, a time) count as one. Not synchronised.
 #pragma once
@@ -10,13 +10,13 @@
 
 namespace fettle::cli {
 
-// The reason with each number replaced by "#".
+// Returns the reason with each number replaced by "#".
 std::string without_numbers(std::string_view reason);
 
 class RepeatedReasons {
  public:
-  // `reason` of `trial`, or what remains of it where it, or its end after a ": ", was written for
-  // another trial. "" as the trial: a reason of the Study, which none is referred to.
+  // Returns the `reason` of `trial`, shortened if it, or its end after a ": ", was written for
+  // another trial. A `trial` of "" means a reason of the Study, to which no other reason refers.
   std::string shorten(const std::string& trial, const std::string& reason);
 
  private:

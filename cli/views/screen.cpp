@@ -29,7 +29,7 @@ Ink ink_of_state(const std::string& state) {
   return Ink::kAccent;
 }
 
-// Wall-clock seconds since the study started, up to its end.
+// Returns wall-clock seconds since the study started, up to its end.
 double elapsed_seconds(const RunView& view) {
   const api::StudyStatus& status = view.study.status;
   if (status.started_ms == 0) return 0;
@@ -67,7 +67,7 @@ Line progress_line(const RunView& view, int columns, const Style& style) {
 Line counts_line(const RunView& view, const Style& style) {
   const api::TrialCounts& counts = view.study.status.trials;
   const Ink failed = counts.failed > 0 ? Ink::kBad : Ink::kPlain;
-  // Of a study whose runner was killed nothing runs, whatever was recorded last.
+  // A study whose runner was killed runs nothing, whatever was recorded last.
   return {{format_count(counts.running) + (view.interrupted ? " cut off" : " running")},
           dot(style),
           {format_count(counts.completed) + " completed", Ink::kGood},
@@ -99,7 +99,8 @@ std::optional<api::Throughput> throughput_of(const api::Trial& trial) {
   return api::throughput_of(trial.status.report->metrics);
 }
 
-// Of the first trial that reports one; a study's trials all train on the same data. Or "".
+// Returns the unit of the first trial that reports throughput, or ""; a study's trials share their
+// data.
 std::string throughput_unit(const std::vector<const api::Trial*>& trials) {
   for (const api::Trial* trial : trials) {
     if (const auto throughput = throughput_of(*trial)) return std::string(throughput->unit);
@@ -179,7 +180,7 @@ Lines best_section(const RunView& view, int columns, const Style& style) {
   return lines;
 }
 
-// The Pareto front, the best first objective first; nothing for a single trial.
+// Returns the Pareto front, the best first objective first; empty for a single trial.
 Lines front_section(const RunView& view) {
   const std::vector<api::BestTrial>& front = view.study.status.best;
   if (front.size() < 2) return {};
@@ -235,8 +236,8 @@ void append_section(Lines& lines, const Lines& section, int rows) {
   lines.insert(lines.end(), section.begin(), section.end());
 }
 
-// The sections from top to bottom. Each leaves room for the more important ones below it: the
-// notice, and before the front the budget too. The events get what is left.
+// Lays out the sections from top to bottom. Each leaves room for the more important sections below
+// it: the notice and, before the front, the budget. The events get the rest.
 Lines lay_out(const RunView& view, int columns, int rows, const Style& style) {
   Lines lines = {title_line(view, columns, style), progress_line(view, columns, style),
                  counts_line(view, style)};
@@ -249,7 +250,7 @@ Lines lay_out(const RunView& view, int columns, int rows, const Style& style) {
   };
   const int others =
       static_cast<int>(lines.size()) + height(best) + height(budget) + height(notice);
-  // Of the table: an empty line, a header and "and n more".
+  // The table also needs an empty line, a header and "and n more".
   const int room_for_running = std::max(rows - others - 3, kFewestRunning);
   append_section(lines, running_section(view, room_for_running, style), rows - height(notice));
   append_section(lines, best, rows - height(notice));

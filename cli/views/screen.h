@@ -12,9 +12,9 @@ namespace fettle::cli {
 
 inline constexpr int kAllRows = 1 << 20;
 
-// At most `rows` lines of at most `columns` columns each, every one ended by a line break. Where
-// there is little room, events are left out first, then running trials but the first ones, then the
-// best configuration.
+// Renders at most `rows` lines of at most `columns` columns each, every line ended by a line break.
+// If there is little room, events are omitted first, then all but the first running trials, then
+// the best configuration.
 std::string render_screen(const RunView& view, int columns, int rows, const Style& style);
 
 }  // namespace fettle::cli

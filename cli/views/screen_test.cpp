@@ -79,7 +79,7 @@ front  10 trials, hypervolume 3.25
   EXPECT_NE(text.find("\n      and 2 more\n"), std::string::npos);
 }
 
-// Whatever the size: no line too long, none too many.
+// At every size, no line is too long and no frame too high.
 TEST(Screen, FitsEverySize) {
   RunView view = view_in_the_middle();
   for (int i = 0; i < 20; ++i) view.trials.push_back(view.trials[3]);

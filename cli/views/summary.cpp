@@ -19,7 +19,7 @@ constexpr std::size_t kMostReasons = 5;
 constexpr int kReasonColumns = 400;
 constexpr std::size_t kMostOfFront = 10;
 
-// Members of `config` that a document may leave out, because the default is the same, removed.
+// Removes members of `config` that equal their defaults, which a document may leave out.
 void remove_defaults(Json& config, const Json& defaults) {
   if (!config.is_object()) return;
   Json::Object kept;
@@ -32,7 +32,7 @@ void remove_defaults(Json& config, const Json& defaults) {
   config.as_object() = std::move(kept);
 }
 
-// The trainer's configuration with the parameters written in; null for a template.
+// Returns the trainer's configuration with the parameters written in; null for a template.
 Json best_trainer(const RunView& view, const api::BestTrial& best) {
   if (!view.study.spec.trial.trainer) return {};
   const auto config = api::resolve_trainer(view.study.spec, best.parameters);
@@ -42,7 +42,7 @@ Json best_trainer(const RunView& view, const api::BestTrial& best) {
   return document;
 }
 
-// Parameters and, for the built-in trainer, what they make of its configuration.
+// Returns the parameters and, for the built-in trainer, the configuration that results from them.
 std::string configuration_yaml(const RunView& view, const api::BestTrial& best, int indent) {
   const std::string margin(static_cast<std::size_t>(indent), ' ');
   std::string text = margin + "parameters:\n" + api::to_yaml(best.parameters, indent + 2);
@@ -51,7 +51,7 @@ std::string configuration_yaml(const RunView& view, const api::BestTrial& best, 
   return text;
 }
 
-// "accuracy 0.9012, digits-0 at epoch 9" without the first part.
+// Returns "digits-0 at epoch 9" of "accuracy 0.9012, digits-0 at epoch 9".
 std::string place_of(const RunView& view, const api::BestTrial& best) {
   return best.trial + at_step(view.study.spec, best.step);
 }
@@ -72,7 +72,7 @@ std::string counts_text(const RunView& view) {
   return text;
 }
 
-// The reasons of failed trials stand further down.
+// Shortens reasons of failed trials, which stand further down.
 std::string without_known_reasons(const RunView& view, const std::string& message) {
   RepeatedReasons reasons;
   for (const api::TrialPtr& trial : view.trials) {
@@ -115,7 +115,7 @@ std::string front_text(const RunView& view) {
   return text;
 }
 
-// Whether the built-in trainer reports the metric, and no objective is judged by it.
+// Whether the built-in trainer reports the metric, and no objective uses it.
 bool is_unseen(const std::string& metric, const api::StudySpec& spec) {
   return spec.trial.trainer &&
          std::ranges::none_of(spec.objectives, [&](const api::Objective& objective) {

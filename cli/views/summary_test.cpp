@@ -15,7 +15,7 @@ std::string log_of(const std::string& trial, std::int64_t run) {
   return "/there/" + trial + "/r" + std::to_string(run) + ".log";
 }
 
-// Of the built-in trainer.
+// Returns a study of the built-in trainer.
 RunView trained() {
   RunView view = view_at_the_end();
   view.study.spec.trial.trainer.emplace();
@@ -192,7 +192,7 @@ TEST(TimeSpent, WaitingForARetryAndInterruptionsAreShown) {
   EXPECT_NEAR(sum_of_parts(spent), 71.5, 1e-9);
 }
 
-// It waits for the Study to tell whether other trials fail with the same words.
+// It waits until the Study shows whether other trials fail with the same message.
 TEST(TimeSpent, ATrialThatIsGivenUpWaitedToRetryUntilThen) {
   RunView view = view_at_the_end();
   api::Trial trial = *view.trials[0];
@@ -207,7 +207,7 @@ TEST(TimeSpent, ATrialThatIsGivenUpWaitedToRetryUntilThen) {
   EXPECT_NEAR(time_spent(view).retrying, 4, 1e-9);
 }
 
-// Whoever has to share the machine does not look for it in his program.
+// A wait for a shared machine must not look like slowness of the program.
 TEST(TimeSpent, WaitingForTheMachineIsNoStartUp) {
   RunView view = view_at_the_end();
   api::Trial trial = *view.trials[0];

@@ -16,8 +16,8 @@ std::string_view environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The locale's character set as far as the environment names it. None named: UTF-8, which is what
-// terminals have been for twenty years and what containers forget to say.
+// Whether the locale's character set, by the environment, is UTF-8. If no variable is set, assumes
+// UTF-8: terminals have had it for twenty years, and containers forget to set it.
 bool locale_has_unicode() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string_view value = environment(name);
@@ -56,7 +56,7 @@ TerminalSize LiveScreen::room() const {
 
 std::string LiveScreen::back_to_start() {
   const TerminalSize size = size_of_stdout();
-  // A terminal that changed its width has wrapped the old frame again: its height is not known.
+  // A terminal that changed its width has wrapped the old frame, whose height is now unknown.
   const bool resized = rows_drawn_ > 0 && !(size == drawn_for_);
   drawn_for_ = size;
   if (resized) return "\x1b[H\x1b[2J";
@@ -68,7 +68,7 @@ void LiveScreen::draw(const std::string& frame) {
   rows_drawn_ = 0;
   for (const char c : frame) {
     if (c == '\n') {
-      out += "\x1b[K\r";  // what the last frame had to the right of it
+      out += "\x1b[K\r";  // clears the rest of the last frame's line
       ++rows_drawn_;
     }
     out += c;

@@ -1,7 +1,7 @@
-// The terminal that stdout may be: its size, what it can show, and a frame redrawn in place.
+// The terminal at stdout, if any: its size, its abilities, and a frame redrawn in place.
 //
 // LiveScreen changes no terminal setting: no alternate screen, no hidden cursor, no raw mode. Every
-// frame is one write that goes up to where the last one began and overwrites it. So there is
+// frame is one write that moves up to the beginning of the last one and overwrites it. So there is
 // nothing to restore, however the program ends. Not synchronised.
 #pragma once
 
@@ -20,19 +20,20 @@ struct TerminalSize {
 // Whether stdout is a terminal on which a frame can be redrawn in place.
 bool stdout_is_live();
 TerminalSize size_of_stdout();
-// The width to cut lines to: the terminal's, or no limit for a file or pipe.
+// Returns the width to which lines are cut: the terminal's, or no limit for a file or pipe.
 int columns_of_stdout();
-// Colours on a terminal unless NO_COLOR is set (no-color.org); block characters unless the locale
-// says that they cannot be shown.
+// Uses colours on a terminal unless NO_COLOR is set (no-color.org), and block characters unless the
+// locale cannot show them.
 Style style_of_stdout();
 
 class LiveScreen {
  public:
-  // What fits: one row is left for the cursor, one column for terminals that wrap early.
+  // Returns the largest frame: one row is left for the cursor, one column for terminals that wrap
+  // early.
   TerminalSize room() const;
   // Replaces the frame on the screen. `frame`: lines, each ended by a line break, within room().
   void draw(const std::string& frame);
-  // Takes the frame off the screen; what is written next begins where it began.
+  // Removes the frame from the screen; the next output begins in its place.
   void erase();
 
  private:

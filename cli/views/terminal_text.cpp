@@ -13,7 +13,7 @@ constexpr char kEscape = '\x1b';
 
 bool is_between(char c, char low, char high) { return c >= low && c <= high; }
 
-// Bytes of the character that begins with `c`; 1 where none does.
+// Returns the bytes of the character that begins with `c`; 1 if none does.
 std::size_t expected_bytes(char c) {
   const auto byte = static_cast<unsigned char>(c);
   if (byte >= 0xF0) return 4;
@@ -43,7 +43,7 @@ std::string TerminalText::finish() {
 }
 
 void TerminalText::take(char c, std::string& out) {
-  // No sequence goes over the end of a line, so an unfinished one hides no more than its line.
+  // A line break ends every sequence, so an unfinished one hides at most its line.
   if (c == '\n') state_ = State::kText;
   switch (state_) {
     case State::kText:
@@ -86,8 +86,8 @@ void TerminalText::take_text(char c, std::string& out) {
   }
 }
 
-// Parameters of bytes 0x30 to 0x3F, intermediate bytes, a final byte; of these only colours pass.
-// Private parameters ('<' to '?') make another sequence of it.
+// Parameters of bytes 0x30 to 0x3F, intermediate bytes, a final byte; only colours pass. A private
+// parameter ('<' to '?') makes it another sequence.
 void TerminalText::take_control(char c, std::string& out) {
   if (c == kEscape) {
     state_ = State::kEscape;

@@ -1,9 +1,9 @@
-// TerminalText: a trial's output as a terminal may be given it.
+// TerminalText: filters a trial's output for a terminal.
 //
 // Text, line breaks, tabs, carriage returns, backspaces and colours (SGR, ECMA-48 8.3.117) pass.
-// All other escape sequences are left out, which could set the clipboard or the title, or make the
-// terminal answer on its input; other control characters, bytes that are not UTF-8 and marks that
-// reorder text become '?'. Takes bytes in any pieces. Pure; not synchronised.
+// All other escape sequences are removed, since they could set the clipboard or the title, or make
+// the terminal answer on its input; other control characters, invalid UTF-8 and marks that reorder
+// text become '?'. Accepts bytes in any pieces. Pure; not synchronised.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ namespace fettle::cli {
 
 class TerminalText {
  public:
-  // What may be written of `bytes`; the rest of an unfinished character or sequence is kept.
+  // Returns the part of `bytes` that may be written; keeps an unfinished character or sequence.
   std::string feed(std::string_view bytes);
-  // After the last feed(): switches colours off that are still on.
+  // Call after the last feed(): switches off colours that are still on.
   std::string finish();
 
  private:
@@ -27,7 +27,7 @@ class TerminalText {
   void flush(std::string& out);
 
   State state_ = State::kText;
-  std::string character_;   // the bytes so far of one that has several
+  std::string character_;   // the bytes so far of a multi-byte character
   std::string parameters_;  // of a control sequence
   bool colored_ = false;
 };

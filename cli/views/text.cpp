@@ -19,7 +19,7 @@ struct CodePoint {
   bool valid = true;
 };
 
-// Decodes the code point at the start of `text`, which is not empty. A broken sequence is one
+// Decodes the code point at the start of `text`, which must not be empty. A broken sequence is one
 // invalid byte.
 CodePoint decode(std::string_view text) {
   const std::size_t length = utf8_length(text);
@@ -27,7 +27,7 @@ CodePoint decode(std::string_view text) {
   return {utf8_code_point(text.substr(0, length)), length, true};
 }
 
-// The blocks that terminals draw two columns wide.
+// Whether terminals draw the code point two columns wide.
 bool is_wide(char32_t c) {
   return (c >= 0x1100 && c <= 0x115F) || (c >= 0x2E80 && c <= 0xA4CF) ||
          (c >= 0xAC00 && c <= 0xD7A3) || (c >= 0xF900 && c <= 0xFAFF) ||
@@ -40,7 +40,7 @@ int width_of(char32_t c) {
   return is_wide(c) ? 2 : 1;
 }
 
-// C0 and C1 controls, and what reorders or hides text.
+// Whether it is a C0 or C1 control, or reorders or hides text.
 bool is_unprintable(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x200B && c <= 0x200F) ||
          (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF ||
@@ -101,7 +101,7 @@ std::string truncated(std::string_view text, int columns, const Style& style) {
   if (display_width(text) <= columns) return std::string(text);
   const std::string_view ellipsis = style.unicode ? "…" : "~";
   std::string cut;
-  int width = 1;  // of the ellipsis
+  int width = 1;  // that of the ellipsis
   while (!text.empty()) {
     const CodePoint point = decode(text);
     width += width_of(point.value);
@@ -120,7 +120,7 @@ std::string shortened(std::string_view text, int columns) {
   for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(points.back().bytes)) {
     points.push_back(decode(rest));
   }
-  std::size_t bytes = 0;  // of the end
+  std::size_t bytes = 0;  // kept at the end
   for (auto point = points.rbegin(); point != points.rend(); ++point) {
     left -= width_of(point->value);
     if (left < 0) break;
@@ -231,7 +231,7 @@ std::vector<Line> table(const std::vector<Column>& columns, const std::vector<Li
 
 std::string format_elapsed(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";
-  // Limits are where rounding would carry: no "1000 ms", no "10.0 s".
+  // Limits lie where rounding would carry: no "1000 ms", no "10.0 s".
   if (seconds < 0.9995) return formatted("%.0f ms", seconds * 1000);
   if (seconds < 9.95) return formatted("%.1f s", seconds);
   const std::int64_t whole = std::llround(seconds);

@@ -1,8 +1,8 @@
-// Text for people: lines of coloured spans fitted to a width, tables, and how numbers are written.
+// Text for people: lines of coloured spans fitted to a width, tables, and the format of numbers.
 //
-// Pure functions of their arguments. Widths are terminal columns. Whatever comes from outside
-// (parameter values, output of trials) goes through printable(), so that nothing a trial prints can
-// move the cursor or change colours.
+// Pure functions of their arguments. Widths are terminal columns. All text from outside (parameter
+// values, output of trials) goes through printable(), so that nothing a trial prints can move the
+// cursor or change colours.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Style {
   bool unicode = true;  // bars and sparklines from block characters, otherwise from ASCII
 };
 
-inline constexpr int kAnyWidth = 1 << 20;  // columns where lines are not cut
+inline constexpr int kAnyWidth = 1 << 20;  // columns if lines are not cut
 
 enum class Ink { kPlain, kBold, kDim, kGood, kBad, kAccent };
 
@@ -31,27 +31,27 @@ struct Span {
 };
 using Line = std::vector<Span>;
 
-// Columns that `text` takes: code points, East Asian wide ones twice.
+// Returns the columns of `text`: its code points, East Asian wide ones twice.
 int display_width(std::string_view text);
-// Cut to at most `columns`, with an ellipsis where something was cut off.
+// Cuts to at most `columns`, with an ellipsis in place of the rest.
 std::string truncated(std::string_view text, int columns, const Style& style);
-// Cut to at most `columns` in the middle: of an error its beginning and its end say most.
+// Cuts the middle to at most `columns`: the beginning and the end of an error say most.
 std::string shortened(std::string_view text, int columns);
-// Filled up with spaces to at least `columns`.
+// Pads with spaces to at least `columns`.
 std::string padded(std::string text, int columns, bool right_aligned = false);
-// Control characters and broken UTF-8 replaced by '?', line breaks and tabs by spaces.
+// Replaces control characters and broken UTF-8 by '?', line breaks and tabs by spaces.
 std::string printable(std::string_view text);
-// One line, cut to `columns`, colours on where the style has them. No line break at the end.
+// Renders one line, cut to `columns`, with colours if the style has them, without a line break.
 std::string render_line(const Line& line, int columns, const Style& style);
-// Several, with a line break after each.
+// Renders several lines, with a line break after each.
 std::string render_lines(const std::vector<Line>& lines, int columns, const Style& style);
 
 // ---- Small pictures ----------------------------------------------------------------------------
 
-// A bar of `columns` columns of which `fraction` (0..1, clamped) is filled.
+// Draws a bar of `columns` columns, filled by `fraction` (clamped to 0..1).
 std::string bar(double fraction, int columns, const Style& style);
-// A curve of at most `columns` columns, lowest value at the bottom. More values than columns: each
-// column shows the last value of its share. Empty without Unicode.
+// Draws a curve of at most `columns` columns, lowest value at the bottom. If there are more values,
+// each column shows the last value of its share. Empty without Unicode.
 std::string sparkline(const std::vector<double>& values, int columns, const Style& style);
 
 struct Column {
@@ -59,7 +59,7 @@ struct Column {
   bool right_aligned = false;
 };
 
-// Columns as wide as their widest cell, two spaces between them, indented by two; a header in dim.
+// Makes columns as wide as their widest cell, two spaces between, indented by two; a dim header.
 std::vector<Line> table(const std::vector<Column>& columns, const std::vector<Line>& rows);
 
 // ---- Numbers -----------------------------------------------------------------------------------
@@ -70,11 +70,11 @@ std::string format_elapsed(double seconds);
 std::string format_number(double value);
 // 4,120
 std::string format_count(std::int64_t value);
-// A parameter value as a person would write it: numbers short, strings without quotes.
+// Formats a parameter value as a person would write it: numbers short, strings without quotes.
 std::string format_value(const Json& value);
 // "learning_rate=0.0123 optimizer=sgd"
 std::string format_parameters(const Json& parameters);
-// A word that the person's shell reads back as the same word.
+// Quotes a word so that the person's shell reads back the same word.
 std::string shell_word(const std::string& word);
 // "1 trial", "3 trials"
 std::string plural(std::int64_t count, std::string_view noun);

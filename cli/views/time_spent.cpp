@@ -14,7 +14,7 @@ namespace fettle::cli {
 namespace {
 
 constexpr double kNegligibleShare = 0.001;
-// Nothing runs for a moment while the search is at work; longer than that, fettle was not there.
+// The search may leave a short gap without runs; a longer one means that fettle was not running.
 constexpr std::int64_t kLongGapMs = 5'000;
 
 struct Interval {
@@ -37,7 +37,8 @@ std::vector<Interval> run_intervals(const RunView& view) {
   return intervals;
 }
 
-// When the wait after run `at` of the trial ended: its next run began, or the trial was given up.
+// Returns when the wait after run `at` of the trial ended: its next run began, or the trial failed
+// for good.
 std::int64_t retry_end(const api::Trial& trial, std::size_t at, std::int64_t now_ms) {
   const std::vector<api::RunRecord>& runs = trial.status.runs;
   if (at + 1 < runs.size()) return runs[at + 1].started_ms;
@@ -46,7 +47,7 @@ std::int64_t retry_end(const api::Trial& trial, std::size_t at, std::int64_t now
   return end == nullptr ? runs[at].ended_ms : std::max(end->at_ms, runs[at].ended_ms);
 }
 
-// After a run that failed its trial keeps its slot.
+// A trial keeps its slot after a failed run.
 std::vector<Interval> retry_intervals(const RunView& view) {
   std::vector<Interval> intervals;
   for (const api::TrialPtr& trial : view.trials) {
@@ -65,7 +66,7 @@ double sum_of(const std::vector<Interval>& intervals) {
   return sum;
 }
 
-// Seconds of the long gaps that the intervals leave between them and before `end_ms`.
+// Returns the seconds of long gaps between the intervals and before `end_ms`.
 double long_gaps(std::vector<Interval> intervals, std::int64_t end_ms) {
   std::ranges::sort(intervals, {}, &Interval::begin_ms);
   intervals.push_back({end_ms, end_ms});
@@ -78,7 +79,7 @@ double long_gaps(std::vector<Interval> intervals, std::int64_t end_ms) {
   return sum;
 }
 
-// How many intervals overlap at most. An end at the instant of a begin does not overlap it.
+// Returns the most intervals that overlap. An end and a begin at the same instant do not overlap.
 std::int64_t most_at_once(const std::vector<Interval>& intervals) {
   std::vector<std::pair<std::int64_t, int>> edges;
   for (const Interval& interval : intervals) {
@@ -94,8 +95,8 @@ std::int64_t most_at_once(const std::vector<Interval>& intervals) {
   return std::max<std::int64_t>(most, intervals.empty() ? 0 : 1);
 }
 
-// Slot-seconds without a run after the last run began; at least 0, whatever the records of an
-// interrupted study say.
+// Returns slot-seconds without a run after the last run began; at least 0, even if the records of
+// an interrupted study contradict each other.
 double idle_at_the_end(const std::vector<Interval>& intervals, std::int64_t slots) {
   std::int64_t last_begin = 0;
   std::int64_t last_end = 0;
@@ -108,7 +109,7 @@ double idle_at_the_end(const std::vector<Interval>& intervals, std::int64_t slot
   return std::max(idle, 0.0);
 }
 
-// Seconds within epochs, validation included, where every epoch's report says its own.
+// Returns the seconds within epochs, validation included, if every epoch's report states its own.
 std::optional<double> epoch_seconds(const api::Trial& trial) {
   if (!trial.status.report) return std::nullopt;
   const std::vector<api::HistoryPoint> curve = api::curve_of(*trial.status.report);
@@ -130,7 +131,7 @@ void add_trial(TimeSpent& spent, const api::Trial& trial, std::int64_t now_ms) {
     spent.waiting += seconds(run.started_ms, running_ms);
     running += seconds(running_ms, end_ms);
   }
-  // Of the first run alone, and only while its record is there: old ones are pruned.
+  // Counts the first run alone, while its record exists: old records are pruned.
   if (const api::RunRecord* run = trial.status.runs.empty() ? nullptr : &trial.status.runs[0];
       run != nullptr && run->run == 0 && trial.metadata.created_ms > 0) {
     spent.queued += seconds(trial.metadata.created_ms, run->started_ms);
@@ -161,7 +162,7 @@ TimeSpent time_spent(const RunView& view) {
   spent.nothing_ran = slots * long_gaps(held, end_ms);
   const double busy = spent.training + spent.data_wait + spent.waiting + spent.start_up +
                       spent.retrying + spent.nothing_ran;
-  // Records of runs may begin before the status says so; parts must not sum to more than the whole.
+  // Records of runs may begin before the status says so; the parts must not exceed the whole.
   spent.wall_seconds = std::max(seconds(status.started_ms, end_ms), busy / slots);
   const double idle = slots * spent.wall_seconds - busy;
   spent.no_trial_left = std::min(idle, idle_at_the_end(intervals, spent.slots));

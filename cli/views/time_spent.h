@@ -1,4 +1,4 @@
-// Where a study's time went, from the run records and the trials' reports. Pure.
+// TimeSpent: the use of a study's time, from the run records and the trials' reports. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace fettle::cli {
 struct TimeSpent {
   std::int64_t slots = 0;    // the most trials that ran at once
   double wall_seconds = 0;   // from the Study's start to its end, or to now
-  double training = 0;       // in trials, without the next two
-  double data_wait = 0;      // trials that say so: waiting for data
+  double training = 0;       // in trials, without the next two parts
+  double data_wait = 0;      // waiting for data, in trials that report it
   double waiting = 0;        // for the machine or the cluster: from a run's record to its start
   double start_up = 0;       // within runs, but outside epochs
   double retrying = 0;       // trials that failed, until their next run
@@ -27,7 +27,7 @@ struct TimeSpent {
 
 TimeSpent time_spent(const RunView& view);
 
-// A small table of what is not negligible; "" if nothing ever ran.
+// Renders a small table of the parts that matter; "" if nothing ever ran.
 std::string render_time_spent(const TimeSpent& spent, const Style& style);
 Json time_spent_json(const TimeSpent& spent);
 

@@ -11,7 +11,7 @@
 namespace fettle::cli {
 namespace {
 
-// " at epoch 9"; "" where the Study counts no steps.
+// " at epoch 9"; "" if the Study counts no steps.
 std::string progress_text(const api::Study& study, const api::Trial& trial) {
   return at_step(study.spec, trial.status.report ? trial.status.report->step : 0);
 }
@@ -38,7 +38,7 @@ bool is_setback(api::Outcome outcome) {
   return outcome != api::Outcome::kStopped && outcome != api::Outcome::kSucceeded;
 }
 
-// Why `run` follows `before`.
+// Explains why `run` follows `before`.
 std::string again_text(const api::Study& study, const api::RunRecord& run,
                        const api::RunRecord& before) {
   const std::string number = " (run " + std::to_string(run.run) + ')';
@@ -51,7 +51,8 @@ std::string again_text(const api::Study& study, const api::RunRecord& run,
          std::string(to_string(*before.outcome));
 }
 
-// A run that began. Every run but a trial's first says why there had to be another one.
+// Returns the entry of a started run; from a trial's second run on, with the reason for another
+// one.
 TimelineEntry started(const api::Study& study, const api::Trial& trial, std::size_t at,
                       RepeatedReasons& reasons) {
   const api::RunRecord& run = trial.status.runs[at];
@@ -59,7 +60,7 @@ TimelineEntry started(const api::Study& study, const api::Trial& trial, std::siz
   entry.at_ms = run.started_ms;
   entry.text = trial.metadata.name;
   const api::RunRecord* before = at > 0 ? &trial.status.runs[at - 1] : nullptr;
-  // The run before has an outcome by now: a run is recorded only after the one before has ended.
+  // The previous run has an outcome: a run is recorded only after the previous one has ended.
   if (before != nullptr && before->outcome) {
     entry.warning = is_setback(*before->outcome);
     entry.text += again_text(study, run, *before);
@@ -76,7 +77,7 @@ TimelineEntry started(const api::Study& study, const api::Trial& trial, std::siz
   return entry;
 }
 
-// A run that has not begun and says why.
+// Whether a run has not begun and states a reason.
 bool is_waiting(const api::RunRecord& run) {
   return run.running_ms == 0 && !run.outcome && !run.stopping && !run.message.empty();
 }
@@ -99,8 +100,8 @@ std::int64_t ended_at(const api::Trial& trial) {
   return at_ms;
 }
 
-// What is to be known of a run that succeeded: processes that it left behind, lines that did not
-// count.
+// Returns remarks on a run that succeeded: processes that it left behind, lines that were not
+// counted.
 std::string remark_of(const api::Trial& trial, RepeatedReasons& reasons) {
   const api::RunRecord* run = newest_run(trial);
   const bool has_one = run != nullptr && run->outcome == api::Outcome::kSucceeded;
@@ -185,7 +186,7 @@ std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
       if (run.run <= seen.newest_run) continue;
       seen.newest_run = run.run;
       if (!first_) timeline.push_back(started(study, *trial, i, reasons_));
-      // After a wait, the time of the start is that at which it ran, not that of its record.
+      // After a wait, the start is when the run really began, not when it was recorded.
       const bool waited = run.run <= seen.waiting_run && run.running_ms != 0;
       if (first_ || !waited) continue;
       timeline.back().at_ms = run.running_ms;
@@ -201,7 +202,7 @@ std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
       return other.type == condition.type && other.status == condition.status;
     });
     if (known != conditions_.end() || first_ || !condition.status) continue;
-    // The trials that start say that the study runs.
+    // The trials that start show that the study runs.
     const bool is_told = condition.type == "Running" || core::is_readiness(condition);
     if (!is_told) timeline.push_back(condition_changed(study, condition, reasons_));
   }

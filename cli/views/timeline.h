@@ -1,8 +1,8 @@
-// Timeline: what happened in a study, told from one observation to the next.
+// Timeline: the events of a study, derived from one observation to the next.
 //
-// It compares objects, so it needs no events of its own and misses nothing that counts: every
-// start, wait, retry and end of a trial, and every change of the study's conditions, is told
-// exactly once. Not synchronised.
+// It compares objects, so it needs no stored events and misses nothing important: it reports every
+// start, wait, retry and end of a trial, and every change of the study's conditions, exactly once.
+// Not synchronised.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ struct TimelineEntry {
 
 class Timeline {
  public:
-  // What happened since the last call, oldest first. The first call takes what is there as known.
+  // Returns the entries since the last call, oldest first. The first call takes all as known.
   std::vector<TimelineEntry> observe(const api::Study& study,
                                      const std::vector<api::TrialPtr>& trials);
 
  private:
   struct Seen {
     api::TrialPtr trial;
-    std::int64_t newest_run = -1;   // of which its start was told
-    std::int64_t waiting_run = -1;  // of which it was told that it waits
+    std::int64_t newest_run = -1;   // whose start was reported
+    std::int64_t waiting_run = -1;  // whose wait was reported
     api::TrialPhase phase = api::TrialPhase::kPending;
   };
 
@@ -45,7 +45,7 @@ class Timeline {
   RepeatedReasons reasons_;
 };
 
-// "[ 1m 12s] text": plain mode's lines; times count from start_ms.
+// Renders "[ 1m 12s] text", a line of plain mode; times count from start_ms.
 std::string render_entry(const TimelineEntry& entry, std::int64_t start_ms);
 
 }  // namespace fettle::cli

@@ -10,7 +10,7 @@
 namespace fettle::cli {
 namespace {
 
-// As it ended or paused; at a rung a constraint may only not hold yet.
+// At its end or pause; at a rung a constraint may be violated only for now.
 bool is_infeasible(const api::Trial& trial) {
   const api::Fact* end = core::newest_end(trial);
   return end != nullptr && end->infeasible;
@@ -62,7 +62,7 @@ std::string exact(double value) { return Json(value).dump(); }
 
 std::string csv_cell(const std::string& text) {
   std::string safe = printable(text);
-  // Not "-": that is how numbers begin.
+  // Not "-", with which numbers begin.
   if (!safe.empty() && std::string_view("=+@").find(safe[0]) != std::string_view::npos) {
     safe.insert(0, 1, '\'');
   }

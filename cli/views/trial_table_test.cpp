@@ -52,7 +52,7 @@ TEST(TrialTable, AStudyWithoutStepsHasNoColumnOfThem) {
   EXPECT_EQ(render_trials(view, kAnyWidth, {}).find("epoch"), std::string::npos);
 }
 
-// At its first rung it was outside a constraint that it was within in the end, or the other way.
+// Its first rung violated a constraint that its end met, or the other way round.
 TEST(TrialTable, ATrialIsInfeasibleIfItEndedSo) {
   for (const bool in_the_end : {false, true}) {
     RunView view = view_at_the_end();

@@ -14,7 +14,7 @@
 namespace fettle::cli {
 namespace {
 
-// How many trials this machine runs at once, as far as one can see: those that it runs now.
+// Estimates how many trials this machine runs at once: the number that it runs now.
 std::int64_t slots_of(const RunView& view) {
   const auto running = std::ranges::count_if(view.trials, [](const api::TrialPtr& trial) {
     return trial->status.phase == api::TrialPhase::kRunning;
@@ -28,7 +28,7 @@ std::int64_t slots_of(const RunView& view) {
 void bring_up_to_date(RunView& view) {
   const core::Ledger ledger(view.study, view.trials);
   const core::Spending spending = ledger.spending(view.study, view.now_ms);
-  // As if nothing ended the Study: only numbers are taken, and readers of eta_seconds ask for the
+  // As if nothing ended the Study: only numbers are used, and readers of eta_seconds check the
   // state first.
   const core::StudyOutlook outlook{ledger,          spending,     slots_of(view),
                                    /*draining=*/{}, /*ended=*/{}, /*algorithm=*/""};
