@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxExcerpt = 160;
 
-// "spec.template: Required value" for each cause the message does not tell itself.
+// Appends "spec.template: Required value" for each cause that the message does not mention.
 std::string with_causes(std::string message, const Json& status) {
   for (const Json& cause : array_at(status, {"details", "causes"})) {
     const std::string told = text_at(cause, {"message"});
@@ -29,7 +29,7 @@ bool has_cause(const Json& status, std::string_view reason) {
   return false;
 }
 
-// A namespace on its way refuses what is created in it, for as long as that takes.
+// A namespace that is being deleted refuses new objects for as long as the deletion takes.
 bool is_terminating(int code, const Json& status) {
   return code == 403 && has_cause(status, "NamespaceTerminating");
 }
@@ -56,7 +56,8 @@ ErrorCode error_code(int code, const std::string& reason) {
   }
 }
 
-// The text of a page without its tags, on one line. A tag counts as a space between two words.
+// Returns the text of a page without its tags, on one line. A tag counts as a space between two
+// words.
 std::string visible_text(std::string_view body) {
   std::string out;
   bool in_tag = false;
@@ -115,9 +116,8 @@ Error read_error(const HttpResponse& response, const std::string& what) {
         status->terminating ? ErrorCode::kUnavailable : error_code(response.status, status->reason);
     return {code, what + ": " + (said.empty() ? "HTTP " + std::to_string(response.status) : said)};
   }
-  // No Status: a proxy, or the server before it is up. Its refusal says nothing of the object.
-  // These three are believed all the same: a path or a right that is missing does not come by
-  // waiting.
+  // No Status: a proxy answered, or the server is not up yet. Such a refusal says nothing about the
+  // object. These three count all the same: a missing path or right does not appear by waiting.
   const bool believed = response.status == 404 || response.status == 401 || response.status == 403;
   return {believed ? error_code(response.status, "") : ErrorCode::kUnavailable,
           what + ": the API server, or something before it, answered " + describe_body(response)};

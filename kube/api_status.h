@@ -1,5 +1,5 @@
-// Parses refusals of the API server: its Status objects, and answers that are none because a proxy
-// or load balancer answered instead. Pure functions; usable from any thread.
+// ApiStatus: parses refusals of the API server, as Status objects or, if a proxy or load balancer
+// answered instead, as any body. Pure functions; usable from any thread.
 #pragma once
 
 #include <optional>
@@ -14,18 +14,18 @@ namespace fettle::kube {
 // A Status object (kind: Status): of a failed request, or within a watch.
 struct ApiStatus {
   int code = 0;
-  std::string reason;   // AlreadyExists, Conflict, Expired ...; "" when none is given
-  std::string message;  // with the causes that it does not name itself
-  // The resourceVersion asked for is older than the history, or newer than the server: list again.
+  std::string reason;   // AlreadyExists, Conflict, Expired ...; "" if none is given
+  std::string message;  // with the causes that it does not mention
+  // The requested resourceVersion is older than the history, or newer than the server: list again.
   bool list_again = false;
   bool terminating = false;  // refused because the namespace is being deleted
 };
 
-// Nothing if it is not a Status.
+// Absent if it is not a Status.
 std::optional<ApiStatus> read_status(const Json& object);
 std::optional<ApiStatus> read_status(const HttpResponse& response);
 
-// An unsuccessful answer as an Error (codes: client.h) whose message starts with `what`:
+// Converts an unsuccessful answer to an Error (codes: client.h) whose message starts with `what`:
 // "create Job team/digits-0-r0: exceeded quota: ...".
 Error read_error(const HttpResponse& response, const std::string& what);
 

@@ -13,14 +13,14 @@ namespace fettle::kube {
 struct BackoffRules {
   std::chrono::milliseconds first;
   std::chrono::milliseconds most;
-  std::chrono::milliseconds forget;  // a row of failures ends when none came for so long
+  std::chrono::milliseconds forget;  // without a failure for this long, a row of failures ends
 };
 
 struct Backoff {
   int failures = 0;
   std::chrono::milliseconds failed_at{0};
 
-  // Counts a failure at `now`, and returns how long to wait.
+  // Counts a failure at `now`, and returns the time to wait.
   std::chrono::milliseconds next(const BackoffRules& rules, std::chrono::milliseconds now,
                                  Random& random) {
     if (now - failed_at >= rules.forget) failures = 0;

@@ -1,6 +1,6 @@
 // Cache: the objects of one resource, as typed values, never parsed JSON.
 //
-// There are two writers: the informer, from lists and watches, and callers that wrote to the API
+// It has two writers: the informer, from lists and watches, and callers that wrote to the API
 // server, with its answer (read your writes). So an object is only replaced by a newer
 // resourceVersion; a version that is older than the cached one, than a deletion, or than the
 // informer's progress is ignored. A list is the exception: the server answers it from its newest
@@ -42,16 +42,16 @@ template <class T>
 class Cache {
  public:
   using Pointer = std::shared_ptr<const T>;
-  // Exactly one of `before`, `after` may be null: created, or gone.
+  // At most one of `before` and `after` is null: the object was created, or is gone.
   using Listener = std::function<void(const Pointer& before, const Pointer& after)>;
 
-  // The object, or null. Sorted by namespace and name where there are many.
+  // Returns the object, or null. all() is sorted by namespace and name.
   Pointer get(const ObjectKey& key) const;
   std::vector<Pointer> all() const;
   std::size_t size() const;
 
-  // `index(object)` names the group an object belongs to, "" = none; a group is sorted by
-  // `order(object)`, then by namespace and name. Set before the first object.
+  // `index(object)` names the group of an object, "" = none; a group is sorted by `order(object)`,
+  // then by namespace and name. Set before the first object.
   void index_by(
       std::function<std::string(const T&)> index,
       std::function<std::int64_t(const T&)> order = [](const T&) { return std::int64_t{0}; }) {
@@ -62,26 +62,26 @@ class Cache {
   // The same without a copy, while nothing changes: `visit` must not use the cache.
   void visit_group(const std::string& name, const std::function<void(const T&)>& visit) const;
 
-  // Adds a listener; before the first object comes.
+  // Adds a listener; call before the first object arrives.
   void on_change(Listener listener) { listeners_.push_back(std::move(listener)); }
 
-  // `object` as the server has it, from an answered write or a watch.
+  // Stores `object` as the server has it, from an answered write or a watch.
   void put(T object);
-  // The object is gone; `uid` tells it from a later one of the name, `version` is that of its
-  // deletion, "" when it is not known.
+  // Removes the object; `uid` tells it from a later one of that name, `version` is that of its
+  // deletion, "" if it is not known.
   void erase(const ObjectKey& key, const std::string& uid, const std::string& version);
-  // What a list at `version` showed is all there is, except what was put after the list was asked
-  // for (or, when that is unknown, at any time) with a newer version.
+  // Replaces the cache by a list at `version`, except objects with a newer version that were put
+  // after the request of the list (or, if that time is unknown, at any time).
   void replace(std::vector<T> objects, const std::string& version, const ListScope& scope = {});
 
-  // The informer saw everything up to `version` in namespace `ns` ("" = all).
+  // Records that the informer saw everything up to `version` in namespace `ns` ("" = all).
   void advance(const std::string& ns, const std::string& version);
-  // Grows with every change: tells what was known before a list from what came after.
+  // Returns a number that grows with every change: it orders changes against the request of a list.
   std::uint64_t mark() const;
 
-  // Lists are expected for these namespaces instead of one for all. Before the first list.
+  // Expects lists for these namespaces instead of one for all. Call before the first list.
   void expect(const std::vector<std::string>& namespaces);
-  // Every expected list has come; or the one that covers this namespace.
+  // Whether every expected list has arrived, or the one that covers this namespace.
   bool synced() const;
   bool synced(const std::string& ns) const;
 
@@ -100,7 +100,7 @@ class Cache {
     Pointer after;
   };
   using Changes = std::vector<Change>;
-  // One after the other in memory: groups of thousands are read again and again.
+  // Contiguous in memory: groups of thousands are read again and again.
   struct Member {
     std::int64_t order = 0;
     Pointer object;
@@ -131,13 +131,13 @@ class Cache {
   std::function<std::int64_t(const T&)> order_;
   std::vector<Listener> listeners_;
 
-  std::mutex writing_;  // held while one change is made and told; taken before mutex_
+  std::mutex writing_;  // held while one change is made and reported; taken before mutex_
   mutable std::mutex mutex_;
   std::map<ObjectKey, Entry> objects_;
   std::map<std::string, Group> groups_;
   std::map<ObjectKey, Tombstone> tombstones_;
   std::deque<std::pair<std::uint64_t, ObjectKey>> burials_;  // tombstones_ by age
-  std::map<std::string, std::string> seen_;  // by namespace: the version lists and watches reached
+  std::map<std::string, std::string> seen_;  // by namespace: newest version of lists and watches
   std::set<std::string> unsynced_{""};
   std::uint64_t mark_ = 1;
 };

@@ -37,7 +37,7 @@ class CacheTest : public testing::Test {
   static std::string text(const Pointer& thing) {
     return thing == nullptr ? "-" : thing->metadata.name + '@' + thing->metadata.resource_version;
   }
-  // What was told since the last call.
+  // Returns the listener's calls since the last call.
   std::vector<std::string> told() { return std::exchange(told_, {}); }
   std::string here(const std::string& name) { return text(cache_.get({"team", name})); }
   std::vector<std::string> group(const std::string& name) {

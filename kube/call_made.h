@@ -11,7 +11,7 @@ namespace fettle::kube {
 struct CallMade {
   std::string_view verb;  // get list watch create update patch apply delete log
   std::string resource;   // plural, with the subresource: "trials/status"
-  int code = 0;           // 0 when there was no answer
+  int code = 0;           // 0 if there was no answer
   std::chrono::microseconds took{};
   std::int64_t date_ms = 0;  // the server's time, from its Date header; 0 = unknown
 };

@@ -1,7 +1,7 @@
-// Calls: every call to the API server that the operator, the trainer and the CLI make, in one table
-// by verb, resource and purpose. The fault matrix (tests/matrix/calls) crosses each row with every
-// fault; FakeApiServer refuses to have seen a call without a row, so a new call needs one here.
-// Constants; usable from any thread.
+// Calls: every call to the API server by the operator, the trainer and the CLI, in one table by
+// verb, resource and purpose. The fault matrix (tests/matrix/calls) crosses each row with every
+// fault; FakeApiServer refuses a call without a row, so a new call needs one here. Constants;
+// usable from any thread.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ struct ApiCall {
   std::string_view verb;      // as CallMade::verb
   std::string_view resource;  // group, plural and subresource: "batch/jobs", "pods/log"
   std::string_view purpose;
-  // A part of the query or the body that tells the call from others of this verb and resource. The
+  // A part of the query or the body that distinguishes calls with the same verb and resource. The
   // first row that fits counts.
   std::string_view mark = "";
 };
@@ -103,7 +103,7 @@ inline constexpr ApiCall kApiCalls[] = {
     {Caller::kOperator, "get", "pods", "whether the pod of a log is gone"},
     {Caller::kOperator, "list", "kueue.x-k8s.io/workloads", "Kueue's words on a Job that waits"},
 
-    // Beside the reconciles; kube/event_recorder.h, kube/leader_elector.h, operator/.
+    // Outside the reconciles; kube/event_recorder.h, kube/leader_elector.h, operator/.
     {Caller::kOperator, "create", "events.k8s.io/events", "an event"},
     {Caller::kOperator, "patch", "events.k8s.io/events", "an event again"},
     {Caller::kOperator, "get", "coordination.k8s.io/leases", "who leads"},

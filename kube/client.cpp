@@ -17,11 +17,11 @@ using std::chrono::steady_clock;
 constexpr int kMaxRetries = 10;
 constexpr milliseconds kReadRetryFirst{100};  // doubles
 constexpr int kPageSize = 500;
-// Of one list; a server that gives more of them repeats itself.
+// For one list; a server that returns more pages repeats itself.
 constexpr int kMaxPages = 10'000;
 // How often a list begins again because its continue token expired.
 constexpr int kMaxListRestarts = 3;
-// A quiet container may print nothing for hours. That a connection is dead shows when the pod ends.
+// A quiet container may print nothing for hours. A dead connection shows when the pod ends.
 constexpr milliseconds kLogIdle{std::chrono::hours(24)};
 // A node that has not answered by then is asked again later.
 constexpr milliseconds kLogWindowDeadline{10'000};
@@ -32,17 +32,17 @@ constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
 
 bool is_success(int status) { return status >= 200 && status < 300; }
 
-// client-go's rule: only when the server says when.
+// Follows client-go's rule: only if the server says when.
 bool may_retry(const HttpResponse& response) {
   return (response.status == 429 || response.status >= 500) && response.retry_after.has_value();
 }
 
 std::string_view dry_run(const WriteOptions& options) { return options.dry_run ? "All" : ""; }
 
-// Unknown fields: told as a warning in a real write, refused in one that only asks.
+// Unknown fields cause a warning in a real write, and a refusal in a dry run.
 std::string_view validation(const WriteOptions& options) { return options.dry_run ? "Strict" : ""; }
 
-// The answer, if it is a good one.
+// Returns the answer if it is a success.
 Result<HttpResponse> answer_of(HttpResult result, const std::string& what) {
   auto* response = std::get_if<HttpResponse>(&result);
   if (response == nullptr) {
@@ -93,7 +93,7 @@ Result<std::vector<Json>> Client::list(const Resource& resource, const std::stri
                                                        {"limit", std::to_string(kPageSize)},
                                                        {"continue", next}});
     Result<Json> answer = read(request, describe_call("list", resource, {ns, "*"}, ""));
-    // 410: the pages so far are of a version that the server no longer has.
+    // 410: the server no longer has the version of the pages so far.
     const bool expired =
         !answer.ok() && answer.error().code == ErrorCode::kNotFound && !next.empty();
     if (expired && ++restarts <= kMaxListRestarts) {
@@ -219,7 +219,7 @@ Result<Written> Client::write(const HttpRequest& request, const Call& call) {
   FETTLE_ASSIGN(HttpResponse response, send(request, call));
   Result<Json> body = parse_json(response.body);
   if (!body.ok()) {
-    // It was probably stored; only a read can tell.
+    // The object was probably stored; only a read can tell.
     return Error{ErrorCode::kUnavailable,
                  call.what + ": outcome unknown: expected JSON, got " + describe_body(response)};
   }
@@ -241,7 +241,7 @@ Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) 
     if (auto* response = std::get_if<HttpResponse>(&result)) {
       if (is_success(response->status)) return std::move(*response);
       error = read_error(*response, call.what);
-      if (!may_retry(*response)) return error;  // what passes has a Retry-After
+      if (!may_retry(*response)) return error;  // the others have a Retry-After
       wait = std::max(wait, milliseconds(*response->retry_after));
     } else {
       const auto& failure = std::get<HttpFailure>(result);
@@ -257,7 +257,7 @@ Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) 
   }
 }
 
-// Makes the call, and tells on_call of it.
+// Makes the call, and reports it to on_call.
 HttpResult Client::timed(const Call& call, const std::function<HttpResult()>& make) const {
   const auto began = now();
   HttpResult result = make();

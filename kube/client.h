@@ -1,9 +1,9 @@
 // Client: typed verbs of the Kubernetes API over an HttpTransport.
 //
-// Retry rules are client-go's: 429 and 5xx are tried again only when the server says Retry-After,
-// network failures only for reads; a write whose outcome is unknown is an error, and the caller
+// Retry rules are client-go's: 429 and 5xx are retried only if the server sends Retry-After,
+// network failures only for reads; a write with an unknown outcome is an error, and the caller
 // reads and plans again. One token bucket limits all calls, except those of a reserved client (the
-// Lease). Errors carry the API server's own words:
+// Lease). Errors carry the API server's own message:
 //   kInvalid        400, 413, 422: the object is wrong
 //   kForbidden      401, 403: rights, quota, admission
 //   kNotFound       404, 410 on a read
@@ -36,20 +36,20 @@ struct ListOptions {
   std::string field_selector;
 };
 
-// An answered write. `warnings` are the server's Warning headers (Pod Security speaks there).
+// An answered write. `warnings` are the server's Warning headers (from Pod Security, for example).
 struct Written {
   Json object;
   std::vector<std::string> warnings;
 };
 
 struct WriteOptions {
-  bool dry_run = false;  // checked whole, with unknown fields as errors, and not stored
+  bool dry_run = false;  // checked completely, with unknown fields as errors, and not stored
 };
 
 struct RemoveOptions {
   std::string uid;               // required: never delete by name alone
-  std::string resource_version;  // "" = whatever it is now
-  bool foreground = false;       // wait for dependents; otherwise they go in the background
+  std::string resource_version;  // "" = any
+  bool foreground = false;  // wait for dependents; otherwise they are deleted in the background
 };
 
 struct ClientOptions {
@@ -69,28 +69,28 @@ class Client {
 
   Result<Json> get(const Resource& resource, const ObjectKey& key,
                    std::string_view subresource = "");
-  // All pages. Consistent: reads what is newest (resourceVersion ""). The items' kind and
-  // apiVersion are filled in.
+  // Returns all pages. Consistent: reads the newest state (resourceVersion ""). Fills in the items'
+  // kind and apiVersion.
   Result<std::vector<Json>> list(const Resource& resource, const std::string& ns,
                                  const ListOptions& options = {});
   Result<Written> create(const Resource& resource, const std::string& ns, const Json& object,
                          const WriteOptions& options = {});
-  // PUT; `object` carries the resourceVersion it was read at.
+  // PUT; `object` carries the resourceVersion at which it was read.
   Result<Written> update(const Resource& resource, const ObjectKey& key,
                          std::string_view subresource, const Json& object);
-  // JSON merge patch; with metadata.resourceVersion in it, optimistic.
+  // JSON merge patch; optimistic if it contains metadata.resourceVersion.
   Result<Written> patch(const Resource& resource, const ObjectKey& key,
                         std::string_view subresource, const Json& patch);
-  // Server-side apply, forced. `manager` owns exactly the fields of `object` afterwards. With
-  // metadata.resourceVersion in `object`: kConflict when stale.
+  // Server-side apply, forced. Afterwards `manager` owns exactly the fields of `object`. With
+  // metadata.resourceVersion in `object`: kConflict if it is stale.
   Result<Written> apply(const Resource& resource, const ObjectKey& key,
                         std::string_view subresource, const Json& object, std::string_view manager,
                         const WriteOptions& options = {});
-  // kNotFound when it is gone, kConflict when another object has the name now.
+  // kNotFound if it is gone, kConflict if another object has the name now.
   Status remove(const Resource& resource, const ObjectKey& key, const RemoveOptions& options);
 
-  // The container's log from its beginning (or the newest `tail` lines), line by line, and with
-  // `follow` what comes until it ends. `on_line` returns false to end it.
+  // Reads the container's log line by line, from its beginning (or the newest `tail` lines), and
+  // with `follow` until it ends. `on_line` returns false to end it earlier.
   struct LogOptions {
     std::string container;  // "" = the only one
     bool follow = false;
@@ -100,9 +100,9 @@ class Client {
   Status read_log(const ObjectKey& pod, const LogOptions& options,
                   const std::function<bool(std::string_view line)>& on_line, std::stop_token stop);
 
-  // A piece of the container's log as it is now, each line behind its time. The server cuts it off
-  // after `limit_bytes`, also within a line, and knows times by the second: it gives lines from the
-  // beginning of `since_ms`'s second. Tried once.
+  // Reads a piece of the container's log as it is now, each line after its time. The server cuts it
+  // off after `limit_bytes`, even within a line, and knows times by the second: lines start at the
+  // beginning of `since_ms`'s second. Never retried.
   struct LogWindow {
     std::string container;
     std::optional<std::int64_t> since_ms;
@@ -114,7 +114,7 @@ class Client {
   HttpTransport& transport() { return transport_; }
 
  private:
-  // What a call is called in metrics and errors.
+  // The names of a call in metrics and errors.
   struct Call {
     std::string_view verb;
     std::string resource;  // "trials/status"

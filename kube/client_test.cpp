@@ -1,4 +1,4 @@
-// The Client over the in-memory API server: verbs, the words of its errors, and faults.
+// The Client over the in-memory API server: verbs, the text of its errors, and faults.
 #include "kube/client.h"
 
 #include <gmock/gmock.h>
@@ -304,7 +304,7 @@ TEST_F(ClientTest, ReadsLogsLineByLine) {
   EXPECT_EQ(lines.size(), 3U);
 }
 
-// As the kubelet: from the beginning of a second, and cut off anywhere.
+// Like the kubelet's: from the beginning of a second, and cut off anywhere.
 TEST_F(ClientTest, ReadsAPieceOfALogBehindTimes) {
   constexpr std::int64_t kStart = 1'800'000'000'000;
   server_.set(kPods, parse_json(R"({"metadata": {"name": "p", "namespace": "team"}})").value());

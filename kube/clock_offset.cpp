@@ -5,7 +5,7 @@
 namespace fettle::kube {
 namespace {
 
-// The header's time and the server's differ by less than this.
+// Upper bound of the difference between the header's time and the server's.
 constexpr std::int64_t kDateStepMs = 1'000;
 
 }  // namespace

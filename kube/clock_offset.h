@@ -1,10 +1,10 @@
 // ClockOffset: how far the API server's clock is ahead of this process's, from the Date headers of
-// its answers.
+// answers.
 //
 // The header counts whole seconds, and a call takes time, so one answer only bounds the offset. An
-// offset within the bounds of the newest answer is kept; another one moves to the nearer bound. It
-// therefore follows a clock that is set, is not moved by answers that took long, and stays 0 while
-// both clocks agree to within kClockSlackMs.
+// offset within the bounds of the newest answer is kept; any other moves to the nearer bound. So it
+// follows a clock that is set, is not moved by slow answers, and stays 0 while both clocks agree
+// within kClockSlackMs.
 // Thread-safe.
 #pragma once
 
@@ -17,7 +17,8 @@ inline constexpr std::int64_t kClockSlackMs = 1'000;
 
 class ClockOffset {
  public:
-  // The server wrote `date_ms` between `asked_ms` and `answered_ms` of this process's clock.
+  // Notes that the server wrote `date_ms` between `asked_ms` and `answered_ms` of this process's
+  // clock.
   void note(std::int64_t date_ms, std::int64_t asked_ms, std::int64_t answered_ms);
   std::int64_t ms() const;
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kMinute = 60'000;
 
-// What the header says of that time.
+// Returns the header's value for that time.
 std::int64_t date(std::int64_t ms) { return ms / 1000 * 1000; }
 
 TEST(ClockOffset, StaysZeroWhileTheClocksAgreeToASecond) {

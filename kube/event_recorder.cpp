@@ -6,7 +6,7 @@
 namespace fettle::kube {
 namespace {
 
-// The longest time between two checks of which series are due.
+// The longest time between two checks for series that are due.
 constexpr std::chrono::seconds kTick{60};
 
 std::int64_t unix_now() {
@@ -61,7 +61,7 @@ void EventRecorder::run(const std::stop_token& stop) {
   drain();
 }
 
-// The next of the queue, or nothing when `most` passed.
+// Takes the next occurrence off the queue; absent if `most` passed.
 std::optional<Occurrence> EventRecorder::next(std::chrono::milliseconds most,
                                               const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
@@ -72,7 +72,7 @@ std::optional<Occurrence> EventRecorder::next(std::chrono::milliseconds most,
   return out;
 }
 
-// Until it is written, refused, or has been tried often enough.
+// Retries until the event is written or refused, or was tried often enough.
 void EventRecorder::write(const EventWrite& event, const std::stop_token& stop) {
   for (int tries = 1;; ++tries) {
     const Status written = try_write(event);
@@ -93,7 +93,7 @@ Status EventRecorder::try_write(const EventWrite& event) {
     if (patched.error().code != ErrorCode::kNotFound) return patched.error();
   }
   const Result<Written> created = client_.create(kEvents, event.key.ns, event.whole);
-  // The name is ours alone: it is there because an earlier try, or its echo, went through.
+  // Only this process uses the name: it exists because an earlier try, or its echo, went through.
   if (created.ok() || created.error().code == ErrorCode::kAlreadyExists) return success();
   return created.error();
 }
@@ -107,7 +107,7 @@ void EventRecorder::drain() {
   while (const std::optional<Occurrence> occurrence = next(std::chrono::milliseconds(0), {})) {
     if (const auto event = series_.add(*occurrence)) write_once(*event);
   }
-  // At a time so late that every series is over; half the maximum, so that no difference overflows.
+  // So late that every series is over; half the maximum, so that no difference overflows.
   for (const EventWrite& event : series_.due(std::numeric_limits<std::int64_t>::max() / 2)) {
     write_once(event);
   }

@@ -21,7 +21,7 @@ namespace fettle::kube {
 
 inline constexpr std::size_t kMaxQueuedEvents = 1000;
 inline constexpr int kMaxEventTries = 12;
-// How long stop() writes queued events; it then waits for the call in flight.
+// Time in which stop() writes queued events; it then waits for the call in flight.
 inline constexpr std::chrono::milliseconds kEventDrain{2'000};
 
 struct EventRecorderOptions {
@@ -41,9 +41,10 @@ class EventRecorder {
   void start();
   void stop();
 
-  // Returns at once. `occurrence.at_ms` 0 = now.
+  // Returns at once. `occurrence.at_ms`: 0 = now.
   void record(Occurrence occurrence);
-  // Events that were not written because the queue was full or the API server refused them.
+  // Returns the number of events not written because the queue was full or the API server refused
+  // them.
   std::uint64_t dropped() const;
 
  private:

@@ -38,7 +38,7 @@ Json regarding(const EventSubject& about) {
 }  // namespace
 
 EventSeries::EventSeries(std::string controller, std::string_view instance)
-    // The API bounds the instance as it bounds the reason.
+    // The API has the same bound for the instance as for the reason.
     : controller_(std::move(controller)), instance_(utf8_excerpt(instance, kMaxReason)) {}
 
 std::optional<EventWrite> EventSeries::add(const Occurrence& occurrence) {
@@ -89,8 +89,8 @@ EventWrite EventSeries::write(Series& series, std::int64_t now_ms) {
           std::move(whole)};
 }
 
-// A name that no other event has, not even one of this process before a restart: two starts differ
-// in `at_ms` of their events.
+// Returns a name that no other event has, not even one of this process before a restart: two starts
+// differ in `at_ms` of their events.
 ObjectKey EventSeries::next_key(const Occurrence& occurrence) {
   const auto process =
       std::hash<std::string>{}(instance_) ^ static_cast<std::uint64_t>(occurrence.at_ms);

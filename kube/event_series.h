@@ -1,10 +1,10 @@
-// Decides which events (events.k8s.io/v1) to write when the same thing happens repeatedly.
+// EventSeries: decides which events (events.k8s.io/v1) to write when one occurs repeatedly.
 //
 // The first occurrence creates an Event; the second makes it a series at once; further ones are
-// counted and written every kSeriesRefresh, and a last time after kSeriesQuiet without one, which
-// ends the series. Two occurrences are the same when object, type, reason, action and note are.
-// These are client-go's rules, except that the note counts too: a patch of a series cannot change
-// it. Pure: time is an argument. Not synchronised.
+// counted and written every kSeriesRefresh, and a last time after kSeriesQuiet without any, which
+// ends the series. Two occurrences are equal if object, type, reason, action and note are. These
+// are client-go's rules, except that the note counts too: a patch of a series cannot change it.
+// Pure: time is an argument. Not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,13 @@ namespace fettle::kube {
 
 inline constexpr std::int64_t kSeriesRefreshMs = 30 * 60'000;
 inline constexpr std::int64_t kSeriesQuietMs = 6 * 60'000;
-// Series in memory at a time; beyond that each occurrence is an event of its own.
+// Most series in memory; beyond that each occurrence is a separate event.
 inline constexpr std::size_t kMaxSeries = 1000;
 // Limits of the API (pkg/apis/core/validation/events.go), in bytes.
 inline constexpr std::size_t kMaxNote = 1024;
 inline constexpr std::size_t kMaxReason = 128;
 
-// What an event is about.
+// The subject of an event.
 struct EventSubject {
   Resource resource;
   ObjectKey key;
@@ -40,7 +40,7 @@ struct Occurrence {
   EventSubject about;
   bool warning = false;
   std::string reason;  // CamelCase
-  std::string action;  // what was done or tried, CamelCase; "" = the reason
+  std::string action;  // the action done or tried, CamelCase; "" = the reason
   std::string note;    // for people; cut at kMaxNote
   std::int64_t at_ms = 0;
 };
@@ -54,12 +54,12 @@ struct EventWrite {
 
 class EventSeries {
  public:
-  // Names of events are made of `instance` and a number: no two recorders may share one.
+  // Names of events consist of `instance` and a number: no two recorders may share an instance.
   EventSeries(std::string controller, std::string_view instance);
 
-  // What to write for an occurrence, if anything.
+  // Returns the write for an occurrence, if any is needed.
   std::optional<EventWrite> add(const Occurrence& occurrence);
-  // What has become due.
+  // Returns the writes that are due.
   std::vector<EventWrite> due(std::int64_t now_ms);
 
  private:
@@ -78,7 +78,7 @@ class EventSeries {
   const std::string controller_;
   const std::string instance_;
   std::uint64_t made_ = 0;
-  std::map<std::string, Series> series_;  // by what makes two occurrences the same
+  std::map<std::string, Series> series_;  // by identity_of()
 };
 
 }  // namespace fettle::kube

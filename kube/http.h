@@ -1,7 +1,7 @@
-// HttpTransport: the only way to the network. Implemented by cpprestsdk (transport/), in tests by
-// an API server in memory (testing/fake_api_server.h) or one that injects faults.
+// HttpTransport: the only way to the network. cpprestsdk implements it (transport/), in tests an
+// API server in memory (testing/fake_api_server.h) or a transport that injects faults.
 //
-// A transport knows the server's address, TLS and credentials; requests name path and query only.
+// A transport knows the server's address, TLS and credentials; requests have only path and query.
 // It may repeat a request when a connection breaks (cpprestsdk does), so every write must be safe
 // to replay: deterministic names, resourceVersion and uid preconditions, server-side apply.
 // Thread-safe: calls and streams may run from any number of threads at once.
@@ -28,13 +28,13 @@ struct HttpRequest {
 
 struct HttpResponse {
   int status = 0;
-  std::string body;  // of a stream: "" when status is 200, the lines were handed on
+  std::string body;  // of a stream: "" if status is 200, because on_line got the lines
   std::optional<std::chrono::seconds> retry_after;
-  std::vector<std::string> warnings;  // Warning headers, the text alone
-  std::int64_t date_ms = 0;           // Date header, Unix milliseconds; 0 = none that is readable
+  std::vector<std::string> warnings;  // texts of the Warning headers
+  std::int64_t date_ms = 0;           // Date header, Unix milliseconds; 0 = none, or unreadable
 };
 
-// The request did not end in an answer.
+// A request that ended without an answer.
 struct HttpFailure {
   // False: the server cannot have received it. True: it may have been carried out.
   bool maybe_done = true;
@@ -51,9 +51,9 @@ class HttpTransport {
   virtual HttpResult call(const HttpRequest& request, std::chrono::milliseconds deadline) = 0;
 
   // Sends a GET and passes the lines of a 200 answer, without their newline, to `on_line` as they
-  // arrive; meanwhile nothing more is received. Ends when the server ends the answer, `on_line`
-  // returns false, `stop` is requested, or nothing arrives for `idle` (an HttpFailure). Lines
-  // longer than kMaxLine are an HttpFailure.
+  // arrive; nothing is received during the call of `on_line`. Ends when the server ends the answer,
+  // `on_line` returns false, `stop` is requested, or nothing arrives for `idle` (an HttpFailure).
+  // Lines longer than kMaxLine are an HttpFailure.
   virtual HttpResult stream(const HttpRequest& request,
                             const std::function<bool(std::string_view line)>& on_line,
                             std::chrono::milliseconds idle, std::stop_token stop) = 0;

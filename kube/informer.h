@@ -1,7 +1,7 @@
 // Informer: a Cache (cache.h) kept up to date by list and watch.
 //
-// The protocol is in watcher.h, a pure state machine; watch_loop.h drives it with one thread and
-// one connection per watched namespace. An object that cannot be read (edited by hand) is reported
+// watcher.h has the protocol, a pure state machine; watch_loop.h drives it with one thread and one
+// connection for each watched namespace. An object that cannot be read (edited by hand) is reported
 // as an error, and its last readable version stays in the cache.
 //
 // An Informer is started and stopped by one thread; cache(), wait_synced() and last_error() may be
@@ -30,10 +30,10 @@ struct InformerOptions {
   Resource resource;
   std::vector<std::string> namespaces;  // empty = all
   std::string label_selector;
-  std::uint64_t seed = 0;  // of the jitter; give every process its own
+  std::uint64_t seed = 0;  // of the jitter; different in every process
   BackoffRules backoff = kWatchBackoff;
-  int page_size = kPageSize;  // fewer where objects are large: a page is parsed as a whole
-  // For metrics and the log; from the informer's threads; may be empty.
+  int page_size = kPageSize;  // fewer for large objects: a page is parsed as a whole
+  // For metrics and the log; called on the informer's threads; may be empty.
   std::function<void(const CallMade&)> on_call;
   std::function<void(const std::string& message)> on_error;
 };
@@ -43,37 +43,37 @@ class Informer {
  public:
   using Read = std::function<Result<T>(const Json&)>;
 
-  // `transport` outlives the informer.
+  // `transport` must outlive the informer.
   Informer(HttpTransport& transport, InformerOptions options, Read read);
   ~Informer() { stop(); }
   Informer(const Informer&) = delete;
   Informer& operator=(const Informer&) = delete;
 
   void start();
-  // Returns when no listener will be called any more; at most kListDeadline (watch_loop.h).
+  // After it returns no listener is called; takes at most kListDeadline (watch_loop.h).
   void stop();
 
-  // Waits until every list has come once; false when `most` passed or the informer was stopped.
+  // Waits until every list has arrived once; false if `most` passed or the informer was stopped.
   bool wait_synced(std::chrono::milliseconds most);
 
   Cache<T>& cache() { return cache_; }
   const Cache<T>& cache() const { return cache_; }
-  // What is wrong with a list or watch now; nothing when all go well.
+  // Returns the present error of a list or watch; absent if all go well.
   std::optional<std::string> last_error() const;
-  // Why the objects of this namespace are not seen as they are: its list or watch has failed for at
+  // Returns why the cached objects of this namespace are stale: its list or watch has failed for at
   // least this long.
   std::optional<std::string> trouble(const std::string& ns, std::chrono::milliseconds least) const;
 
-  // A namespace ("" = all) whose list has not come yet.
+  // A namespace ("" = all) whose list has not arrived yet.
   struct Missing {
     std::string ns;
     std::string why;       // "" = it is under way
-    bool refused = false;  // the API server has answered, and did not list
+    bool refused = false;  // the API server has answered without a list
   };
   std::vector<Missing> missing() const;
 
  private:
-  // Reads what one watch loop brings and puts it into the cache.
+  // Reads the objects of one watch loop and puts them into the cache.
   class Feed : public WatchSink {
    public:
     Feed(Informer& informer, std::string ns) : informer_(informer), ns_(std::move(ns)) {}

@@ -1,4 +1,5 @@
-// Informers against the in-memory API server: what reaches the cache, and how faults are survived.
+// Informers against the in-memory API server: the objects in the cache, and faults that they
+// survive.
 #include "kube/informer.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// What only a failing test waits for, however busy the machine.
+// Only a failing test waits this long, however busy the machine.
 constexpr auto kPatience = 120s;
 
 Json pod(const std::string& name, const std::string& phase = "Pending",
@@ -51,7 +52,7 @@ class InformerTest : public testing::Test {
     informer_->start();
     ASSERT_TRUE(informer_->wait_synced(kPatience));
   }
-  // "" when the pod is not there.
+  // Returns "" if the pod is missing.
   std::string phase(const std::string& name, const std::string& ns = "team") {
     const auto found = informer_->cache().get({ns, name});
     return found == nullptr ? "" : found->phase;
@@ -140,7 +141,7 @@ TEST_F(InformerTest, AnErrorWithinTheStreamIsSurvived) {
 TEST_F(InformerTest, AWatchThatIsRefusedGoesOnFromTheSameVersion) {
   server_.inject(fault(Fault::Kind::kRefused, "watch=true"));
   std::promise<void> seen;
-  Fault held = fault(Fault::Kind::kRefused, "");  // lets the next watch wait, and does it no harm
+  Fault held = fault(Fault::Kind::kRefused, "");  // makes the next watch wait, without harm
   held.matches = [looked = seen.get_future().share()](const HttpRequest& request) {
     if (request.target.find("watch=true") != std::string::npos) looked.wait();
     return false;
@@ -179,7 +180,7 @@ TEST_F(InformerTest, AListThatFailsOnIsTrouble) {
   EXPECT_TRUE(soon([&] { return !informer_->trouble("team", 0ms); }));
 }
 
-// Lists bring what the watch would have brought, at a price: nobody would notice.
+// Lists replace the watch, at a cost: nobody would notice.
 TEST_F(InformerTest, AWatchThatIsRefusedIsTroubleAlthoughListsSucceed) {
   Fault refused = fault(Fault::Kind::kAnswer, "watch=true");
   refused.every = 1;

@@ -15,7 +15,7 @@ namespace fettle::kube {
 
 using JsonPath = std::initializer_list<std::string_view>;
 
-// The value at the end of `path` through objects; nullptr if absent.
+// Returns the value at the end of `path` through objects; nullptr if absent.
 const Json* value_at(const Json& object, JsonPath path);
 // "" if it is not a string.
 std::string text_at(const Json& object, JsonPath path);
@@ -23,7 +23,7 @@ std::int64_t integer_at(const Json& object, JsonPath path, std::int64_t otherwis
 bool boolean_at(const Json& object, JsonPath path, bool otherwise = false);
 // Unix milliseconds; 0 if it is not an RFC 3339 time.
 std::int64_t time_at(const Json& object, JsonPath path);
-// The members of an array; none if it is not an array.
+// Returns the members of an array; an empty array if it is not one.
 const Json::Array& array_at(const Json& object, JsonPath path);
 
 // metadata.namespace and metadata.name.

@@ -11,21 +11,22 @@
 
 namespace fettle::kube {
 
-// Part of a manifest, as the documentation of Kubernetes would show it. It must be JSON.
+// Parses a part of a manifest, as in the documentation of Kubernetes. It must be JSON.
 Json manifest(std::string_view json);
 
-// metadata.ownerReferences of an object that is garbage-collected with its controller `owner`.
+// Returns metadata.ownerReferences of an object that is garbage-collected with its controller
+// `owner`.
 Json owner_references(const Resource& resource, const api::Metadata& owner);
 
-// An object in the owner's namespace that is garbage-collected with it.
+// Returns an object in the owner's namespace that is garbage-collected with it.
 Json owned_object(const Resource& resource, std::string_view name, Json labels,
                   const Resource& owner_resource, const api::Metadata& owner, Json spec);
 
-// Unix milliseconds as a MicroTime, RFC 3339 with exactly six digits of a second:
+// Formats Unix milliseconds as a MicroTime, RFC 3339 with exactly six digits of a second:
 // "2026-01-31T12:00:00.250000Z".
 std::string format_micro_time(std::int64_t unix_ms);
 
-// The map `key` of `object`, made where there is none.
+// Returns the map `key` of `object`, and creates it if it is absent.
 Json& map_of(Json& object, std::string_view key);
 
 // Adds `item` to the list `key` of `object`.

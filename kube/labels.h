@@ -13,13 +13,13 @@ inline constexpr const char* kRankLabel = "batch.kubernetes.io/job-completion-in
 
 using Labels = std::map<std::string, std::string>;
 
-// "" if there is none of that name.
+// "" if it is absent.
 inline std::string text_in(const Labels& labels, const char* name) {
   const auto found = labels.find(name);
   return found == labels.end() ? "" : found->second;
 }
 
-// 0 if there is none of that name, or it does not begin with a number.
+// 0 if it is absent or does not begin with a number.
 inline std::int64_t number_in(const Labels& labels, const char* name) {
   const std::string text = text_in(labels, name);
   std::int64_t number = 0;

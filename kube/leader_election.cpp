@@ -14,7 +14,7 @@ using Phase = LeaseState::Phase;
 
 constexpr double kJitter = 1.2;  // a candidate waits retry * (1 .. 1 + kJitter)
 
-// Rounded up: with a shorter published duration another candidate could take over too early.
+// Rounds up: with a shorter published duration another candidate could take over too early.
 std::int64_t in_seconds(milliseconds time) {
   return std::chrono::ceil<std::chrono::seconds>(time).count();
 }
@@ -57,7 +57,8 @@ class Stepper {
     if (answer.lease.ok()) {
       state_.record = *answer.lease;
       state_.seen_at = now_.steady;
-      // From when it was sent, not answered: others count from when they saw it, which is later.
+      // From the time of sending, not of the answer: others count from when they saw it, which is
+      // later.
       state_.renewed_at = state_.sent_at;
       state_.phase = Phase::kLeader;
       return retry();
@@ -143,7 +144,7 @@ Json released_lease(const LeaseState& state, LeaseNow now) {
   const Json* old = lease.find("spec");
   Json spec = old == nullptr ? Json::object() : *old;
   spec.set("holderIdentity", "");
-  spec.set("leaseDurationSeconds", 1);  // the least that the API allows, as client-go writes it
+  spec.set("leaseDurationSeconds", 1);  // the least that the API allows, as in client-go
   spec.set("renewTime", format_micro_time(now.unix_ms));
   lease.set("spec", std::move(spec));
   return lease;

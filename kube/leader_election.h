@@ -1,12 +1,12 @@
 // Leader election with a Lease (coordination.k8s.io/v1) as a pure state machine without IO, clock
-// or entropy. The rules are those of client-go's leaderelection.
+// or entropy. The rules are client-go's (leaderelection).
 //
 // The times in the record are not trusted, since clocks differ: a candidate takes over once the
 // record has not changed for a whole lease duration by its own clock. The leader renews every retry
 // period and gives up if no renewal succeeds for the renew deadline, which ends before another
 // candidate can take over. A lease does not fence: a paused leader may still have a write in
 // flight. So writes must be safe with two leaders (deterministic names, resourceVersions), and a
-// leader asks may_write() before each.
+// leader checks may_write() before each.
 #pragma once
 
 #include <chrono>
@@ -53,20 +53,20 @@ struct LeaseState {
 // Inputs.
 struct LeaseDue {};  // at the start, and when the wait is over
 struct LeaseRead {
-  Result<Json> lease;  // kNotFound: there is none
+  Result<Json> lease;  // kNotFound: no Lease exists
 };
 struct LeaseWritten {
   Result<Json> lease;
 };
 using LeaseInput = std::variant<LeaseDue, LeaseRead, LeaseWritten>;
 
-// What to do next; one at a time.
+// The next action; one at a time.
 struct ReadLease {};
 struct CreateLease {
   Json lease;
 };
 struct UpdateLease {
-  Json lease;  // with the resourceVersion it was read at
+  Json lease;  // with the resourceVersion at which it was read
 };
 struct WaitForLease {
   std::chrono::milliseconds time;
@@ -81,13 +81,13 @@ struct LeaseStep {
 
 LeaseStep step(const LeaseTerms& terms, LeaseState state, const LeaseInput& input, LeaseNow now);
 
-// The Lease without a holder, for a leader that shuts down: the next one need not wait.
+// Returns the Lease without a holder, for a leader that shuts down: the next one need not wait.
 Json released_lease(const LeaseState& state, LeaseNow now);
 
 // Whether writes that need the lease may be sent now.
 bool may_write(const LeaseTerms& terms, const LeaseState& state, std::chrono::milliseconds steady);
 
-// The identity that holds the lease as last seen; "" = none.
+// Returns the identity that holds the lease as last seen; "" = none.
 std::string holder_of(const LeaseState& state);
 
 }  // namespace fettle::kube

@@ -21,7 +21,7 @@ const Error kDown{ErrorCode::kUnavailable, "down"};
 const Error kStale{ErrorCode::kConflict, "stale"};
 const Error kNone{ErrorCode::kNotFound, "none"};
 
-// One candidate, and what it last wanted.
+// One candidate, and its last output.
 struct Candidate {
   LeaseTerms terms;
   LeaseState state;
@@ -67,7 +67,7 @@ struct Server {
   std::string holder() const { return text_at(lease, {"spec", "holderIdentity"}); }
 };
 
-// Lets `candidate` have its turn until it waits (or is over).
+// Runs `candidate` until it waits (or is over).
 void turn(Candidate& candidate, Server& server, milliseconds now) {
   candidate.give(LeaseDue{}, now);
   while (!candidate.wants<WaitForLease>() && !candidate.wants<LeaseOver>()) {
@@ -99,7 +99,7 @@ TEST(LeaderElection, ACandidateTakesOverAfterAWholeTermWithoutAChange) {
   Candidate b("b");
   Server server;
   turn(a, server, seconds(0));
-  turn(b, server, seconds(100));  // however old the record says it is
+  turn(b, server, seconds(100));  // however old the record claims to be
   EXPECT_EQ(b.state.phase, Phase::kCandidate);
   EXPECT_THAT(b.wait(), AllOf(Ge(seconds(2)), Le(milliseconds(4400))));
   turn(a, server, seconds(110));  // too late for a: it has given up
@@ -171,7 +171,7 @@ TEST(LeaderElection, AWriteWhoseAnswerWasLostIsRecognised) {
   a.give(LeaseDue{}, seconds(2));
   (void)server.write(a.written());  // carried out ...
   a.give(LeaseWritten{kDown}, seconds(3));
-  turn(a, server, seconds(5));  // ... so this one is stale, and it looks
+  turn(a, server, seconds(5));  // ... so this one is stale, and it reads
   EXPECT_EQ(a.state.phase, Phase::kLeader);
   EXPECT_TRUE(a.may_write_at(seconds(14)));
 }

@@ -60,7 +60,7 @@ std::optional<std::string> LeaderElector::last_error() const {
 
 LeaseNow LeaderElector::now() {
   using namespace std::chrono;
-  // Unlike steady_clock it runs while the machine sleeps: others take the lease meanwhile.
+  // Unlike steady_clock, it runs while the machine sleeps: others take the lease meanwhile.
   timespec awake{};
   CHECK(clock_gettime(CLOCK_BOOTTIME, &awake) == 0, "this kernel has no CLOCK_BOOTTIME");
   return {duration_cast<milliseconds>(seconds(awake.tv_sec) + nanoseconds(awake.tv_nsec)),
@@ -70,7 +70,7 @@ LeaseNow LeaderElector::now() {
 void LeaderElector::run(const std::stop_token& stop) {
   LeaseInput input = LeaseDue{};
   while (true) {
-    // Also for the answer that came after stop(): release() must know what it replaces.
+    // Also takes an answer that came after stop(): release() must know which record it replaces.
     const LeaseOutput output = advance(input);
     if (stop.stop_requested() || std::holds_alternative<LeaseOver>(output)) break;
     input = carry_out(output, stop);
@@ -80,7 +80,7 @@ void LeaderElector::run(const std::stop_token& stop) {
   changed_.notify_all();
 }
 
-// Makes one step, and tells the listeners what it changed.
+// Makes one step, and tells the listeners about changes.
 LeaseOutput LeaderElector::advance(const LeaseInput& input) {
   std::unique_lock lock(mutex_);
   const Phase before = state_.phase;
@@ -109,7 +109,7 @@ LeaseInput LeaderElector::carry_out(const LeaseOutput& output, const std::stop_t
   }
   if (const auto* update = std::get_if<UpdateLease>(&output)) {
     const std::string stuck = options_.why_not_renew ? options_.why_not_renew() : "";
-    // To the state machine it is a write that failed: it loses the lease at the renew deadline.
+    // The state machine sees a failed write: it loses the lease at the renew deadline.
     if (!stuck.empty()) return LeaseWritten{remember(Error{ErrorCode::kUnavailable, stuck})};
     return LeaseWritten{
         remember(object_of(client_.update(kLeases, key, /*subresource=*/"", update->lease)))};
@@ -119,7 +119,7 @@ LeaseInput LeaderElector::carry_out(const LeaseOutput& output, const std::stop_t
   return LeaseDue{};
 }
 
-// Keeps the error for health. That there is no lease yet, or that another was faster, is none.
+// Keeps the error for health. A missing lease and a lost race are no errors.
 Result<Json> LeaderElector::remember(Result<Json> lease) {
   const std::lock_guard lock(mutex_);
   const bool failed = !lease.ok() && (lease.error().code == ErrorCode::kUnavailable ||
@@ -136,7 +136,7 @@ void LeaderElector::release() {
     if (std::exchange(state_.phase, Phase::kReleased) != Phase::kLeader) return;
     lease = released_lease(state_, now());
   }
-  // Should this fail, the lease runs out by itself.
+  // If this fails, the lease expires by itself.
   (void)client_.update(kLeases, options_.terms.key, "", lease);
 }
 

@@ -22,11 +22,11 @@ namespace fettle::kube {
 struct LeaderOptions {
   LeaseTerms terms;
   std::uint64_t seed = 0;  // of the jitter
-  // From the elector's thread; must return quickly; may be empty.
+  // Called on the elector's thread; must return quickly; may be empty.
   std::function<void()> on_leading;
-  std::function<void()> on_lost;  // after on_leading: leave off at once. Not called by stop().
+  std::function<void()> on_lost;  // after on_leading: stop work at once. Not called by stop().
   std::function<void(const std::string& holder)> on_holder;  // "" = none
-  // Why a leader must not renew its lease, for it does not work; "" = it does. May be empty.
+  // Returns why a leader must not renew its lease: it does not work; "" = it does. May be empty.
   std::function<std::string()> why_not_renew;
 };
 
@@ -38,23 +38,24 @@ class LeaderElector {
   LeaderElector& operator=(const LeaderElector&) = delete;
 
   void start();
-  // Gives the lease back, if this one leads. Stop all writing first. At most the client's deadline.
+  // Releases the lease, if this process leads. Stop all writing first. Takes at most the client's
+  // deadline.
   void stop();
 
-  // Whether this one leads and has renewed recently enough to write.
+  // Whether this process leads and has renewed recently enough to write.
   bool may_write() const;
-  // False when `most` passed or the elector was stopped.
+  // Returns false if `most` passed or the elector was stopped.
   bool wait_leading(std::chrono::milliseconds most);
-  // Who leads, as far as is known; "" = no process.
+  // Returns the leader, if known; "" = no process.
   std::string holder() const;
-  // What the last call to the API server failed with; nothing when it did not.
+  // Returns the error of the last call to the API server; absent if it succeeded.
   std::optional<std::string> last_error() const;
 
  private:
   void run(const std::stop_token& stop);
   LeaseOutput advance(const LeaseInput& input);
   LeaseInput carry_out(const LeaseOutput& output, const std::stop_token& stop);
-  Result<Json> remember(Result<Json> lease);  // returns `lease`; its error is for last_error()
+  Result<Json> remember(Result<Json> lease);  // returns `lease`; keeps its error for last_error()
   void release();
   static LeaseNow now();
 

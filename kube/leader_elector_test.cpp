@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What only a failing test waits for, however busy the machine.
+// Only a failing test waits this long, however busy the machine.
 constexpr auto kPatience = 120s;
 
 // A way to the API server that can be cut.
@@ -66,7 +66,7 @@ class LeaderElectorTest : public testing::Test {
   std::atomic<int> lost_{0};
 };
 
-// Its process is alive and renews, but its work stands still.
+// The process is alive and renews, but its work stands still.
 TEST_F(LeaderElectorTest, WhoDoesNotWorkLetsTheLeaseGo) {
   std::atomic<bool> works = true;
   LeaderOptions terms = options("a", {3s, 2s, 50ms});
@@ -95,7 +95,7 @@ TEST_F(LeaderElectorTest, OneLeadsAndHandsOverWhenItStops) {
   a.stop();
   EXPECT_FALSE(a.may_write());
   ASSERT_TRUE(b.wait_leading(kPatience)) << "no need to wait for the term's end";
-  // It is told after it may write.
+  // on_leading is called after it may write.
   EXPECT_TRUE(eventually([&] { return leading_ == 2; }));
   EXPECT_EQ(lost_, 0);
 }
@@ -103,7 +103,7 @@ TEST_F(LeaderElectorTest, OneLeadsAndHandsOverWhenItStops) {
 TEST_F(LeaderElectorTest, ALeaderThatStopsDuringARenewalGivesTheLeaseBack) {
   LeaderElector a(client_, options("a", {60s, 30s, 100ms}));
   std::atomic<int> renewals{0};
-  Fault slow;  // does nothing but take its time
+  Fault slow;  // only takes time
   slow.matches = [&](const HttpRequest& request) {
     if (request.method != "PUT") return false;
     ++renewals;
@@ -128,12 +128,12 @@ TEST_F(LeaderElectorTest, ALeaderThatCannotRenewGivesUpBeforeAnotherLeads) {
   ASSERT_TRUE(a.wait_leading(kPatience));
   cable.cut();
   LeaderOptions next = options("b", {3s, 2s, 100ms});
-  next.on_lost = nullptr;  // only a's loss counts
+  next.on_lost = nullptr;  // counts only a's loss
   LeaderElector b(client_, next);
   b.start();
   ASSERT_TRUE(b.wait_leading(kPatience));
   EXPECT_FALSE(a.may_write());
-  EXPECT_TRUE(eventually([&] { return lost_ == 1; }));  // it may hear of it later than b leads
+  EXPECT_TRUE(eventually([&] { return lost_ == 1; }));  // a may hear of it after b leads
   EXPECT_TRUE(a.last_error().has_value());
 }
 

@@ -26,7 +26,7 @@ std::vector<TrueCondition> read_conditions(const Json& object) {
   return out;
 }
 
-// The scheduler says why a pod has no node in a condition that is False.
+// Returns the scheduler's reason for a pod without a node, from a condition that is False.
 std::string read_unschedulable(const Json& pod) {
   for (const Json& condition : array_at(pod, {"status", "conditions"})) {
     if (text_at(condition, {"type"}) == "PodScheduled" &&
@@ -58,8 +58,8 @@ Container read_container(const Json& status) {
   return out;
 }
 
-// An object of another kind, or without a name, is a programming error of the server or of us. Any
-// other field may be missing.
+// An object of another kind, or without a name, is a programming error of the server or of Fettle.
+// Any other field may be missing.
 Status check_kind(const Json& object, std::string_view kind) {
   const std::string found = text_at(object, {"kind"});
   if (!found.empty() && found != kind) {
@@ -97,7 +97,7 @@ Result<Pod> read_pod(const Json& object) {
   Pod out;
   out.metadata = read_metadata(object);
   out.owner = read_owner(object);
-  // deletionTimestamp is when the grace period is over.
+  // deletionTimestamp is the end of the grace period.
   const std::int64_t grace_s = integer_at(object, {"metadata", "deletionGracePeriodSeconds"});
   if (out.metadata.deleted_ms != 0) out.doomed_ms = out.metadata.deleted_ms - grace_s * 1000;
   out.node = text_at(object, {"spec", "nodeName"});

@@ -13,7 +13,7 @@
 
 namespace fettle::kube {
 
-// A condition with status True; others are not kept.
+// A condition with status True; others are dropped.
 struct TrueCondition {
   std::string type;
   std::string reason;
@@ -32,7 +32,7 @@ struct Job {
   api::Metadata metadata;
   std::optional<Owner> owner;
   std::int64_t completions = 1;
-  std::int64_t deadline_seconds = 0;  // activeDeadlineSeconds; 0 = it has none
+  std::int64_t deadline_seconds = 0;  // activeDeadlineSeconds; 0 = none
   bool suspended = false;
   std::int64_t active = 0;
   std::int64_t succeeded = 0;
@@ -63,10 +63,10 @@ struct Pod {
   std::string reason;
   std::string message;
   std::int64_t started_ms = 0;
-  std::int64_t doomed_ms = 0;  // when its deletion was asked for; 0 = it was not
+  std::int64_t doomed_ms = 0;  // when its deletion was requested; 0 = never
   std::vector<TrueCondition> conditions;
-  std::string unschedulable;        // the scheduler's words; "" = none
-  std::vector<std::string> claims;  // PersistentVolumeClaims it mounts
+  std::string unschedulable;        // the scheduler's message; "" = none
+  std::vector<std::string> claims;  // the PersistentVolumeClaims that it mounts
   std::vector<Container> containers;
 };
 

@@ -1,5 +1,5 @@
-// RateLimiter: a token bucket. Up to `burst` calls at once, `per_second` on average.
-// The time is handed in and must never go back. Thread-safe.
+// RateLimiter: a token bucket. Up to `burst` calls at once, `per_second` on average. The caller
+// passes the time, which must never go back. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@ class RateLimiter {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Full at first. `per_second` 0 = no limit.
+  // Starts full. `per_second`: 0 = no limit.
   RateLimiter(double per_second, int burst);
 
-  // Takes a token, maybe one that is still to come: how long to wait before using it.
+  // Takes a token, perhaps a future one: returns the time to wait before its use.
   std::chrono::microseconds take(Time now);
 
  private:

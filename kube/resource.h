@@ -1,5 +1,5 @@
-// Resources: the kinds of objects Fettle touches, and where the API server keeps them.
-// Values and pure functions; usable from any thread.
+// Resources: the kinds of objects that Fettle uses, and their paths at the API server. Values and
+// pure functions; usable from any thread.
 #pragma once
 
 #include <compare>
@@ -10,7 +10,7 @@
 
 namespace fettle::kube {
 
-// Where one object of a resource lives; `ns` is "" for what lives in no namespace.
+// The key of one object of a resource; `ns` is "" for objects without a namespace.
 struct ObjectKey {
   std::string ns;
   std::string name;
@@ -40,23 +40,23 @@ inline constexpr Resource kEvents{"events.k8s.io", "v1", "events", "Event"};
 // "batch/v1", or "v1" for the core group.
 std::string api_version(const Resource& resource);
 
-// "/apis/batch/v1/namespaces/team/jobs/digits-0-r0/status". Empty `ns`: all namespaces; empty
-// `name`: the collection. Names are escaped.
+// Returns "/apis/batch/v1/namespaces/team/jobs/digits-0-r0/status". Empty `ns`: all namespaces;
+// empty `name`: the collection. Escapes names.
 std::string path_of(const Resource& resource, std::string_view ns, std::string_view name = "",
                     std::string_view subresource = "");
 
 // "Job team/digits-0-r0", for messages.
 std::string describe(const Resource& resource, const ObjectKey& key);
 
-// `text` for a path or a query: everything but letters, digits and -._~ becomes %XX.
+// Escapes `text` for a path or a query: everything except letters, digits and -._~ becomes %XX.
 std::string escape(std::string_view text);
 
-// "?a=b&c=d" of the pairs whose value is not empty; values are escaped.
+// Returns "?a=b&c=d" from pairs with a value that is not empty; escapes values.
 std::string query_of(
     std::initializer_list<std::pair<std::string_view, std::string_view>> parameters);
 
 // The server's resourceVersions are decimal numbers that grow within a resource (comparable since
-// Kubernetes 1.35). "" and what is no such number are older than everything.
+// Kubernetes 1.35). "" and anything that is no such number is older than everything.
 bool is_newer(std::string_view version, std::string_view than);
 
 }  // namespace fettle::kube

@@ -126,7 +126,7 @@ void WatchLoop::pause(std::chrono::milliseconds time, const std::stop_token& sto
   feed(Begin{}, stop);
 }
 
-// Nothing reaches the sink once a stop was requested.
+// Nothing reaches the sink after a stop was requested.
 void WatchLoop::feed(const WatcherInput& input, const std::stop_token& stop) {
   if (stop.stop_requested()) return;
   WatcherStep done = step(target_, std::move(state_), input, steady_now());
@@ -165,7 +165,7 @@ void WatchLoop::log(const std::string& message) const { sink_.error(name() + ": 
 void WatchLoop::set_error(const std::optional<std::string>& message) {
   const std::lock_guard lock(mutex_);
   error_ = message;
-  if (!error_) return;  // a list that succeeds does not end the trouble of its watch
+  if (!error_) return;  // a successful list does not end the trouble of its watch
   *error_ = name() + ": " + *message;
   trouble_ = *error_;
   if (!failing_since_) failing_since_ = steady_now();

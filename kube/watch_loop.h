@@ -1,8 +1,8 @@
 // WatchLoop: drives the list and watch protocol (watcher.h) of one resource in one namespace, or in
-// all: one thread, one connection. What comes is handed to a WatchSink, from that thread.
+// all: one thread, one connection. Passes its objects to a WatchSink, on that thread.
 //
-// start(), request_stop() and join() are called by one thread; the rest by any. Watches and the
-// lists of informers are not held up by any rate limit.
+// start(), request_stop() and join() are called by one thread; the rest by any. No rate limit
+// delays watches or the lists of informers.
 #pragma once
 
 #include <chrono>
@@ -24,14 +24,14 @@ namespace fettle::kube {
 inline constexpr std::chrono::milliseconds kListDeadline{30'000};
 // Bookmarks come about every minute, so a watch that is silent for longer is dead.
 inline constexpr std::chrono::milliseconds kWatchIdle{150'000};
-// A watch that has been open for this long is a good one, though nothing may have come yet.
+// A watch that has been open for this long is good, even if nothing has arrived.
 inline constexpr std::chrono::milliseconds kGoodWatch{5'000};
 
 // Receives the objects.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
-  // A list replaces what is cached; list_begins() precedes its request. Without list_ends() it
+  // A list replaces the cached objects; list_begins() precedes its request. Without list_ends() it
   // failed.
   virtual void list_begins() = 0;
   virtual void listed(const Json& object) = 0;
@@ -56,8 +56,8 @@ class WatchLoop {
   // False if `most` passed or the loop was stopped.
   bool wait_listed(std::chrono::milliseconds most);
   std::optional<std::string> last_error() const;
-  // The newest error if for at least this long no watch has lasted kGoodWatch, also where lists
-  // succeed: a watch that may not be begun is made up for by one list after the other.
+  // Returns the newest error if for at least this long no watch has lasted kGoodWatch, even if
+  // lists succeed: repeated lists hide a watch that may not begin.
   std::optional<std::string> trouble(std::chrono::milliseconds least) const;
   // Whether the latest list was refused: no rights, or no such resource. It is retried all the
   // same.
@@ -80,9 +80,9 @@ class WatchLoop {
   const WatchTarget target_;
   const std::function<void(const CallMade&)> on_call_;
 
-  // Of the thread.
+  // State of the thread.
   WatcherState state_;
-  std::optional<WatcherOutput> next_;  // SendList, SendWatch or Wait: what to do next
+  std::optional<WatcherOutput> next_;  // SendList, SendWatch or Wait: the next action
   bool end_watch_ = false;
 
   mutable std::mutex mutex_;
@@ -90,7 +90,7 @@ class WatchLoop {
   bool listed_ = false;
   bool refused_ = false;
   std::optional<std::string> error_;
-  std::string trouble_;  // the newest error, whatever has succeeded since
+  std::string trouble_;  // the newest error, even after later successes
   std::optional<SteadyTime> failing_since_;
   std::optional<SteadyTime> watching_since_;  // absent = no watch is open
   std::jthread thread_;

@@ -11,8 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Watches end by themselves after 5 to 10 minutes, so that their load is rebalanced over API
-// servers.
+// Watches end by themselves after 5 to 10 minutes, to rebalance their load over API servers.
 constexpr std::int64_t kWatchSeconds = 300;
 
 bool is_transient(int code) { return code == 429 || code >= 500; }
@@ -80,7 +79,7 @@ class Stepper {
 
   void operator()(const WatchEnded& ended) {
     state_.phase = WatcherState::Phase::kIdle;
-    if (state_.ending) return wait(state_.pause);  // end_watch() has decided what follows
+    if (state_.ending) return wait(state_.pause);  // end_watch() has already decided
     if (const auto* failure = std::get_if<HttpFailure>(&ended.result)) {
       return wait(resume("watch failed: " + failure->message));
     }
@@ -184,13 +183,13 @@ class Stepper {
     wait(std::max(start_over(message), retry_after(response)));
   }
 
-  // Asks for the same page again; the first page is the whole list so far.
+  // Requests the same page again; a failed first page begins the whole list again.
   void retry_page(const std::string& message, milliseconds at_least) {
     const bool keeps = !state_.continue_token.empty() && ++state_.page_tries <= kMaxPageTries;
     wait(std::max(keeps ? fail(message) : start_over(message), at_least));
   }
 
-  // The reactions to a failure; each returns the delay before it.
+  // Reactions to a failure; each returns the delay before it.
 
   // Watches from the same version again, unless that has failed too often.
   milliseconds resume(const std::string& message) {
@@ -205,7 +204,7 @@ class Stepper {
   }
 
   // The version is too old (or too new), which is normal after a long pause. Twice in a row without
-  // an event in between is an error, with back-off: otherwise it would list in a tight loop.
+  // an event between is an error, with back-off: otherwise it would list in a tight loop.
   milliseconds list_again() {
     if (std::exchange(state_.listed_at_once, true)) {
       return start_over("the history ended again before anything new was seen");

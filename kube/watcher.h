@@ -15,11 +15,11 @@
 //   a line that is no JSON   the same; after kMaxResumes in a row list again
 //   410, "too large version" list again, at once the first time
 //   anything else            list again after a back-off
-// A later page of a list that fails because of the network, 429 or 5xx is asked for again, after
-// its Retry-After, and the pages before it are kept: under throttling a long list would never end
-// otherwise. Only 410, or kMaxPageTries in a row, begin the list again.
-// A list that finds an object missing is how a missed deletion is noticed. Rules and numbers are
-// those of client-go's reflector; the shape is kube-rs's.
+// A later page of a list that fails because of the network, 429 or 5xx is requested again, after
+// its Retry-After, and earlier pages are kept: otherwise a long list would never end under
+// throttling. Only 410, or kMaxPageTries in a row, begin the list again.
+// A list without an object reveals a missed deletion. Rules and numbers are those of client-go's
+// reflector; the shape is kube-rs's.
 #pragma once
 
 #include <chrono>
@@ -45,7 +45,7 @@ inline constexpr int kMaxResumes = 5;
 inline constexpr int kMaxPageTries = 10;
 inline constexpr int kPageSize = 500;
 
-// What to list and watch.
+// The objects to list and watch.
 struct WatchTarget {
   Resource resource;
   std::string ns;  // "" = all namespaces
@@ -64,22 +64,22 @@ struct WatcherState {
   std::string continue_token;  // of the list in progress
   Random random{0};
 
-  // Of the current watch.
+  // State of the current watch.
   SteadyTime began{0};
   bool saw_news = false;
-  bool ending = false;  // told to end; what follows is decided already
+  bool ending = false;  // asked to end; the next action is already decided
 
-  // Of the failures in a row.
+  // State of the failures in a row.
   Backoff backoff;
-  bool failing = false;                // Failed was the last word, no Recovered yet
+  bool failing = false;                // Failed was the last output, without a Recovered yet
   int resumes = 0;                     // watches in a row that failed from one version
-  int page_tries = 0;                  // of the page being asked for
+  int page_tries = 0;                  // of the requested page
   bool listed_at_once = false;         // without a back-off; not twice in a row
-  std::chrono::milliseconds pause{0};  // before what follows a watch told to end
+  std::chrono::milliseconds pause{0};  // before the action after an ended watch
 };
 
 // Inputs.
-struct Begin {};  // at the start, and when a Wait is over
+struct Begin {};  // at the start, and after a Wait
 struct ListAnswered {
   HttpResult result;
 };
@@ -91,7 +91,7 @@ struct WatchEnded {
 };
 using WatcherInput = std::variant<Begin, ListAnswered, LineCame, WatchEnded>;
 
-// Outputs, in the order they are to be carried out.
+// Outputs, in the order of their execution.
 struct SendList {
   std::string target;
   bool first_page = true;
@@ -116,7 +116,7 @@ struct Gone {
   Json object;  // its last state
 };
 struct Advanced {
-  std::string version;  // all before it has been seen
+  std::string version;  // all earlier versions have been seen
 };
 struct Failed {
   std::string message;
@@ -133,7 +133,7 @@ struct WatcherStep {
   std::vector<WatcherOutput> outputs;
 };
 
-// `now` never goes back. A state begins as WatcherState{} with a `random` of its own.
+// `now` never goes back. A state begins as WatcherState{} with its own `random`.
 WatcherStep step(const WatchTarget& target, WatcherState state, const WatcherInput& input,
                  SteadyTime now);
 

@@ -1,5 +1,5 @@
-// The list and watch protocol: inputs and what is done about them. Each output is written as a
-// line, so that a case reads as a conversation.
+// The list and watch protocol: inputs and the outputs for them. Each output is one line, so that a
+// case reads as a conversation.
 #include "kube/watcher.h"
 
 #include <gmock/gmock.h>
@@ -78,7 +78,7 @@ std::string event(const std::string& type, const std::string& name, const std::s
 
 class WatcherTest : public testing::Test {
  protected:
-  // The outputs as text; the time of a Wait goes to waited_.
+  // Returns the outputs as text; the time of a Wait goes to waited_.
   std::vector<std::string> give(const WatcherInput& input) {
     WatcherStep done = step(kTarget, std::move(state_), input, now_);
     state_ = std::move(done.state);
@@ -91,7 +91,7 @@ class WatcherTest : public testing::Test {
   }
   std::vector<std::string> line(const std::string& text) { return give(LineCame{text}); }
 
-  // A watch that runs from version 10.
+  // Starts a watch from version 10.
   void start_watching() {
     give(Begin{});
     give(ListAnswered{ok(list_of("10"))});
@@ -144,7 +144,7 @@ TEST_F(WatcherTest, SkipsWhatIsNotItsKind) {
   EXPECT_EQ(state_.version, "10");
 }
 
-// How a watch ends, and how it goes on.
+// The end of a watch, and the next action.
 TEST_F(WatcherTest, WhatEndsAWatchDecidesHowItGoesOn) {
   struct Case {
     const char* name;
@@ -186,7 +186,7 @@ TEST_F(WatcherTest, WhatEndsAWatchDecidesHowItGoesOn) {
   }
 }
 
-// What an ERROR or a broken line within the watch leads to.
+// The consequences of an ERROR or a broken line within the watch.
 TEST_F(WatcherTest, ErrorsWithinTheStreamEndIt) {
   struct Case {
     const char* name;

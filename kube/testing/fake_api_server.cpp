@@ -109,7 +109,7 @@ HttpResponse FakeApiServer::answer(const HttpRequest& request, const FakeTarget&
 }
 
 HttpResponse FakeApiServer::answer_list(const FakeTarget& target) const {
-  const std::string next = target.param("continue");  // "version:objects given out so far"
+  const std::string next = target.param("continue");  // "version:objects returned so far"
   const std::int64_t version = next.empty() ? objects_.version() : leading_number(next);
   const std::size_t from =
       next.empty() ? 0 : static_cast<std::size_t>(leading_number(next.substr(next.find(':') + 1)));
@@ -126,7 +126,7 @@ HttpResponse FakeApiServer::answer_list(const FakeTarget& target) const {
       metadata.set("continue", std::to_string(version) + ':' + std::to_string(at - 1));
       break;
     }
-    Json item = object;  // the real server leaves these out in lists
+    Json item = object;  // the real server omits these in lists
     item.erase("kind");
     item.erase("apiVersion");
     items.push_back(std::move(item));
@@ -215,7 +215,7 @@ std::optional<HttpResponse> FakeApiServer::refuse_watch(const FakeTarget& target
   return response;
 }
 
-// The lines of a watch that are new since `position`.
+// Returns the lines of a watch since `position`.
 std::vector<std::string> FakeApiServer::news(const FakeTarget& target, Position& position) const {
   std::vector<std::string> lines;
   const std::vector<FakeChange>& changes = objects_.changes();

@@ -3,10 +3,10 @@
 // It keeps any resource: get, list (label and field selectors, pages), watch (bookmarks, 410),
 // create (generateName, dry run), put, merge patch, server-side apply, delete (uid and
 // resourceVersion preconditions, finalizers, foreground), status subresources, resourceVersion,
-// generation, pods' logs, and garbage collection by ownerReferences when asked. It knows no schemas
-// (but see on_validation) and no controllers: Jobs make no pods; a test plays those parts through
-// set() and its own writes.
-// A write that changes nothing is no write, as on the real server, and each answer has a Date.
+// generation, pods' logs, and garbage collection by ownerReferences on request. It knows no schemas
+// (except through on_validation) and no controllers: Jobs make no pods; a test plays those parts
+// through set() and its own writes. A write that changes nothing is no write, as on the real
+// server, and each answer has a Date.
 //
 // Not modelled: fields with list types (apply owns whole lists), conversion, authentication.
 // Thread-safe; calls and streams may come from any number of threads. Streams end when the server
@@ -36,22 +36,22 @@ namespace fettle::kube {
 
 struct FakeTarget;
 
-// Something that goes wrong with a request that `matches` (empty = every one), `times` times after
-// it was let through `skip` times, or with every `every`-th such request for ever.
+// A failure of requests for which `matches` holds (empty = all), `times` times after `skip` of them
+// passed, or at every `every`-th of them for ever.
 struct Fault {
   enum class Kind {
     kRefused,      // never reaches the server: HttpFailure{maybe_done = false}
     kResetBefore,  // not carried out, but the client cannot know: HttpFailure{maybe_done = true}
     kResetAfter,   // carried out, no answer: HttpFailure{maybe_done = true}
-    kDoubled,      // carried out twice, the second answer is seen (as cpprestsdk may do)
-    kAnswer,       // not carried out; `answer` is given instead
+    kDoubled,      // carried out twice; the second answer is seen (as with cpprestsdk)
+    kAnswer,       // not carried out; `answer` is returned instead
     kTruncated,    // carried out; the body of the answer is cut in half
   };
   Kind kind = Kind::kResetBefore;
   std::function<bool(const HttpRequest&)> matches;
   int skip = 0;
   int times = 1;
-  int every = 0;  // > 0: `skip` and `times` do not count
+  int every = 0;  // > 0: `skip` and `times` are ignored
   HttpResponse answer;
 };
 
@@ -65,8 +65,8 @@ class FakeApiServer : public HttpTransport {
                     const std::function<bool(std::string_view line)>& on_line,
                     std::chrono::milliseconds idle, std::stop_token stop) override;
 
-  // The hand of the test; past admission and faults, noticed by watches.
-  // The object as it is; null when there is none.
+  // Direct access for the test: past admission and faults, but visible to watches. Returns the
+  // object; null if it does not exist.
   Json get(const Resource& resource, const ObjectKey& key);
   std::vector<Json> list(const Resource& resource);
   // Creates or replaces the whole object, status included; returns it as stored.
@@ -74,23 +74,23 @@ class FakeApiServer : public HttpTransport {
   // Merges `patch` into the whole object, status included.
   Json merge(const Resource& resource, const ObjectKey& key, const Json& patch);
   void remove(const Resource& resource, const ObjectKey& key);
-  // Deletes what has an owner that is gone, and what waits for its dependents; returns how many.
+  // Deletes objects whose owner is gone or that wait for their dependents; returns their number.
   int collect_garbage();
 
-  // Unix milliseconds for the times that the server writes; the machine's clock otherwise. Set
-  // before use.
+  // Sets the Unix milliseconds for times that the server writes, instead of the machine's clock.
+  // Call before use.
   void use_clock(std::function<std::int64_t()> now_ms);
-  // A test of the server or of the client itself may make calls without a row in kube/calls.h;
-  // otherwise the destructor aborts on them.
+  // Lets a test of the server or the client itself make calls without a row in kube/calls.h, at
+  // which the destructor otherwise aborts.
   void allow_any_call() { any_call_ = true; }
-  // The resourceVersion of the newest change.
+  // Returns the resourceVersion of the newest change.
   std::int64_t version() const;
 
-  // Asked before every write (with the state to be); an error refuses it: kForbidden 403, others
+  // Called before every write (with the state to be); an error refuses it: kForbidden 403, others
   // 422. One hook; set before use.
   void on_admission(std::function<Status(const Admission&)> admit);
-  // Asked before that, for the resources that have a schema; the server itself knows none. One
-  // hook; set before use.
+  // Called before that, for resources with a schema; the server itself has none. One hook; set
+  // before use.
   void on_validation(Validate validate);
 
   void inject(Fault fault);
@@ -99,27 +99,27 @@ class FakeApiServer : public HttpTransport {
   void send_bookmarks();
   // Forgets the history: watches from an older version get 410, lists with a continue token too.
   void compact();
-  // Ends every watch; they may come back. With `in_stream_status`, an ERROR line comes first.
+  // Ends every watch; they may reconnect. With `in_stream_status`, an ERROR line comes first.
   void disconnect_watches(const Json& in_stream_status = {});
-  // While cut, watches stay open and say nothing; changes come when it ends.
+  // While cut, watches stay open without events; the changes follow afterwards.
   void cut_watches(bool cut);
   // Waits until `count` watches are open; false after `most`.
   bool wait_for_watches(int count, std::chrono::milliseconds most);
 
-  // The log of a container ("" = the only one); `ended`: a stream that follows it ends. `at_ns` is
-  // when the line was printed, Unix nanoseconds; 0 = now.
+  // Appends to the log of a container ("" = the only one); `ended`: a stream that follows it ends.
+  // `at_ns` is the time of the line, Unix nanoseconds; 0 = now.
   void append_log(const ObjectKey& pod, const std::string& container, const std::string& line,
                   std::int64_t at_ns = 0);
   void end_log(const ObjectKey& pod, const std::string& container);
 
-  // Every request that reached the server, without its query: "POST /apis/batch/v1/jobs".
+  // Returns every request that reached the server, without its query: "POST /apis/batch/v1/jobs".
   std::vector<std::string> requests() const;
-  // Those that are not GETs.
+  // Counts requests other than GET.
   int writes() const;
   void forget_requests();
 
  private:
-  struct Position;  // how far a watch has come
+  struct Position;  // progress of a watch
 
   // These require mutex_.
   std::optional<Fault> next_fault(const HttpRequest& request);

@@ -1,4 +1,4 @@
-// The in-memory API server keeps the promises that other tests rest on.
+// The in-memory API server keeps the promises on which other tests rest.
 #include "kube/testing/fake_api_server.h"
 
 #include <gmock/gmock.h>

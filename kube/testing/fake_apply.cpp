@@ -25,7 +25,7 @@ void collect(const Json& value, LeafPath& path, Leaves& out) {
   if (!unowned().contains(path)) out.insert(path);
 }
 
-// Takes the leaf away, and the objects that are empty without it.
+// Removes the leaf, and the objects that are then empty.
 void erase_leaf(Json& value, const LeafPath& path, std::size_t at = 0) {
   Json* member = value.find(path[at]);
   if (member == nullptr) return;

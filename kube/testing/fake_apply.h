@@ -1,6 +1,6 @@
-// Server-side apply as FakeApiServer models it: a manager owns leaves (scalars, whole lists and
-// empty objects), and applying again replaces exactly the leaves it owned by the new ones, except
-// that a leaf that another manager owns too stays. Pure functions.
+// Server-side apply in FakeApiServer: a manager owns leaves (scalars, whole lists and empty
+// objects), and applying again replaces exactly the leaves it owned by the new ones, except that a
+// leaf stays if another manager owns it too. Pure functions.
 #pragma once
 
 #include <map>
@@ -12,15 +12,15 @@
 
 namespace fettle::kube {
 
-// A leaf: the keys that lead to it.
+// A leaf: the keys on the path to it.
 using LeafPath = std::vector<std::string>;
 using Leaves = std::set<LeafPath>;
 using LeavesByManager = std::map<std::string, Leaves>;
 
-// The leaves of `object`, but not what identifies it or what only the server sets.
+// Returns the leaves of `object`, without its identity and fields that only the server sets.
 Leaves leaves_of(const Json& object);
 
-// Applies `object` to `target` as `manager` and notes what it owns now.
+// Applies `object` to `target` as `manager` and records its new leaves.
 void apply_leaves(Json& target, const Json& object, const std::string& manager,
                   LeavesByManager& owners);
 

@@ -1,4 +1,4 @@
-// Which row of the table of calls (kube/calls.h) a request belongs to. Pure functions.
+// Finds the row of a request in the table of calls (kube/calls.h). Pure functions.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,18 @@
 
 namespace fettle::kube {
 
-// The request in the words of the table.
+// A request in the terms of the table.
 struct CallSeen {
   std::string verb;
   std::string resource;
 };
-// Absent: discovery, which is no call on a resource.
+// Absent for discovery, which is no call on a resource.
 std::optional<CallSeen> call_of(const HttpRequest& request);
 
-// The row of the request, of this caller or of any; null: it has none.
+// Returns the row of the request, of this caller or of any; null if it has none.
 const ApiCall* find_row(const HttpRequest& request, std::optional<Caller> caller = {});
 
-// "operator: create batch/jobs (start of a run)".
+// Returns "operator: create batch/jobs (start of a run)".
 std::string describe(const ApiCall& call);
 
 }  // namespace fettle::kube

@@ -1,5 +1,5 @@
-// FakeLog: a container's log in a FakeApiServer, and what the kubelet makes of a request for it.
-// Not synchronised.
+// FakeLog: a container's log in a FakeApiServer, and the kubelet's answer to a request for it. Not
+// synchronised.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct FakeLog {
 
   // `at_ns` 0 = now.
   void append(const std::string& text, std::int64_t at_ns);
-  // As the kubelet: sinceTime counts whole seconds, and limitBytes cuts lines in two.
+  // Like the kubelet: sinceTime counts whole seconds, and limitBytes cuts lines in two.
   HttpResponse window(const FakeTarget& target) const;
 
   std::vector<Line> lines;

@@ -40,7 +40,7 @@ void set_or_erase(Json& object, std::string_view key, Json value) {
   }
 }
 
-// What a write of spec or of a subresource may not touch comes from what was there.
+// Restores the fields that a write of spec or of a subresource may not change.
 void protect(const FakeWrite& write, const Json& before, Json& after) {
   if (write.subresource == "status") {
     Json whole = before;
@@ -80,10 +80,10 @@ HttpResponse conflict(const FakeWrite& write, const std::string& why) {
                              write.key.name + "\": " + why);
 }
 
-// A manager's fields of the object and of its status are counted apart.
+// A manager owns fields of the object and fields of its status separately.
 std::string owner_of(const FakeWrite& write) { return write.manager + '/' + write.subresource; }
 
-// A resourceVersion or uid that was given must be the object's.
+// A given resourceVersion or uid must be the object's.
 std::optional<HttpResponse> stale(const FakeWrite& write, const Json& given, const Json& before) {
   const std::string version = text_at(given, {"resourceVersion"});
   if (!version.empty() && version != version_of(before)) {
@@ -134,7 +134,7 @@ HttpResponse FakeObjects::write(const FakeWrite& write) {
   if (write.verb == "create") {
     const Json* there = find(write.collection, write.key);
     if (there != nullptr && !write.key.name.empty()) {
-      // Admission comes first: a full quota refuses also what exists.
+      // Admission comes first: a full quota refuses even an existing object.
       if (auto answer = refused(write, *there, write.body)) return *answer;
       return status_response(409, "AlreadyExists",
                              write.collection + " \"" + write.key.name + "\" already exists");
@@ -321,7 +321,7 @@ bool FakeObjects::has_dependents(const std::string& uid) const {
   return false;
 }
 
-// Owners that are gone, or that wait in the foreground for their dependents to go.
+// Whether the owners are gone, or wait in the foreground for their dependents to go.
 bool FakeObjects::is_garbage(const Json& object) const {
   const Json::Array& owners = array_at(object, {"metadata", "ownerReferences"});
   if (owners.empty()) return false;
@@ -334,7 +334,7 @@ bool FakeObjects::is_garbage(const Json& object) const {
   });
 }
 
-// One step of the garbage collector for one object; whether the object is gone.
+// Makes one step of the garbage collector for one object; returns whether the object is gone.
 bool FakeObjects::collect(const Collection& collection, const ObjectKey& key) {
   const Json object = *find(collection, key);
   const std::string uid = text_at(object, {"metadata", "uid"});

@@ -1,4 +1,4 @@
-// FakeObjects: the objects of a FakeApiServer and what the API server does with a write. No threads
+// FakeObjects: the objects of a FakeApiServer, and the API server's rules for writes. No threads
 // and no network. Not synchronised.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace fettle::kube {
 using Collection = std::string;
 Collection collection_of(const Resource& resource);
 
-// A write as an admission policy sees it.
+// A write for an admission policy.
 struct Admission {
   std::string verb;      // create update patch apply delete
   std::string resource;  // plural
@@ -33,7 +33,7 @@ struct Admission {
   Json object;      // as it would be stored; null on delete
 };
 
-// A write that came in over HTTP.
+// A write that arrived over HTTP.
 struct FakeWrite {
   std::string verb;
   Collection collection;
@@ -48,13 +48,13 @@ struct FakeWrite {
 struct FakeChange {
   std::int64_t version = 0;
   Collection collection;
-  Json before;  // null when created
-  Json after;   // null when deleted
-  Json last;    // what a watch shows: `after`, or the state at deletion with its version
+  Json before;  // null if created
+  Json after;   // null if deleted
+  Json last;    // the object for a watch: `after`, or the state at deletion with its version
 };
 
-// The schema of some resource: `after`, in the place of `before` (null on create), with its
-// defaults, or kInvalid.
+// Checks `after`, which replaces `before` (null on create), against the schema of some resource.
+// Returns it with its defaults, or kInvalid.
 using Validate = std::function<Result<Json>(const Json& before, const Json& after)>;
 
 class FakeObjects {
@@ -72,7 +72,7 @@ class FakeObjects {
   void on_admission(std::function<Status(const Admission&)> admit) { admit_ = std::move(admit); }
   // Unix milliseconds; the machine's clock otherwise.
   void use_clock(std::function<std::int64_t()> now_ms) { now_ms_ = std::move(now_ms); }
-  // In whole seconds, as Kubernetes writes times.
+  // In whole seconds, like times of Kubernetes.
   std::int64_t now_ms() const;
   void on_validation(Validate validate) { validate_ = std::move(validate); }
 
@@ -92,7 +92,7 @@ class FakeObjects {
   HttpResponse remove(const FakeWrite& write, const Json& before);
   std::optional<HttpResponse> refused(const FakeWrite& write, const Json& before,
                                       const Json& after) const;
-  // Fills in defaults; the answer where the object is wrong.
+  // Fills in defaults; returns the answer if the object is invalid.
   std::optional<HttpResponse> invalid(const Json& before, Json& after) const;
   std::string now_text() const;
   void put(const Collection& collection, Stored stored);

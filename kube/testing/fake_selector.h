@@ -1,4 +1,4 @@
-// Selectors as FakeApiServer understands them. Pure functions.
+// FakeSelector: selectors that FakeApiServer supports. Pure functions.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace fettle::kube {
 
 // "" matches everything.
 struct FakeSelector {
-  std::string labels;  // "a=b,c!=d,e,!f"; sets ("e in (f, g)") are not understood
+  std::string labels;  // "a=b,c!=d,e,!f"; sets ("e in (f, g)") are not supported
   std::string fields;  // "metadata.name=x,spec.study!=y"
 };
 

@@ -1,4 +1,4 @@
-// FakeTarget: the path and query of a request to a FakeApiServer, taken apart. A value.
+// FakeTarget: the parsed path and query of a request to a FakeApiServer. A value.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ struct FakeTarget {
   ObjectKey key;
   std::map<std::string, std::string> query;
 
-  // "" for what is not given.
+  // "" for an absent parameter.
   std::string param(const std::string& name) const;
-  // 0 for what is not given.
+  // 0 for an absent parameter.
   std::int64_t number_param(const std::string& name) const;
-  // Whether the object is one that a list or watch of this target shows.
+  // Whether a list or watch of this target includes the object.
   bool covers(const Json& object) const;
 };
 
-// "/apis/batch/v1/namespaces/a/jobs/x/status?b=c"; nothing for another path.
+// Parses "/apis/batch/v1/namespaces/a/jobs/x/status?b=c"; absent for another path.
 std::optional<FakeTarget> parse_target(std::string_view target);
 
-// The decimal number `text` begins with; 0 without one.
+// Returns the decimal number with which `text` begins; 0 without one.
 std::int64_t leading_number(std::string_view text);
 
 }  // namespace fettle::kube

@@ -17,7 +17,7 @@ const unsigned char* bytes_of(std::string_view text) {
 }  // namespace
 
 std::string encode_base64(std::string_view bytes) {
-  // EVP_EncodeBlock writes a terminating NUL, for which a std::string has room.
+  // EVP_EncodeBlock writes a terminating NUL, for which a std::string has space.
   std::string out((bytes.size() + 2) / 3 * 4, '\0');
   EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), bytes_of(bytes),
                   static_cast<int>(bytes.size()));
@@ -27,8 +27,7 @@ std::string encode_base64(std::string_view bytes) {
 std::optional<std::string> decode_base64(std::string_view text) {
   std::string letters(text);
   std::erase_if(letters, [](char c) { return c == '\n' || c == '\r'; });
-  // EVP_DecodeBlock trims blanks, takes padding for zeros wherever it stands, and does not say how
-  // much of it there was.
+  // EVP_DecodeBlock trims blanks, takes padding for zeros anywhere, and does not report its length.
   const std::size_t padding = letters.size() - (letters.find_last_not_of('=') + 1);
   const bool is_formed = letters.size() % 4 == 0 && padding <= 2 &&
                          letters.find('=') >= letters.size() - padding &&

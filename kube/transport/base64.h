@@ -9,8 +9,7 @@ namespace fettle::kube {
 
 std::string encode_base64(std::string_view bytes);
 
-// Line breaks are skipped, as Go does; absent for anything else that is not base64 with its
-// padding.
+// Skips line breaks, as Go does; absent for any other text that is not base64 with its padding.
 std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace fettle::kube

@@ -21,7 +21,7 @@ std::string variable(const Environment& environment, const char* name) {
 
 struct Paths {
   std::vector<std::string> files;
-  bool must_exist = false;  // otherwise those that are there count
+  bool must_exist = false;  // otherwise missing files are skipped
 };
 
 // $KUBECONFIG lists files as $PATH lists directories.
@@ -40,7 +40,7 @@ Paths kubeconfig_paths(const ConfigOptions& options, const Environment& environm
   return out;
 }
 
-// Absent when none of the files is there.
+// Absent if none of the files exists.
 Result<std::optional<Kubeconfig>> read_kubeconfigs(const Paths& paths) {
   std::optional<Kubeconfig> out;
   for (const std::string& file : paths.files) {
@@ -63,7 +63,7 @@ Result<std::unique_ptr<TokenSource>> token_source(const ClusterConfig& config) {
   if (config.exec) return exec_credentials(config);
   if (!config.token_file.empty()) {
     std::unique_ptr<TokenSource> source = file_token(config.token_file);
-    FETTLE_TRY(source->current());  // so that an error shows at the start
+    FETTLE_TRY(source->current());  // to show an error at the start
     return source;
   }
   if (!config.token.empty()) FETTLE_TRY(check_token(config.token, "the kubeconfig"));
@@ -101,7 +101,7 @@ Result<ClusterConfig> load_cluster_config(const ConfigOptions& options,
   FETTLE_ASSIGN(const std::optional<Kubeconfig> kubeconfig, read_kubeconfigs(paths));
   if (!kubeconfig) {
     Result<ClusterConfig> inside = in_cluster_config(environment);
-    // By the text, because a pod whose token is missing is kNotFound, too, and says so itself.
+    // By the text, because a pod with a missing token is kNotFound, too, and its error says so.
     if (inside.ok() || inside.error().message.rfind("not in a cluster", 0) != 0) return inside;
     return not_found("no cluster is known: there is no kubeconfig (" + in_words(paths.files) +
                      ") and this is no pod; name one with --kubeconfig FILE");

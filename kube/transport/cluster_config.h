@@ -33,7 +33,7 @@ struct ClusterConfig {
   std::string ns;      // the default namespace
   TlsConfig tls;
   std::string token;
-  std::string token_file;  // wins over `token`, and is re-read
+  std::string token_file;  // wins over `token`, and is read again and again
   std::optional<ExecConfig> exec;
   bool operator==(const ClusterConfig&) const = default;
 };
@@ -45,26 +45,26 @@ struct ConfigOptions {
       false;  // run the program that the kubeconfig names: for people, not for servers
 };
 
-// Reads files and the environment. Without a kubeconfig anywhere, in_cluster_config().
-// kInvalid and kNotFound, with file, line and way out.
+// Reads files and the environment. Without any kubeconfig, uses in_cluster_config(). kInvalid and
+// kNotFound, with file, line and remedy.
 Result<ClusterConfig> load_cluster_config(const ConfigOptions& options);
-// The same with the environment given; absent variables are nullptr.
+// The same for a given environment; absent variables are nullptr.
 using Environment = std::function<const char*(const char* name)>;
 Result<ClusterConfig> load_cluster_config(const ConfigOptions& options,
                                           const Environment& environment);
 
-// What the kubelet puts into every pod. kNotFound outside of one.
+// Files that the kubelet puts into every pod. kNotFound outside of a pod.
 inline constexpr const char* kServiceAccountDirectory =
     "/var/run/secrets/kubernetes.io/serviceaccount";
 Result<ClusterConfig> in_cluster_config(const Environment& environment,
                                         const std::string& directory = kServiceAccountDirectory);
 
-// OpenSSL reads the system's authorities for each new connection, even where the cluster's own take
-// their place: 30 ms and a megabyte each. This empties them for the whole process (and those it
-// starts), through the environment: for servers that speak to one cluster, first thing in main().
+// OpenSSL reads the system's authorities for each new connection, even if the cluster's own replace
+// them: 30 ms and a megabyte each. This empties them for the whole process (and its children),
+// through the environment: for servers that use one cluster, at the start of main().
 void forget_system_authorities();
 
-// Checks certificates, keys and the address, but sends nothing yet. Destroy the transport when its
+// Checks certificates, keys and the address, but sends nothing yet. Destroy the transport after its
 // calls and streams have returned, and before main() ends. `user_agent` is "fettle-operator/0.1.0".
 Result<std::unique_ptr<HttpTransport>> connect(const ClusterConfig& config,
                                                const std::string& user_agent);

@@ -46,11 +46,11 @@ using web::http::http_response;
 using web::http::client::http_client;
 using web::http::client::http_client_config;
 
-// How long a caller that gives up waits for the library to release the connection.
+// Time for which a caller that gives up waits until the library releases the connection.
 constexpr std::chrono::milliseconds kFarewell{250};
-// How long the destructor waits for what was given up.
+// Time for which the destructor waits for exchanges that were given up.
 constexpr std::chrono::seconds kMaxShutdown{5};
-// The library's own time-out; ours are shorter.
+// The library's own time-out; Fettle's are shorter.
 constexpr std::chrono::hours kNever{24 * 365};
 
 auto& pool_service() { return crossplat::threadpool::shared_instance().service(); }
@@ -66,7 +66,7 @@ void start_pool() {
   });
 }
 
-// How many exchanges the library has not let go of.
+// The number of exchanges that the library has not released.
 struct Pending {
   std::mutex mutex;
   std::condition_variable changed;
@@ -102,7 +102,7 @@ Head head_of(const http_response& response) {
   return head;
 }
 
-// One request and its answer: where the library's thread and the caller's meet.
+// One request and its answer, shared by the library's thread and the caller's.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   enum class Outcome { kEnded, kTimedOut, kStopped, kEnough };
@@ -110,17 +110,17 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   explicit Exchange(std::shared_ptr<Pending> pending) : pending_(std::move(pending)) {}
 
   void start(http_client& client, http_request request);
-  // The caller's thread: blocks until the answer has ended or `waiting` says so.
+  // On the caller's thread: blocks until the answer has ended or `waiting` ends it.
   Outcome receive(const Waiting& waiting);
-  // The caller's thread, last: cancels what has not ended.
+  // On the caller's thread, last: cancels an exchange that has not ended.
   void leave();
 
-  // Once receive() has returned kEnded: "" or what went wrong.
+  // After receive() has returned kEnded: the error, or "".
   const std::string& error() const { return error_; }
   std::optional<Head> head();
   bool maybe_sent();
 
-  // The library's thread: a block of the body, valid until the task is done.
+  // On the library's thread: passes a block of the body, valid until the task is done.
   pplx::task<std::size_t> put(const std::uint8_t* bytes, std::size_t size);
 
  private:
@@ -142,7 +142,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   pplx::task_completion_event<std::size_t> taken_;  // of block_
 };
 
-// The stream buffer that the library writes an answer's body to. Only _putn is ever called.
+// The stream buffer to which the library writes the body of an answer. It only calls _putn.
 class ReplyBuffer final : public concurrency::streams::details::streambuf_state_manager<uint8_t> {
  public:
   explicit ReplyBuffer(std::shared_ptr<Exchange> exchange)
@@ -268,7 +268,7 @@ pplx::task<std::size_t> Exchange::put(const std::uint8_t* bytes, std::size_t siz
 Exchange::Outcome Exchange::receive(const Waiting& waiting) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    // A block may come a moment before the library tells of the head.
+    // A block may arrive a moment before the library reports the head.
     const bool ready = changed_.wait_until(lock, waiting.stop, waiting.until(),
                                            [this] { return ended_ || (head_ && block_); });
     if (waiting.stop.stop_requested()) return Outcome::kStopped;
@@ -276,8 +276,9 @@ Exchange::Outcome Exchange::receive(const Waiting& waiting) {
     if (!block_) return Outcome::kEnded;
     const std::string_view block = *block_;
     lock.unlock();
-    // There is a head even if ended_ woke us: an answer with a body ends after note_head() only.
-    // Without the mutex: a head is written once, and the block stays until it is taken.
+    // A head exists even if ended_ woke this thread: an answer with a body ends only after
+    // note_head(). No mutex is needed: a head is written once, and the block stays until it is
+    // taken.
     if (!waiting.on_block(head_->status, block)) return Outcome::kEnough;
     lock.lock();
     block_.reset();
@@ -319,7 +320,7 @@ bool Exchange::maybe_sent() {
   return sent_ || !ended_;
 }
 
-// The library's errors that say where things went wrong, in plainer words.
+// Rewords errors of the library that show the cause.
 std::string explain(const std::string& error) {
   struct Words {
     const char* theirs;
@@ -347,7 +348,7 @@ class CpprestWire final : public Wire {
                       const Waiting& waiting) override;
 
  private:
-  // A client is a pool of connections, and a connection has one certificate for its life.
+  // A client is a pool of connections, and a connection keeps one certificate for its life.
   struct Clients {
     http_client calls;
     http_client streams;
@@ -372,8 +373,8 @@ CpprestWire::~CpprestWire() {
     std::unique_lock lock(pending_->mutex);
     pending_->changed.wait_for(lock, kMaxShutdown, [this] { return pending_->count == 0; });
   }
-  // What the library's thread is doing at this moment may still hold a connection. It also ends too
-  // late to give back what OpenSSL keeps for each thread.
+  // The present work of the library's thread may still hold a connection. The thread also ends too
+  // late to release OpenSSL's data of each thread.
   const auto passed = std::make_shared<std::promise<void>>();
   pool_service().post([passed] {
     OPENSSL_thread_stop();
@@ -384,7 +385,7 @@ CpprestWire::~CpprestWire() {
 
 HttpResult CpprestWire::exchange(Purpose purpose, const HttpRequest& request,
                                  const Credential& credential, const Waiting& waiting) {
-  // Ends the exchange also when `on_block` throws.
+  // Ends the exchange even if `on_block` throws.
   struct Leaving {
     Exchange& exchange;
     ~Leaving() { exchange.leave(); }
@@ -432,7 +433,7 @@ http_request CpprestWire::make_request(const HttpRequest& request,
   const std::string& name = tls_->config().server_name;
   if (!name.empty()) out.headers().add("Host", name);
   if (!request.body.empty()) {
-    // Not of a std::string: the library takes one kind of stream for another then.
+    // Not a std::string: with that, the library takes one kind of stream for another.
     out.set_body(concurrency::streams::bytestream::open_istream(
                      std::vector<uint8_t>(request.body.begin(), request.body.end())),
                  request.body.size(), request.content_type);
@@ -456,7 +457,7 @@ http_client_config CpprestWire::client_config(const Credential& credential) cons
   config.set_timeout(kNever);
   config.set_max_redirects(0);
   config.set_validate_certificates(!tls_->config().insecure);
-  // RFC 6066 wants names in a handshake, not addresses.
+  // RFC 6066 requires names in a handshake, not addresses.
   in_addr address{};
   const std::string host = web::uri(server_).host();
   if (tls_->config().server_name.empty() && inet_pton(AF_INET, host.c_str(), &address) == 1) {

@@ -13,7 +13,7 @@
 
 namespace fettle::kube {
 
-// `server` is "https://10.0.0.1:6443", perhaps with a path. kInvalid: it cannot be used. Destroyed
+// `server` is "https://10.0.0.1:6443", perhaps with a path. kInvalid: it cannot be used. Destroy it
 // when no exchange is running, before main() ends.
 Result<std::unique_ptr<Wire>> make_cpprest_wire(const std::string& server,
                                                 const std::string& user_agent,

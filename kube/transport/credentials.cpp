@@ -31,12 +31,12 @@ Result<Credential> CachedToken::current() {
   if (cached_ && (!expires_ || now < *expires_ - kLeeway)) return *cached_;
   Result<Fetched> fetched = fetch_();
   if (!fetched.ok()) {
-    // The old one may still be good; if not, a 401 will say so.
+    // The old token may still be valid; if not, a 401 follows.
     if (cached_) return *cached_;
     return fetched.error();
   }
   cached_ = std::move(fetched->credential);
-  fetched_at_ = now;  // when the fetch began: `valid_for` counts from then
+  fetched_at_ = now;  // the begin of the fetch: `valid_for` counts from then
   expires_.reset();
   if (fetched->valid_for) expires_ = now + *fetched->valid_for;
   return *cached_;
@@ -44,7 +44,7 @@ Result<Credential> CachedToken::current() {
 
 void CachedToken::reject(TimePoint sent) {
   const std::lock_guard lock(mutex_);
-  // What was fetched after the request left has not been tried yet.
+  // A token fetched after the request was sent has not been tried yet.
   if (fetched_at_ <= sent) cached_.reset();
 }
 

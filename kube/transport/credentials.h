@@ -1,5 +1,5 @@
-// Credentials for the API server and their sources. Every request asks for the current one, so that
-// tokens can be rotated while the program runs.
+// Credentials for the API server and their sources. Every request asks for the current credential,
+// so tokens can rotate while the program runs.
 //
 // The rules are client-go's (transport/token_source.go): a token read from a file is used for a
 // minute, re-read 10 seconds before that ends, and kept if the file cannot be read at that moment.
@@ -19,7 +19,7 @@ namespace fettle::kube {
 
 struct Credential {
   std::string token;        // "" = none
-  std::string certificate;  // PEM, with `key`; "" = none, or those of TlsConfig
+  std::string certificate;  // PEM, with `key`; "" = none, or the one in TlsConfig
   std::string key;
   bool operator==(const Credential&) const = default;
 };
@@ -32,8 +32,8 @@ class TokenSource {
 
   virtual Result<Credential> current() = 0;
 
-  // A request sent at `sent` with current() was answered 401: what was read before that is dropped,
-  // and the next current() reads again.
+  // Reports that a request sent at `sent` with current() was answered 401: drops tokens read before
+  // that, and the next current() reads again.
   virtual void reject(TimePoint sent) = 0;
 };
 
@@ -78,8 +78,8 @@ class CachedToken : public TokenSource {
 std::unique_ptr<TokenSource> file_token(const std::string& path,
                                         CachedToken::Clock clock = std::chrono::steady_clock::now);
 
-// kInvalid for what cannot be a bearer token: empty, spaces, line breaks, too long. `where` names
-// its place; the token itself is never shown.
+// kInvalid for text that cannot be a bearer token: empty, spaces, line breaks, too long. `where`
+// names its place; the token itself is never shown.
 Status check_token(const std::string& token, const std::string& where);
 
 }  // namespace fettle::kube

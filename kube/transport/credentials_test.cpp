@@ -1,4 +1,4 @@
-// Tokens: when they are read again, and when what was read before still counts.
+// Tokens: when they are read again, and how long an earlier one still counts.
 #include "kube/transport/credentials.h"
 
 #include <gtest/gtest.h>
@@ -214,7 +214,7 @@ TEST(ExecPlugin, WhatGoesWrongIsSaid) {
             "the credential plugin PLUGIN: cannot be run: No such file or directory\ninstall it");
 }
 
-// Also where its output, which is read first, has ended.
+// Even if its output, which is read first, has ended.
 TEST(ExecPlugin, OneThatDoesNotEndIsKilled) {
   for (const char* script : {"exec sleep 20", "exec >&-; exec sleep 20"}) {
     EXPECT_EQ(run_plugin(script, 300ms), "the credential plugin PLUGIN: did not end within 0.3s")

@@ -27,7 +27,7 @@ constexpr std::size_t kMaxOutput = 1 << 20;
 constexpr std::size_t kMaxCaBytes = 1 << 20;
 constexpr std::chrono::milliseconds kExitPause{10};  // between two checks of whether it has exited
 
-// A child process and the end of the pipe that its standard output goes to.
+// A child process and the end of the pipe for its standard output.
 struct Child {
   pid_t pid = -1;
   int output = -1;
@@ -38,7 +38,7 @@ std::vector<std::string> environment_of(const ExecConfig& exec, const std::strin
   for (char** variable = environ; *variable != nullptr; ++variable) out.emplace_back(*variable);
   for (const auto& [name, value] : exec.environment) out.push_back(name + "=" + value);
   out.push_back("KUBERNETES_EXEC_INFO=" + info);
-  // Of equal names the last one is meant, and programs take the first: only the last one stays.
+  // The last of equal names counts, but programs take the first: only the last one stays.
   std::map<std::string, std::string> by_name;
   for (const std::string& entry : out) by_name[entry.substr(0, entry.find('='))] = entry;
   out.clear();
@@ -54,7 +54,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return out;
 }
 
-// Standard error stays ours: it is how a plugin speaks to a person.
+// The child inherits standard error, on which a plugin speaks to a person.
 Result<Child> start(const ExecConfig& exec, const std::string& info, bool interactive) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
@@ -83,7 +83,7 @@ Result<Child> start(const ExecConfig& exec, const std::string& info, bool intera
   return child;
 }
 
-// How long a plugin may take, and when that has passed.
+// The most time for a plugin, and when it ends.
 struct Limit {
   explicit Limit(std::chrono::milliseconds most)
       : time(most), end(std::chrono::steady_clock::now() + most) {}
@@ -95,7 +95,7 @@ struct Limit {
   TimePoint end;
 };
 
-// Until the plugin closes its output.
+// Reads until the plugin closes its output.
 Status read_output(int fd, const Limit& limit, std::string& out) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -113,7 +113,7 @@ Status read_output(int fd, const Limit& limit, std::string& out) {
   }
 }
 
-// Until the plugin exits: it may have closed its output long before.
+// Waits until the plugin exits: it may have closed its output long before.
 Status await_exit(pid_t pid, const Limit& limit, int& status) {
   for (;;) {
     const pid_t ended = ::waitpid(pid, &status, WNOHANG);
@@ -191,7 +191,7 @@ Result<std::string> exec_info(const ClusterConfig& config, bool interactive) {
 Result<CachedToken::Fetched> read_exec_credential(std::string_view output,
                                                   std::string_view api_version,
                                                   std::int64_t now_ms) {
-  // What it printed may be a secret: messages do not show it.
+  // The output may be a secret: messages do not show it.
   const Result<Json> json = parse_json(output);
   if (!json.ok()) return invalid("did not print an ExecCredential as JSON");
   if (text_of(*json, "kind") != "ExecCredential") return invalid("did not print an ExecCredential");

@@ -1,6 +1,6 @@
-// Exec plugins: programs that print credentials (client.authentication.k8s.io/v1), as cloud
-// providers ship them. They run a program that a file names, so they are only for people at a
-// terminal, whose kubectl does the same. Thread-safe.
+// Exec plugins: programs that print credentials (client.authentication.k8s.io/v1), as shipped by
+// cloud providers. A file names the program to run, so they are only for people at a terminal,
+// whose kubectl does the same. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@
 namespace fettle::kube {
 
 // Runs the plugin of `config` when a credential is needed, has expired or was refused. The user may
-// have to log in, so it may take kMaxExec. One that takes longer than `limit` is killed.
+// have to log in, so it may take kMaxExec. A plugin that takes longer than `limit` is killed.
 inline constexpr std::chrono::minutes kMaxExec{5};
 std::unique_ptr<TokenSource> exec_credentials(const ClusterConfig& config,
                                               std::chrono::milliseconds limit = kMaxExec);
 
-// The value of KUBERNETES_EXEC_INFO. Pure, except for reading a CA file.
+// Returns the value of KUBERNETES_EXEC_INFO. Pure, except for reading a CA file.
 Result<std::string> exec_info(const ClusterConfig& config, bool interactive);
 
 // Parses a plugin's output. `now_ms` is Unix time. Pure.

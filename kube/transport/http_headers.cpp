@@ -9,11 +9,11 @@ namespace fettle::kube {
 namespace {
 
 constexpr std::chrono::seconds kMaxRetryAfter = std::chrono::hours(24);
-// A server that warns more often than this about one request has nothing more to say.
+// More warnings than this about one request are of no use.
 constexpr std::size_t kMaxWarnings = 32;
 
-// The quoted string that `text` begins with, unescaped; `text` then begins after it. Absent when
-// its end is missing.
+// Takes the quoted string at the front of `text`, unescaped, off `text`. Absent if its end is
+// missing.
 std::optional<std::string> take_quoted(std::string_view& text) {
   std::string out;
   for (std::size_t i = 1; i < text.size(); ++i) {

@@ -21,7 +21,7 @@ std::string in_words(Json::Type type) {
   return kWords.at(static_cast<std::size_t>(type));
 }
 
-// Reads fields of one kubeconfig; missing and null ones stay as they are.
+// Reads fields of one kubeconfig; missing and null fields leave the value unchanged.
 class Reader {
  public:
   Reader(const api::YamlDocument& document, const std::string& file)
@@ -35,7 +35,7 @@ class Reader {
   }
   std::string where(const std::string& path) const { return file_ + ": " + path; }
 
-  // The member, checked for its type; nullptr where it is missing or null.
+  // Returns the member, checked for its type; nullptr if it is missing or null.
   Result<const Json*> member(const Json& object, const std::string& path, const std::string& key,
                              Json::Type type) const {
     const Json* const found = object.find(key);
@@ -59,7 +59,7 @@ class Reader {
     return success();
   }
 
-  // A path, relative to the directory of the file.
+  // Reads a path, relative to the directory of the file.
   Status path(const Json& object, const std::string& at, const std::string& key,
               std::string& out) const {
     std::string found;
@@ -145,7 +145,7 @@ Result<ExecConfig> read_exec(const Reader& reader, const Json& body, const std::
   ExecConfig out;
   FETTLE_TRY(reader.text(body, path, "command", out.command));
   if (out.command.empty()) return reader.wrong(path, "names no command");
-  // A bare name is looked for in $PATH.
+  // A bare name is searched for in $PATH.
   if (out.command.find('/') != std::string::npos) out.command = reader.beside_file(out.command);
   FETTLE_TRY(reader.text(body, path, "apiVersion", out.api_version));
   if (out.api_version != kExecVersions[0] && out.api_version != kExecVersions[1]) {
@@ -187,7 +187,7 @@ Result<KubeconfigUser> read_user(const Reader& reader, const Json& body, const s
   return out;
 }
 
-// A list of {name, `kind`: {...}} into a map.
+// Reads a list of {name, `kind`: {...}} into a map.
 template <class T, class Read>
 Status read_named(const Reader& reader, const Json& root, const std::string& list,
                   const std::string& kind, const Read& read, std::map<std::string, T>& out) {
@@ -207,7 +207,7 @@ Status read_named(const Reader& reader, const Json& root, const std::string& lis
   return success();
 }
 
-// The entry, or an error that says which ones there are.
+// Returns the entry, or an error that lists the existing ones.
 template <class T>
 Result<const T*> find_named(const std::map<std::string, T>& all, const std::string& name,
                             const std::string& what) {

@@ -32,7 +32,7 @@ struct KubeconfigUser {
   std::string token;
   std::string token_file;
   std::optional<ExecConfig> exec;
-  std::string unsupported;  // a field that is set, and that we cannot do what it asks for
+  std::string unsupported;  // a field that is set, but that Fettle does not support
 };
 
 struct KubeconfigContext {
@@ -50,8 +50,8 @@ struct Kubeconfig {
   std::map<std::string, KubeconfigContext> contexts;
 };
 
-// `file` is what messages call it; relative paths inside are relative to its directory. Errors say
-// file, line and column, what was found and what was expected.
+// Messages name the file `file`; relative paths inside are relative to its directory. Errors state
+// file, line and column, the value found and the value expected.
 Result<Kubeconfig> parse_kubeconfig(std::string_view text, const std::string& file);
 
 // `first` wins for names in both: kubectl's rule for several files in $KUBECONFIG.

@@ -1,4 +1,4 @@
-// Kubeconfig files: what each comes to, and what is said about those that come to nothing.
+// Kubeconfig files: the configuration from each, and the errors of invalid ones.
 #include "kube/transport/kubeconfig.h"
 
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST(Kubeconfig, OfSeveralFilesTheFirstThatSaysItCounts) {
             "/first/config, /second/config: the context \"three\" is not there");
 }
 
-// What is said about `text` when its current-context is used; "" when nothing is wrong.
+// Returns the error of `text` when its current-context is used; "" if it is valid.
 std::string complaint(const std::string& text, const std::string& context = "") {
   const Result<Kubeconfig> parsed = parse_kubeconfig(text, "config");
   if (!parsed.ok()) return parsed.error().message;

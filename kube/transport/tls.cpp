@@ -22,7 +22,7 @@ Bio open_text(const std::string& text) {
   return {BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), &BIO_free};
 }
 
-// OpenSSL's newest complaint; its queue is empty afterwards.
+// Returns OpenSSL's newest error; its queue is empty afterwards.
 std::string openssl_message() {
   const unsigned long code = ERR_peek_last_error();
   ERR_clear_error();
@@ -45,7 +45,7 @@ std::vector<Certificate> read_certificates(const std::string& text) {
   while (X509* const next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
     out.emplace_back(next, &X509_free);
   }
-  ERR_clear_error();  // the end of the text is an error to OpenSSL
+  ERR_clear_error();  // to OpenSSL, the end of the text is an error
   return out;
 }
 
@@ -109,7 +109,7 @@ Status Tls::prepare(SSL_CTX* context, const Credential& credential) {
   return use_identity(context, certificate_text_, key_text_);
 }
 
-// The store of the context holds the system's CAs by default. Ours takes its place, so that only
+// The store of the context holds the system's CAs by default. This store replaces it, so that only
 // the cluster's own CA is trusted.
 Status Tls::trust(SSL_CTX* context) {
   if (config_.insecure || config_.ca.empty()) return success();
@@ -135,7 +135,7 @@ Status Tls::load_store() {
   for (const Certificate& certificate : certificates) {
     X509_STORE_add_cert(store.get(), certificate.get());
   }
-  // An intermediate CA may be named too, as Go's library has it.
+  // The file may also name an intermediate CA, as Go's library allows.
   X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN);
   store_ = std::move(store);
   ca_text_ = std::move(*text);
@@ -165,9 +165,9 @@ int Tls::problems_index() {
   return kIndex;
 }
 
-// OpenSSL calls this at every step of a handshake. Alerts are the steps at which it fails: one that
-// we send means that we do not accept the server's certificate, one that we get that it does not
-// accept ours.
+// OpenSSL calls this at every step of a handshake. Alerts are the steps at which it fails: an alert
+// sent means that this side does not accept the server's certificate, an alert received that the
+// server does not accept this side's.
 void Tls::note_event(const SSL* ssl, int where, int value) {
   constexpr int kFatal = 2;
   if ((where & SSL_CB_ALERT) == 0 || (value >> 8) != kFatal) return;
@@ -182,7 +182,8 @@ void Tls::note_event(const SSL* ssl, int where, int value) {
   } else if ((where & SSL_CB_READ) != 0) {
     text = "the server answered with " + text;
   } else if (verdict == X509_V_ERR_UNSPECIFIED || verdict == X509_V_ERR_APPLICATION_VERIFICATION) {
-    // So OpenSSL reports a callback that refuses without an error: cpprestsdk's check of the name.
+    // OpenSSL reports a callback that refuses without an error like this: cpprestsdk's check of the
+    // name.
     text = "the server's certificate is for another host name";
   } else if (verdict != X509_V_OK) {
     text = std::string("the server's certificate is not trusted: ") +

@@ -1,6 +1,6 @@
-// Tls: trusted CAs and client certificate of connections, for OpenSSL.
+// Tls: the trusted CAs and the client certificate of connections, for OpenSSL.
 //
-// prepare() is called for each new connection and re-reads files, so a rotated CA or client
+// prepare() is called for each new connection and reads the files again, so a rotated CA or client
 // certificate applies from the next connection on. If a file cannot be read or parsed, its last
 // good content applies. Thread-safe.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace fettle::kube {
 
-// A certificate or key in PEM: what it is, or the file that holds it. `data` wins.
+// A certificate or key in PEM: its text, or the file that holds it. `data` wins.
 struct Pem {
   std::string file;
   std::string data;
@@ -25,7 +25,7 @@ struct Pem {
 };
 
 struct TlsConfig {
-  Pem ca;  // the only trusted ones; empty = the system's
+  Pem ca;  // the only trusted CAs; empty = the system's
   Pem certificate;
   Pem key;
   std::string server_name;  // expected in the server's certificate; "" = the URL's host
@@ -43,14 +43,14 @@ class Tls {
   // `credential`, or else the configured one.
   Status prepare(SSL_CTX* context, const Credential& credential);
 
-  // Why a handshake failed since `start`; "" = unknown.
+  // Returns why a handshake failed since `start`; "" = unknown.
   std::string problem_since(TimePoint start) const;
 
   const TlsConfig& config() const { return config_; }
 
  private:
   using Store = std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)>;
-  // What connections saw go wrong. Contexts hold it too: a connection may outlive us.
+  // Problems of connections. Contexts share ownership: a connection may outlive this object.
   struct Problems {
     std::mutex mutex;
     TimePoint at{};
@@ -66,7 +66,7 @@ class Tls {
   const TlsConfig config_;
   const std::shared_ptr<Problems> problems_ = std::make_shared<Problems>();
   std::mutex mutex_;
-  std::string ca_text_;  // what store_ was made of
+  std::string ca_text_;  // the text of store_
   Store store_{nullptr, &X509_STORE_free};
   std::string certificate_text_;
   std::string key_text_;

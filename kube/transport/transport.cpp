@@ -97,7 +97,7 @@ HttpResult Transport::stream_once(const HttpRequest& request, const Credential& 
     return HttpFailure{/*maybe_done=*/true, server_ + ": a line of the answer is longer than " +
                                                 std::to_string(kMaxLine) + " bytes"};
   }
-  // The stream ended normally: what is left is the last line.
+  // After a normal end of the stream, the rest is the last line.
   if (wants_more && !stop.stop_requested() && !lines.rest().empty()) on_line(lines.rest());
   response->body = std::move(refusal);
   return result;

@@ -12,12 +12,12 @@
 
 namespace fettle::kube {
 
-// Bytes of an answer. A page of 500 objects has a few megabytes.
+// Most bytes of an answer. A page of 500 objects has a few megabytes.
 inline constexpr std::size_t kMaxBody = 64u << 20;
 
 class Transport final : public HttpTransport {
  public:
-  // `server`: its name in messages.
+  // `server` is its name in messages.
   Transport(std::string server, std::unique_ptr<Wire> wire, std::unique_ptr<TokenSource> tokens)
       : server_(std::move(server)), wire_(std::move(wire)), tokens_(std::move(tokens)) {}
 
@@ -27,7 +27,7 @@ class Transport final : public HttpTransport {
                     std::chrono::milliseconds idle, std::stop_token stop) override;
 
  private:
-  // Sends again if the token was refused and there is a newer one.
+  // Sends again if the token was refused and a newer one exists.
   HttpResult authorised(const std::function<HttpResult(const Credential&)>& send);
   HttpResult call_once(const HttpRequest& request, const Credential& credential,
                        std::chrono::milliseconds deadline, TimePoint end);

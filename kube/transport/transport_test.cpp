@@ -1,5 +1,5 @@
-// The transport against a server on the loopback: what is sent, what comes back, and how every bad
-// day ends. (TLS: transport_tls_test.cpp.)
+// The transport against a server on the loopback: requests, answers, and the result of every fault.
+// (TLS: transport_tls_test.cpp.)
 #include "kube/transport/transport.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// What only a failing test waits for, however busy the machine.
+// Only a failing test waits this long, however busy the machine.
 constexpr auto kPatience = 120s;
 
 std::unique_ptr<HttpTransport> transport_to(const std::string& url,
@@ -163,7 +163,7 @@ TEST(Call, RedirectsAreNotFollowed) {
 }
 
 TEST(Call, TheDeadlineHoldsAlsoWhenBytesTrickle) {
-  // Trickles until the client leaves; that it is cut after two minutes only a failing test sees.
+  // Trickles until the client leaves; only a failing test reaches the end after two minutes.
   const TestServer server([](const TestRequest&, TestConnection& connection) {
     connection.start_chunked();
     for (int i = 0; i < 12'000 && connection.send_chunk("x"); ++i) {
@@ -178,7 +178,7 @@ TEST(Call, TheDeadlineHoldsAlsoWhenBytesTrickle) {
 }
 
 TEST(Call, ARefusedConnectionWasCertainlyNotSent) {
-  // A port at which nobody listens, and that no other program is given meanwhile.
+  // A port without a listener, which no other program can get meanwhile.
   const int held = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -226,8 +226,8 @@ TEST(Call, AConnectionThatEndsMidAnswerMayHaveDoneIt) {
   }
 }
 
-// Not what a caller would want, but what the library does: kube/http.h asks for writes that are
-// safe to repeat because of it.
+// Not desirable, but the library does it: for this reason kube/http.h requires writes that are safe
+// to repeat.
 TEST(Call, ARequestOnAConnectionThatBreaksIsSentAgain) {
   std::atomic<int> posts = 0;
   const TestServer server([&](const TestRequest& request, TestConnection& connection) {
@@ -281,7 +281,7 @@ TEST(Call, LineBreaksNeverGetIntoTheHead) {
   EXPECT_TRUE(server.requests().empty());
 }
 
-// A token source that is told by the test what it holds.
+// A token source whose content the test changes.
 class TurningToken : public TokenSource {
  public:
   Result<Credential> current() override { return Credential{std::to_string(turn_), {}, {}}; }
@@ -400,7 +400,7 @@ TEST(Stream, EndsWhenNothingComesAnyMore) {
   }
 }
 
-// Tells until when it may wait before a block, and after it.
+// Evaluates the deadline before a block and after it.
 class TwoLooksWire : public Wire {
  public:
   explicit TwoLooksWire(std::vector<TimePoint>& looks) : looks_(looks) {}
@@ -505,7 +505,7 @@ TEST(Stream, TheServerWaitsWhileTheReaderThinks) {
     connection.hang_up();
   });
   const auto transport = transport_to(server.url());
-  constexpr std::size_t kMost = 16u << 20;  // what the kernel's buffers hold, and more
+  constexpr std::size_t kMost = 16u << 20;  // the kernel's buffers, and more
   std::size_t sent_meanwhile = 0;
   transport->stream({"GET", "/", "", ""},
                     [&](std::string_view) {
@@ -521,7 +521,7 @@ TEST(Stream, TheServerWaitsWhileTheReaderThinks) {
 }
 
 TEST(Wire, AsksHowLongToWaitBeforeEachBlock) {
-  // A block at a time, and the next when that one was taken; then nothing more.
+  // Takes one block, and the next after that; then no more.
   std::atomic<int> blocks = 0;
   const TestServer server([&](const TestRequest&, TestConnection& connection) {
     connection.start_chunked();

@@ -1,4 +1,4 @@
-// connect(): whom it trusts, what it shows, and what it says when a handshake fails.
+// connect(): the certificates it trusts and shows, and its message when a handshake fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 void say_hello(const TestRequest&, TestConnection& connection) { connection.answer(200, "hello"); }
 
-// Two authorities that know nothing of each other.
+// Two authorities that do not trust each other.
 class TransportTls : public testing::Test {
  protected:
   ClusterConfig config_for(const TestServer& server) const {
@@ -24,7 +24,7 @@ class TransportTls : public testing::Test {
     return config;
   }
 
-  // The body of an answer, or what went wrong: "not sent: ..." or "unknown: ...".
+  // Returns the body of an answer, or the error: "not sent: ..." or "unknown: ...".
   static std::string get(HttpTransport& transport) {
     const HttpResult result = transport.call({"GET", "/", "", ""}, 5s);
     if (const auto* const response = std::get_if<HttpResponse>(&result)) return response->body;
@@ -139,7 +139,7 @@ TEST_F(TransportTls, ARotatedAuthorityCountsFromTheNextConnectionOn) {
   EXPECT_THAT(get(**transport), HasSubstr("is not trusted"));
   directory.write("ca.crt", theirs_.certificate() + ours_.certificate());
   EXPECT_EQ(get(**transport), "hello");
-  // Half-written or missing: what was there before counts.
+  // If the file is half-written or missing, its earlier content counts.
   directory.write("ca.crt", "-----BEGIN");
   EXPECT_EQ(get(**transport), "hello");
   std::filesystem::remove(config.tls.ca.file);

@@ -17,7 +17,7 @@ struct Waiting {
   std::function<TimePoint()> until;  // evaluated before each block
   std::string timeout_text;          // the error after that time
   std::stop_token stop;
-  // Gets a part of the body and returns whether to continue. Meanwhile nothing is received.
+  // Gets a part of the body and returns whether to continue. Nothing is received meanwhile.
   std::function<bool(int status, std::string_view block)> on_block;
 };
 
@@ -29,7 +29,7 @@ class Wire {
   virtual ~Wire() = default;
 
   // Returns the answer without its body, which `waiting` gets on the calling thread. It has a
-  // status also if the caller stopped after the header of the answer.
+  // status even if the caller stopped after the header of the answer.
   virtual HttpResult exchange(Purpose purpose, const HttpRequest& request,
                               const Credential& credential, const Waiting& waiting) = 0;
 };

@@ -19,7 +19,7 @@ class TestAuthority {
   explicit TestAuthority(const std::string& name);
 
   const std::string& certificate() const { return certificate_; }
-  // `alternative_names` as openssl.cnf has it: "IP:127.0.0.1,DNS:localhost"; "" = none.
+  // `alternative_names` in the form of openssl.cnf: "IP:127.0.0.1,DNS:localhost"; "" = none.
   TestIdentity issue(const std::string& name, const std::string& alternative_names) const;
 
  private:

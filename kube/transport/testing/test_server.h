@@ -1,5 +1,5 @@
-// For tests: an HTTP/1.1 server on the loopback whose answers are written byte by byte by the test,
-// right or wrong. One thread per connection. Thread-safe.
+// For tests: an HTTP/1.1 server on the loopback, whose answers the test writes byte by byte, right
+// or wrong. One thread per connection. Thread-safe.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -27,22 +27,22 @@ struct TestRequest {
   std::string body;
 };
 
-// One connection, as a handler sees it.
+// One connection of a handler.
 class TestConnection {
  public:
   TestConnection(int socket, SSL* ssl) : socket_(socket), ssl_(ssl) {}
 
   std::optional<TestRequest> read_request();
-  // False when the client is gone.
+  // Returns false if the client is gone.
   bool send(std::string_view bytes);
   // "HTTP/1.1 200 OK", `headers` ("Name: value\r\n" each), Content-Length and the body.
   bool answer(int status, std::string_view body, const std::string& headers = "");
   bool start_chunked();
   bool send_chunk(std::string_view bytes);
-  // Says nothing until the client closes the connection; hangs up after `most`, which only a
+  // Stays silent until the client closes the connection; hangs up after `most`, which only a
   // failing test reaches.
   void wait_until_left(std::chrono::milliseconds most = std::chrono::seconds(120));
-  // What a handler that wants the connection broken calls, before it returns.
+  // Breaks the connection; a handler calls it before it returns.
   void hang_up() { open_ = false; }
   bool is_open() const { return open_; }
 
@@ -52,7 +52,7 @@ class TestConnection {
   const int socket_;
   SSL* const ssl_;
   bool open_ = true;
-  std::string left_;  // read, and not used yet
+  std::string left_;  // read, but not used yet
 };
 
 class TestServer {
@@ -60,7 +60,7 @@ class TestServer {
   using Handler = std::function<void(const TestRequest&, TestConnection&)>;
   struct Tls {
     TestIdentity identity;
-    std::string client_ca;  // certificates of clients must be from it; "" = none wanted
+    std::string client_ca;  // clients' certificates must be from it; "" = none required
     int newest_version = TLS1_3_VERSION;
   };
 
