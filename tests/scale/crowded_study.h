@@ -1,5 +1,5 @@
-// A Study of many trials as the operator's caches hold it: most have ended, some run. For
-// measurements; everything is made up, and as large as it would be.
+// A Study of many trials in the operator's caches: most have ended, some run. For measurements; all
+// data are made up, in realistic sizes.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace fettle::scale {
 
-// `ended` trials that are done and recorded, and behind them `running` ones, which is all that
-// there is room for. The status was written at `now_ms`.
+// Returns a Study with `ended` trials that are done and recorded, and after them `running` ones,
+// the most that may run. The status was written at `now_ms`.
 api::Study crowded_study(const std::string& algorithm, std::int64_t ended, std::int64_t running,
                          std::int64_t now_ms);
 
-// Trial `index` as the API server has it: ended with a curve of ten points and the fact of it, or
-// running since a second.
+// Return trial `index` in the form of the API server: ended with a curve of ten points and its
+// fact, or running for a second.
 Json ended_trial(std::int64_t index, std::int64_t now_ms);
 Json running_trial(std::int64_t index, std::int64_t now_ms);
 

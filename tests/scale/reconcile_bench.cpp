@@ -1,12 +1,11 @@
-// How long one reconcile of a Study takes, and what its trials weigh, by how many trials it has.
+// Measures the time of one reconcile of a Study, and the memory of its trials, by their number.
 //
-// reconcile_ms: StudyController over KubeStore's caches. There is nothing to write: one running
-// trial has reported since the reconcile before, and no slot is free.
-// turn_ms: plan_study where a trial has ended and another takes its place, without suggest_ms, the
-// time in which the sampler suggests it.
-// Memory: of the cache of Trials, and of what the controller remembers of the Study.
-// Prints one JSON array. Times are medians, in milliseconds. An argument names the only algorithm
-// to be measured.
+// reconcile_ms: StudyController over KubeStore's caches. It has nothing to write: one running trial
+// has reported since the previous reconcile, and no slot is free.
+// turn_ms: plan_study when a trial has ended and another takes its place, without suggest_ms, the
+// sampler's time to suggest it.
+// Memory: of the cache of Trials, and of the controller's state of the Study.
+// Prints one JSON array. Times are medians, in milliseconds. An argument selects one algorithm.
 #include <malloc.h>
 
 #include <algorithm>
@@ -63,7 +62,7 @@ class NoRuns : public control::Runs {
   void watch(std::function<void(const std::string&)>) override {}
 };
 
-// The operator's caches with a crowded Study in them.
+// The operator's caches with a crowded Study.
 class Crowd {
  public:
   Crowd(const std::string& algorithm, std::int64_t ended) : ended_(ended) {
@@ -71,7 +70,7 @@ class Crowd {
     auto study = std::make_shared<api::Study>(crowded_study(algorithm, ended, kRunning, kNowMs));
     entry.metadata = study->metadata;
     entry.study = std::move(study);
-    entry.readability.reported = true;  // it has nothing to write about the object
+    entry.readability.reported = true;  // nothing to write about the object
     studies_.put(std::move(entry));
     const std::size_t before = bytes_in_use();
     for (std::int64_t i = 0; i < ended; ++i) put(ended_trial(i, kNowMs));
@@ -82,7 +81,7 @@ class Crowd {
   std::vector<api::TrialPtr> trials() { return store_.list_trials({"team", "digits"}).value(); }
   double bytes_a_trial() const { return static_cast<double>(bytes_) / static_cast<double>(ended_); }
 
-  // Some running trial has reported.
+  // Lets some running trial report.
   void report() {
     Json trial = running_trial(ended_ + reports_ % kRunning, kNowMs);
     trial.find("metadata")->set("resourceVersion", std::to_string(10'000'000 + reports_++));
@@ -131,7 +130,7 @@ double median(std::vector<double> times) {
   return *middle;
 }
 
-// The same sampler, and how long it takes.
+// A sampler that measures its own time.
 class TimedSampler : public search::Sampler {
  public:
   explicit TimedSampler(std::unique_ptr<search::Sampler> sampler) : sampler_(std::move(sampler)) {}
@@ -148,7 +147,7 @@ class TimedSampler : public search::Sampler {
   double took_ms_ = 0;
 };
 
-// What plan_study decides is done, and nothing else.
+// Carries out exactly the decisions of plan_study.
 void carry_out(const core::StudyPlan& plan, std::vector<api::TrialPtr>& trials) {
   for (const core::StudyAction& action : plan.actions) {
     if (const auto* creation = std::get_if<core::CreateTrial>(&action)) {

@@ -1,4 +1,5 @@
-// fettle-judge: what api/ makes of documents, for comparison with the API server (schema_test.py).
+// fettle-judge: the verdict of api/ on documents, for comparison with the API server
+// (schema_test.py).
 //
 //   fettle-judge < DOCUMENTS     a JSON value a line: a Study, a Trial, or {"before", "after"}: two
 //                                of either. Answers each with a line {"errors": [{"path",

@@ -1,5 +1,5 @@
-// A week in which Studies come, end and are deleted (spec.ttlAfterFinished): what the Manager keeps
-// does not grow with how many there have been. Memory is counted by an allocator of this program's.
+// A week in which Studies come, end and are deleted (spec.ttlAfterFinished): the Manager's memory
+// does not grow with their number. An allocator of this program counts it.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -47,7 +47,7 @@ class Churn {
     manager_ = std::make_unique<control::Manager>(store_, runs_, clock_, observer_);
   }
 
-  // `studies` of them within a week, at even distances; each lives an hour after its end.
+  // Runs `studies` Studies within a week, at even distances; each lives an hour after its end.
   void run(int studies) {
     for (int i = 0; i < studies; ++i) {
       api::Study study = digits_study();
@@ -67,7 +67,7 @@ class Churn {
   std::size_t trials_left() const { return store_.objects().trials.size(); }
   std::size_t most_at_once() const { return most_at_once_; }
 
-  // What goes when the Manager goes.
+  // Returns the bytes that are freed with the Manager.
   std::int64_t manager_bytes() {
     const std::int64_t before = live_bytes;
     manager_.reset();

@@ -1,5 +1,5 @@
 // The elastic policy (core/elastic.h) against fixed world sizes, on the same trace: 200 trials on
-// four nodes of eight GPUs that come and go. The table that this prints is in docs/gpus.md.
+// four nodes of eight GPUs that come and go. docs/gpus.md has the table that this prints.
 #include "core/elastic.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ constexpr std::int64_t kNodes = 4;
 constexpr std::int64_t kGpusOfNode = 8;
 constexpr std::int64_t kTrials = 200;
 
-// Nodes are up for 40 minutes and away for 8 on average, as spot machines are; the first one stays.
+// Nodes are up for 40 minutes and away for 8 on average, like spot machines; the first one stays.
 std::vector<NodeChange> spot_trace(std::int64_t began_ms) {
   std::vector<NodeChange> changes;
   constexpr std::int64_t kEndMs = 100LL * 3'600 * 1'000;
@@ -112,8 +112,8 @@ void print(const std::string& name, const Used& used) {
 
 double use_of(const Used& used) { return used.useful / used.offered; }
 
-// Of the fixed sizes, 4 is the largest with which all eight trials of the Study run at once; with 8
-// four of them wait.
+// Among the fixed sizes, 4 is the largest with which all eight trials of the Study run at once;
+// with 8, four of them wait.
 TEST(ElasticTrace, UsesMoreOfTheGpusThanAnyFixedWorldSize) {
   std::printf("%-10s %8s %8s %8s %8s\n", "workers", "hours", "held", "useful", "resizes");
   std::map<std::int64_t, Used> fixed;

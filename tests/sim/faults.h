@@ -1,4 +1,4 @@
-// Faults: where the simulation pulls the plug.
+// Faults: where the simulation crashes its controllers.
 //
 // Every write of the controllers (to the store or to the runs) passes through before_write() and
 // after_write(). A crash is thrown there as Crash and caught by the simulation, which drops the
@@ -21,7 +21,7 @@ class Faults {
     after_ = after;
   }
 
-  // Called at each write: it may let time pass, as a slow API server does.
+  // Calls `happens` at each write: it may let time pass, like a slow API server.
   void on_write(std::function<void()> happens) { happens_ = std::move(happens); }
 
   void before_write() {
@@ -33,7 +33,7 @@ class Faults {
     if (writes_ == crash_at_ && after_) crash();
   }
 
-  // Writes that were tried since the beginning.
+  // Returns the number of attempted writes since the beginning.
   std::int64_t writes() const { return writes_; }
   std::int64_t crashes() const { return crashes_; }
 

@@ -15,11 +15,11 @@ constexpr double kGb = 1e9;
 constexpr std::int64_t kCards = 8;
 constexpr double kCardBytes = 80 * kGb;
 
-// Of the built-in trainer, whose size goes with the width: 3 to 48 GB, as an 8-point grid.
+// Plan of the built-in trainer, whose size grows with the width: 3 to 48 GB, as an 8-point grid.
 double planned(const Json& parameters) {
   return 3 * kGb * parameters.find("width")->as_double() / 64;
 }
-// Beside what is planned: the context, and workspaces that grow with the model.
+// Adds to the plan: the context, and workspaces that grow with the model.
 double used(const Json& parameters) { return 1.04 * planned(parameters) + 0.6 * kGb; }
 
 api::Study mixed_study(std::int64_t trials, std::int64_t parallelism) {
@@ -48,7 +48,7 @@ api::Study mixed_study(std::int64_t trials, std::int64_t parallelism) {
 
 class GpuMemoryPacking : public testing::Test {
  protected:
-  // Most trials that trained at once.
+  // Returns the most trials that trained at once.
   std::int64_t run(api::Study study, std::function<double(const Json&)> takes = used) {
     Simulation simulation(study, all_finish);
     simulation.runs().set_cards({kCards, kCardBytes, planned, std::move(takes)});

@@ -39,7 +39,7 @@ Status GpuNodes::start(const api::Study& study, const api::Trial& trial, std::in
   return success();
 }
 
-// A worker that is taken away is one of the highest ranks.
+// Takes workers of the highest ranks away.
 Status GpuNodes::resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) {
   const auto found = processes_.find({trial.metadata.name, run});
   if (found == processes_.end() || found->second.run.state == RunState::kExited) return success();
@@ -91,7 +91,7 @@ bool GpuNodes::computes(const Process& process) const {
   return process.run.state == RunState::kRunning && placed >= needed && process.nodes.count(0) > 0;
 }
 
-// What happened between the last time and `until_ms`, in which nothing changed.
+// Accounts for the time until `until_ms`, in which nothing changed.
 void GpuNodes::spend(std::int64_t until_ms) {
   const auto seconds = [](std::int64_t from_ms, std::int64_t to_ms) {
     return static_cast<double>(std::max<std::int64_t>(0, to_ms - from_ms)) / 1000;
@@ -132,7 +132,7 @@ std::int64_t GpuNodes::free_gpus() const {
   return total;
 }
 
-// Whether no process behind it may be placed: a gang waits for all its places at once.
+// Returns whether later processes must wait: a gang waits for all its places at once.
 bool GpuNodes::place(Process& process) {
   const auto lacking = [&process] {
     return process.run.workers - static_cast<std::int64_t>(process.nodes.size());
@@ -196,7 +196,7 @@ void GpuNodes::change_nodes() {
   }
 }
 
-// When the step under way will be done if nothing changes; -1: never.
+// Returns when the present step will be done if nothing changes; -1: never.
 std::int64_t GpuNodes::step_ends_ms(const Process& process) const {
   if (!computes(process)) return -1;
   const auto workers = static_cast<std::int64_t>(process.nodes.size());

@@ -1,12 +1,12 @@
 // GpuNodes: trials as workers on nodes with GPUs that come and go, under the virtual clock. One
 // thread.
 //
-// A worker takes one GPU. Workers are placed in the order in which they were asked for; those of a
-// run that needs all of them at once are placed together, or not at all. A run computes while it
-// has its least number of workers, rank 0 among them; it stands still while its workers gather. The
-// loss of rank 0, or of any worker of a run of fixed size, costs the step that was under way. A run
-// that has worked and finds no place for a lost worker within kGangTimeoutMs is disrupted, as on a
-// cluster (runtime/kubernetes/run_of_job.h).
+// A worker takes one GPU. Workers are placed in the order of their requests; if a run needs all its
+// workers at once, they are placed together, or not at all. A run computes while it has its least
+// number of workers, rank 0 among them; it stands still while its workers gather. The loss of rank
+// 0, or of any worker of a run of fixed size, costs the step under way. A run that has worked and
+// finds no place for a lost worker within kGangTimeoutMs is disrupted, as on a cluster
+// (runtime/kubernetes/run_of_job.h).
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@
 
 namespace fettle::sim {
 
-inline constexpr std::int64_t kPlaceMs = 2'000;   // from a free GPU to a worker that runs
-inline constexpr std::int64_t kGatherMs = 5'000;  // in which workers gather again
+inline constexpr std::int64_t kPlaceMs = 2'000;   // from a free GPU to a running worker
+inline constexpr std::int64_t kGatherMs = 5'000;  // for workers to gather again
 inline constexpr std::int64_t kGangTimeoutMs = 120'000;
 
 // At `at_ms` node `node` comes (with `gpus`) or goes (0).
@@ -39,7 +39,7 @@ using Work = std::function<double(std::int64_t index)>;
 // Learning curve: the objective at a step, from the trial's parameters.
 using Curve = std::function<double(const Json& parameters, std::int64_t step)>;
 
-// How much faster than one worker N are: each further one costs all a little.
+// Returns the speed of N workers relative to one: each further worker slows all a little.
 inline double speed_of(std::int64_t workers) {
   const auto n = static_cast<double>(workers);
   return n / (1 + 0.02 * (n - 1));
@@ -58,13 +58,12 @@ class GpuNodes : public control::Runs {
   core::Capacity capacity(const api::Study&) override { return {}; }
   void watch(std::function<void(const std::string& trial)> listener) override;
 
-  // Lets happen what is due, and tells the listener.
+  // Carries out due events, and calls the listener.
   void advance();
-  // When something happens next; -1 = never without the controllers.
+  // Returns when the next event is due; -1 = never without the controllers.
   std::int64_t next_ms() const;
 
-  // GPU-seconds so far: what the nodes had, what workers held, and what was spent on steps that
-  // counted.
+  // GPU-seconds so far: offered by nodes, held by workers, and spent on steps that counted.
   double offered() const { return offered_; }
   double held() const { return held_; }
   double useful() const { return useful_; }
@@ -77,15 +76,15 @@ class GpuNodes : public control::Runs {
     std::string metric;
     Json parameters;
     double work = 1;
-    std::int64_t least = 1;                      // workers without which it cannot compute
+    std::int64_t least = 1;                      // fewest workers with which it can compute
     bool fixed = true;                           // it needs all its workers
     bool gathered = false;                       // all were placed once
     std::map<std::int64_t, std::int64_t> nodes;  // rank -> node
     std::int64_t step = 0;
     double done = 0;                    // of the step under way, 0 to 1
     double spent = 0;                   // GPU-seconds on it
-    std::int64_t computes_from_ms = 0;  // while its workers gather: when they will have
-    std::int64_t lacks_since_ms = 0;    // fixed, gathered and not whole: since when
+    std::int64_t computes_from_ms = 0;  // while its workers gather: when they are done
+    std::int64_t lacks_since_ms = 0;    // fixed, gathered and incomplete: since when
     std::int64_t asked = 0;             // its place in the line
   };
 
@@ -111,7 +110,7 @@ class GpuNodes : public control::Runs {
   std::map<std::int64_t, std::int64_t> nodes_;  // node -> GPUs
   std::map<Id, Process> processes_;
   std::map<std::string, std::int64_t> checkpoints_;  // trial -> newest step
-  std::set<std::string> changed_;                    // trials to tell of
+  std::set<std::string> changed_;                    // trials to report to the listener
   std::function<void(const std::string&)> listener_;
   std::int64_t spent_until_ms_;
   std::int64_t asked_ = 0;

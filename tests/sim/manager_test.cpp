@@ -1,4 +1,4 @@
-// The Manager and its controllers: what they do about errors, and that run() listens.
+// The Manager and its controllers: their reactions to errors, and run()'s to changes.
 #include "control/manager.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ std::string failure_of(const std::vector<api::StatusCondition>& conditions) {
   return failed == nullptr || !failed->status ? "" : failed->reason + ": " + failed->message;
 }
 
-// What the condition Blocked says; "" where it does not hold.
+// Returns the message of the condition Blocked; "" if it is false.
 std::string blocked_message(const api::Study& study) {
   return core::is_blocked(study.status) ? core::blocked_message(study.status) : "";
 }
@@ -57,7 +57,7 @@ TEST(Manager, AStudyThatNoSamplerTakesFailsAndSaysWhy) {
   EXPECT_EQ(simulation.store().trials_created(), 0);
 }
 
-// By a manager that has forgotten the refusals; also where no plan touches the condition.
+// By a manager that has forgotten the refusals; even if no plan changes the condition.
 TEST(Manager, ATrialThatIsNotRefusedAnyMoreDoesNotSaySoAfterARestart) {
   Simulation simulation(digits_study(), all_finish);
   simulation.run_until(1);
@@ -170,7 +170,7 @@ TEST(Manager, AStudyWhoseStatusIsRefusedTooIsAtLeastSeenByTheObserver) {
   EXPECT_EQ(simulation.study().status.trials.completed, 12);
 }
 
-// What an operator says of a promotion that the rulebook would not allow: the simulation fails.
+// An operator reports a promotion that the rulebook forbids: the simulation fails.
 TEST(ManagerDeathTest, ARetryThatNeverEndsFailsTheSimulation) {
   EXPECT_DEATH(
       {
@@ -197,7 +197,7 @@ TEST(Manager, ATrialThatAppearsWhileItIsPlannedIsTakenAsItIs) {
 
 TEST(Manager, ConflictsAreNoFailuresOfTheEnvironment) {
   Simulation simulation(digits_study(), all_finish);
-  simulation.expect_refusals();  // conflicts that do not end are told (refusals.h)
+  simulation.expect_refusals();  // endless conflicts are reported (refusals.h)
   simulation.run_until(5);
   simulation.store().conflict_writes(1'000'000);
   simulation.run_until(60);
@@ -226,7 +226,7 @@ TEST(Manager, TheObserverHearsWhatIsDone) {
   }
   EXPECT_THAT(recorder.events, Contains("digits Started"));
   EXPECT_THAT(recorder.events, Contains("digits-3 Started"));
-  // What chooses trials, four of them created, a status; for each trial a start; and the events.
+  // The choice of trials, four creations, a status; a start for each trial; and the events.
   EXPECT_EQ(recorder.actions, 1 + 4 + 1 + 4 + 5);
 }
 

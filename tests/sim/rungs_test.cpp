@@ -1,7 +1,6 @@
-// Programs that do not meet the rungs of their Study: they report at every second or third step,
-// leave with 0 before they were to, or never say anything. Under every algorithm and every rule
-// that looks at rungs, the search waits for no trial that will not come, each trial ends with a
-// true reason, and so does the Study.
+// Programs that miss the rungs of their Study: they report at every second or third step, exit with
+// 0 too early, or never report. Under every algorithm and every rule with rungs, the search waits
+// for no trial that will not come, each trial ends with a true reason, and so does the Study.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +39,7 @@ std::vector<SearchCase> searches() {
           {"pb2", ""}};
 }
 
-// Rungs at 3 and 9; of populations every 3 steps.
+// Rungs are at 3 and 9; for populations, every 3 steps.
 api::Study study_of(const SearchCase& search) {
   api::Study study = digits_study();
   study.spec.resource.min = 3;
@@ -64,7 +63,7 @@ std::string message_of(const api::Study& study) {
   return "";
 }
 
-// And a replay decides the same.
+// Also expects that a replay decides the same.
 void expect_all_ended(Simulation& simulation) {
   const Result<core::Replay> again = core::replay(simulation.study(), simulation.trials());
   ASSERT_TRUE(again.ok()) << again.error().message;
@@ -106,7 +105,7 @@ TEST_P(Rude, AProgramThatReportsEveryThirdStepMeetsTheRungsAndIsAsGoodAsOneThatR
   expect_all_ended(sparse);
 }
 
-// One member has a patience of its own, or its data has ended.
+// One member exits early: it has its own patience, or its data has ended.
 TEST_P(Rude, OneThatLeavesEarlyIsJudgedByWhatItSaidAndNobodyWaitsForIt) {
   const auto one_quits = [](std::int64_t index, std::int64_t) {
     return index == 1 ? Script{Fate::kQuit, 1} : Script{};
@@ -139,7 +138,7 @@ TEST_P(Rude, IfNobodyGetsToTheEndTheStudySaysSo) {
   expect_all_ended(simulation);
 }
 
-// The trial that is best by step 3 always breaks down on the way to 9.
+// The best trial at step 3 always breaks down on the way to 9.
 TEST_P(Rude, WhereTheBestBreakDownOthersGetToTheEnd) {
   if (!GetParam().promote) return;
   api::Study study = study_of(GetParam());

@@ -169,7 +169,8 @@ void SimRuns::set_cards(Cards cards) {
   capacity_.gpu_memory = cards_.bytes;
 }
 
-// The first card with room, as a scheduler that packs; false: it waits, and asks again.
+// Takes the first card with enough memory, like a scheduler that packs; false: it waits, and asks
+// again.
 bool SimRuns::find_card(Process& process) {
   if (cards_.count == 0) return true;
   const auto found =
@@ -185,8 +186,8 @@ bool SimRuns::find_card(Process& process) {
   return true;
 }
 
-// The trainer refuses to begin with less than it plans for; one that needs more than it has planned
-// ends in the middle.
+// The trainer refuses to begin with less than it plans for; a trainer that needs more than it has
+// planned ends in the middle.
 bool SimRuns::fits_card(Process& process) {
   if (cards_.count == 0) return true;
   const double planned = cards_.planned(process.parameters);

@@ -1,8 +1,8 @@
 // SimRuns: trials as scripts under the virtual clock. One thread.
 //
-// A run takes step_ms() a step, reports every step, keeps a checkpoint of each and goes on from the
-// trial's newest one. A Script says what goes wrong. Invariants checked all the time: a trial never
-// has two living runs; a run that was removed never comes back; a completed trial never runs again.
+// A run takes step_ms() a step, reports every step, keeps a checkpoint of each and continues from
+// the trial's newest one. A Script defines its faults. Invariants checked all the time: a trial
+// never has two living runs; a removed run never comes back; a completed trial never runs again.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@
 
 namespace fettle::sim {
 
-// Trials take their steps at different paces, so that they seldom do things at the same time.
+// Trials take steps at different paces, so that they seldom act at the same time.
 inline std::int64_t step_ms(std::int64_t index) { return 1'000 + 37 * (index % 5); }
 inline constexpr std::int64_t kStartMs = 300;  // from start to running
 inline constexpr std::int64_t kStopMs = 200;   // from SIGTERM to exit
 
 enum class Fate { kFinish, kFail, kDisrupt, kOutOfMemory, kHang, kSilent, kQuit };
 
-// What becomes of run `run` of trial `index`: it meets `fate` once it has done `steps` more steps.
-// kSilent and kQuit both exit with 0: one without a report, the other with those so far.
+// The fate of run `run` of trial `index`: it meets `fate` after `steps` more steps. kSilent and
+// kQuit both exit with 0: one without a report, the other with the reports so far.
 struct Script {
   Fate fate = Fate::kFinish;
   std::int64_t steps = 0;
@@ -38,11 +38,11 @@ using Scripts = std::function<Script(std::int64_t index, std::int64_t run)>;
 // Learning curve: the objective at a step, from the trial's parameters.
 using Curve = std::function<double(const Json& parameters, std::int64_t step)>;
 
-// Cards of GPUs, all alike. A trial holds a part of one of them: what it asks for, or all of it.
+// Equal GPU cards. A trial holds a part of one card: the part it asks for, or all of it.
 struct Cards {
   std::int64_t count = 0;  // 0: trials need none
   double bytes = 0;        // of each
-  // What a training plans for and what it uses, in bytes, by its parameters.
+  // Memory that a training plans for and that it uses, in bytes, by its parameters.
   std::function<double(const Json& parameters)> planned = {};
   std::function<double(const Json& parameters)> used = {};
 };
@@ -60,27 +60,27 @@ class SimRuns : public control::Runs {
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
 
-  // The trial was deleted, and its runs and checkpoints with it.
+  // Forgets a deleted trial, with its runs and checkpoints.
   void forget(const std::string& trial);
-  // Lets happen what is due, and tells the listener.
+  // Carries out due events, and calls the listener.
   void advance();
-  // When something happens next; -1 = never without the controllers.
+  // Returns when the next event is due; -1 = never without the controllers.
   std::int64_t next_ms() const;
   void lose_events() { lose_events_ = true; }
-  // From now on no run can ever start, and this is why; "" ends that.
+  // Lets no run start from now on, for this reason; "" ends that.
   void refuse_starts(std::string why) { refusal_ = std::move(why); }
   void set_capacity(std::int64_t trials) { capacity_.trials = trials; }
   void set_cards(Cards cards);
-  // As on a cluster where the Study has no claim: a run that ends takes its checkpoints along.
+  // Like a cluster without a claim for the Study: a run that ends loses its checkpoints.
   void lose_checkpoints() { capacity_.place = api::Place::kCluster; }
 
-  // Steps that all runs have taken.
+  // Returns the steps that all runs have taken.
   std::int64_t steps_taken() const { return steps_taken_; }
   std::int64_t started() const { return static_cast<std::int64_t>(ever_.size()); }
   std::int64_t finished(const std::string& trial) const;  // runs that reached their last step
   std::size_t present() const { return processes_.size(); }
   std::int64_t most_at_once() const { return most_at_once_; }
-  // Trials that held a card and trained, at the best moment.
+  // Returns the most trials that held a card and trained at once.
   std::int64_t most_training() const { return most_training_; }
 
  private:
@@ -92,10 +92,10 @@ class SimRuns : public control::Runs {
     Json parameters;
     Script script;
     std::int64_t step = 0;      // reached so far
-    std::int64_t next_ms = -1;  // when it does something next; -1 = never
+    std::int64_t next_ms = -1;  // time of its next action; -1 = never
     bool stopping = false;
     double asked = 0;               // bytes of a card
-    std::optional<std::size_t> on;  // the card it has a part of
+    std::optional<std::size_t> on;  // the card that holds its part
   };
   using Id = std::pair<std::string, std::int64_t>;  // trial, run
 

@@ -68,7 +68,7 @@ void check_facts(const api::Trial& before, const api::Trial& after) {
   }
 }
 
-// Trials of deleted Studies of this one's name.
+// Counts trials of deleted Studies with the name of this one.
 std::int64_t count_earlier(const SimStore::Objects& objects, const api::Study& study) {
   return std::count_if(objects.trials.begin(), objects.trials.end(), [&](const auto& entry) {
     const api::Trial& trial = *entry.second;
@@ -97,8 +97,8 @@ Status SimStore::admit() {
   return failure_;
 }
 
-// The verdict of an API server on the document in the place of `before`. Only changes of spec are
-// compared with what was there, so that is left out where it is the same.
+// Returns the API server's verdict on the document that replaces `before`. Only changes of spec are
+// compared with the old one, so it is omitted if spec is the same.
 Status SimStore::judge(const api::Trial* before, const api::Trial& after) const {
   const Json document = api::write_trial(after);
   if (check_documents_) {
@@ -141,7 +141,7 @@ api::Study SimStore::put_study(const api::Study& study) {
   return stored;
 }
 
-// Written by the user, not by a controller: no faults here.
+// Written by the user, not by a controller: no faults.
 Result<api::Study> SimStore::update_study_spec(const api::Study& study) {
   api::Study& stored = objects_.studies.at({study.metadata.ns, study.metadata.name});
   if (stored.spec == study.spec) return stored;
@@ -240,7 +240,7 @@ void SimStore::delete_study(const Key& key, std::int64_t now_ms) {
   if (listener_) listener_({Kind::kStudy, key, key.name});
 }
 
-// The trials go in the background, one after the other, as with the garbage collector.
+// Trials are deleted in the background, one after the other, like by the garbage collector.
 void SimStore::erase_study(const Key& study, std::int64_t now_ms) {
   std::int64_t at_ms = now_ms;
   for (const auto& [key, trial] : objects_.trials) {

@@ -1,9 +1,10 @@
 // SimStore: an API server in memory, with resourceVersions, generations, conflicts and watches,
 // that can crash its caller at any write, lose watch events and serve stale reads. One thread.
 //
-// Writes are judged by the rulebook of the API server (api/testing/rulebook.h), and what it refuses
-// is refused here. Checked at every write besides: a fact that was written never changes. A trial
-// is the Study's whose uid it names; those of a deleted Study go one after the other, in time.
+// The rulebook of the API server (api/testing/rulebook.h) judges writes, and this store refuses the
+// same ones. Every write is also checked for this: a written fact never changes. A trial belongs to
+// the Study whose uid it names; the trials of a deleted Study are deleted one after the other, over
+// time.
 #pragma once
 
 #include <cstdint>
@@ -41,33 +42,33 @@ class SimStore : public control::Store {
 
   // Loses every watch event from now on: only resyncs help.
   void lose_events() { lose_events_ = true; }
-  // From now on CHECKs that every object comes back from its JSON document as it was.
+  // From now on CHECKs that every object survives its JSON document unchanged.
   void check_documents() { check_documents_ = true; }
-  // The next `n` writes fail as a broken disk does.
+  // Fails the next `n` writes like a broken disk.
   void fail_writes(int n) {
     failing_ = n;
     failure_ = io_error("no space left on device");
   }
-  // The next `n` writes find that another writer was faster.
+  // Fails the next `n` writes with a conflict, like a faster writer.
   void conflict_writes(int n) {
     failing_ = n;
     failure_ = {ErrorCode::kConflict, "another writer was faster"};
   }
-  // From now on trials are refused as by a full quota, in these words; empty: no more.
+  // From now on refuses trials like a full quota, with this message; empty: no more.
   void refuse_trials(std::function<std::string()> words) { refuse_trials_ = std::move(words); }
-  // From now on every write is refused for a while, in these words; "": no more.
+  // From now on refuses every write, with this message; "": no more.
   void refuse_writes(std::string words) { refuse_writes_ = std::move(words); }
   void delete_trial(const std::string& name) { objects_.trials.erase({"", name}); }
-  // Stores the Study past all rules, as it may have come in under earlier ones.
+  // Stores the Study past all rules, like a Study from a time of other rules.
   api::Study put_study(const api::Study& study);
-  // As a user does: without asking for a version.
+  // Deletes like a user: without a version.
   void delete_study(const control::Key& key, std::int64_t now_ms);
-  // Deletes what is due by now; returns the names of the trials that are gone.
+  // Deletes objects that are due; returns the names of the trials that are gone.
   std::vector<std::string> collect_garbage(std::int64_t now_ms);
-  // When the next trial is deleted; -1 = never.
+  // Returns when the next trial is deleted; -1 = never.
   std::int64_t next_ms() const;
 
-  // What all objects were at some moment: what a lagging cache serves.
+  // All objects at some moment, as a lagging cache serves them.
   struct Objects {
     std::map<control::Key, api::Study> studies;
     std::map<control::Key, api::TrialPtr> trials;
@@ -75,7 +76,7 @@ class SimStore : public control::Store {
   const Objects& objects() const { return objects_; }
 
   std::int64_t trials_created() const { return trials_created_; }
-  // When the Study's status was written.
+  // Returns the times at which the Study's status was written.
   const std::vector<std::int64_t>& status_times() const { return status_times_; }
   const std::vector<std::string>& events() const { return events_; }  // reasons, in order
 
@@ -104,8 +105,8 @@ class SimStore : public control::Store {
   Error failure_;
 };
 
-// The store as a controller with a lagging cache sees it: reads come from a snapshot, which
-// refresh() renews; writes go through and are checked against the truth.
+// The store of a controller with a lagging cache: reads come from a snapshot, which refresh()
+// renews; writes go through and are checked against the truth.
 class StaleStore : public control::Store {
  public:
   explicit StaleStore(SimStore& truth) : truth_(truth) {}

@@ -1,5 +1,5 @@
-// What must stay true whatever happens to the controllers: no trial lost, none run twice, the same
-// search, and silence when it is over (DESIGN sections 1 and 10).
+// Laws that hold whatever happens to the controllers: no trial is lost, none runs twice, the search
+// is the same, and there is silence when it is over (DESIGN sections 1 and 10).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ int count_facts(const api::Trial& trial, FactKind kind) {
   return count;
 }
 
-// Each trial ended once, and once more for each promotion, said so once each time, and has a result
-// if it reached the last step.
+// Each trial ended once, and once more for each promotion, with one event for each end, and has a
+// result if it reached the last step.
 void expect_ended_once(Simulation& simulation) {
   const std::int64_t last_step = simulation.study().spec.resource.max;
   for (const api::TrialPtr& trial : simulation.trials()) {
@@ -32,7 +32,7 @@ void expect_ended_once(Simulation& simulation) {
     EXPECT_EQ(count_facts(*trial, FactKind::kResult), has_result ? 1 : 0);
     EXPECT_EQ(count_facts(*trial, FactKind::kStopped) + count_facts(*trial, FactKind::kFailed),
               has_result ? ends - 1 : ends);
-    // One that was asked to stop may have got there all the same.
+    // A trial that was asked to stop may have reached its end all the same.
     EXPECT_LE(simulation.runs().finished(trial->metadata.name), ends);
     EXPECT_GE(simulation.runs().finished(trial->metadata.name), completed ? ends : 0);
   }
@@ -161,8 +161,8 @@ TEST(Simulation, APopulationKeepsItsSizeAndItsBest) {
 
 // ---- What a trial costs ------------------------------------------------------------------------
 
-// Writes for each trial of a Study whose trials take one step; those of the Study's status, which
-// is written at most once a second, do not count.
+// Returns writes per trial of a Study whose trials take one step; writes of the Study's status, at
+// most one a second, do not count.
 std::int64_t writes_per_trial(Simulation& simulation) {
   simulation.run_to_end();
   const auto statuses = static_cast<std::int64_t>(simulation.store().status_times().size());
@@ -185,7 +185,7 @@ TEST(Simulation, ATrialTakesFiveWrites) {
 
 TEST(Simulation, ATrialThatEndsBeforeItIsSeenRunningTakesFour) {
   Simulation simulation(one_step_study(), all_finish);
-  simulation.runs().lose_events();  // so that only a resync sees it
+  simulation.runs().lose_events();  // only a resync sees the change
   EXPECT_EQ(writes_per_trial(simulation), 4) << "create, start, ended, remove";
 }
 
@@ -195,12 +195,12 @@ struct CrashCase {
   std::string name;
   api::Study study;
   Scripts scripts;
-  bool order;  // the whole order of events is the same, not only what happened
+  bool order;  // the whole order of events is the same, not only their set
 };
 
 std::vector<CrashCase> crash_cases() {
-  // One trial at a time: then a crash shifts times but not the order, and everything that a search
-  // decides from what it has learnt must come out the same.
+  // One trial at a time: then a crash shifts times but not the order, and every decision that a
+  // search derives from results must be the same.
   api::Study in_turn = digits_study();
   in_turn.spec.budget.parallelism = 1;
   in_turn.spec.budget.trials = 8;
@@ -219,11 +219,11 @@ std::vector<CrashCase> crash_cases() {
   population.spec.algorithm.name = api::AlgorithmKind::kPbt;
   population.spec.algorithm.interval = 3;
   population.spec.budget.trials = 4;
-  // What is known before the first trial is written down before it.
+  // Results of earlier Studies are recorded before the first trial.
   api::Study warm = in_turn;
   warm.spec.warm_start =
       api::WarmStart{.studies = {"gone"}, .map = {}, .points = {Json::object({{"x", 0.5}})}};
-  // Side by side, parameters follow from the index alone.
+  // Side by side, parameters depend on the index alone.
   api::Study side_by_side = digits_study();
   side_by_side.spec.budget.trials = 8;
   return {{"InTurn", in_turn, all_finish, true},
@@ -413,7 +413,7 @@ TEST(Simulation, FewerSlotsThanParallelismAreRespected) {
   EXPECT_EQ(simulation.runs().most_at_once(), 2);
 }
 
-// Without a claim each run of a trial begins at step 0. It costs more, and ends the same.
+// Without a claim each run of a trial begins at step 0. This costs more, and ends the same.
 TEST(Simulation, WithoutDurableCheckpointsTheSameTrialsEndAtAHigherPrice) {
   api::Study study = digits_study();
   study.spec.algorithm.name = api::AlgorithmKind::kHyperband;
@@ -429,8 +429,8 @@ TEST(Simulation, WithoutDurableCheckpointsTheSameTrialsEndAtAHigherPrice) {
   EXPECT_EQ(lost.study().status.search.front().durable_checkpoints, false);
 }
 
-// Evicted at the sixth step again and again, from step 0 each time: no step is new, and yet each
-// run has trained.
+// Evicted at the sixth step again and again, from step 0 each time: no step is new, yet each run
+// has trained.
 TEST(Simulation, ATrialThatStartsAgainAfterEachEvictionIsNotGivenUp) {
   const auto evicted = [](std::int64_t index, std::int64_t run) {
     return index == 0 && run < 13 ? Script{Fate::kDisrupt, 6} : Script{};

@@ -1,4 +1,4 @@
-// The loop: everything that is due, then on to the next moment at which something is.
+// The loop: carries out everything that is due, then advances to the next event.
 #include "tests/sim/simulation.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace fettle::sim {
 
 namespace {
 
-// More reconciles than this without time passing are a loop.
+// More reconciles than this at one time are a loop.
 constexpr int kMostStepsAtOnce = 100'000;
 // From a crash to the next Manager.
 constexpr std::int64_t kRestartMs = 20;
@@ -128,7 +128,7 @@ std::int64_t Simulation::next_ms() {
   return next;
 }
 
-// What happens beside the controllers.
+// Carries out events outside the controllers.
 void Simulation::advance() {
   runs_.advance();
   for (const std::string& trial : store_.collect_garbage(clock_.now_ms())) runs_.forget(trial);
@@ -151,7 +151,7 @@ void Simulation::run_to_end(std::int64_t most_s) {
   if (error_.empty()) expect_quiet();
 }
 
-// A trial that counts as at work where trials pause would be waited for by everybody else.
+// If trials pause, all others would wait for a trial that still counts as at work.
 void Simulation::expect_nobody_runs() {
   const search::Problem problem = core::problem_of(study());
   if (!search::promotes(problem)) return;
@@ -159,7 +159,7 @@ void Simulation::expect_nobody_runs() {
         "the Study has ended, and a trial still counts as at work");
 }
 
-// Whatever is left to clean up is cleaned up within a resync; then there is silence.
+// Remains are cleaned up within a resync; then there is silence.
 void Simulation::expect_quiet() {
   expect_nobody_runs();
   restart();

@@ -1,6 +1,6 @@
 // Simulation: a Study from beginning to end under a virtual clock, with the real controllers and
-// decisions over an API server and processes in memory. One thread, no waiting, no randomness but
-// what is seeded.
+// decisions over an API server and processes in memory. One thread, no waiting, only seeded
+// randomness.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace fettle::sim {
 // A Study called "digits" that maximises "accuracy" over x in [0, 1], 9 steps a trial.
 api::Study digits_study();
 
-// A learning curve that gets to 1 - (x - 0.3)^2 in the end, and is ahead where it ends up better.
+// A learning curve that ends at 1 - (x - 0.3)^2; curves with a better end are ahead all the time.
 double digits_curve(const Json& parameters, std::int64_t step);
 
 // Every run finishes.
@@ -34,18 +34,18 @@ class Simulation {
   Simulation(const api::Study& study, Scripts scripts);
 
   // Runs until the Study has ended and nothing more happens. CHECKs that this takes less than
-  // `most_s` virtual seconds, that no trial counts as at work then (search::any_runs), and
-  // that afterwards nothing is written, even by a new Manager.
+  // `most_s` virtual seconds, that no trial then counts as at work (search::any_runs), and that
+  // afterwards nothing is written, even by a new Manager.
   void run_to_end(std::int64_t most_s = 100'000);
   // Runs until `at_s` virtual seconds after the beginning.
   void run_until(std::int64_t at_s);
-  // As run_to_end(), with two managers that read snapshots of different age in turn.
+  // Like run_to_end(), with two managers that read snapshots of different age in turn.
   void run_two_stale_managers(std::uint64_t seed);
-  // Reconciles whatever is due, and whatever becomes due by that.
+  // Reconciles everything that is due, and everything that becomes due by that.
   void settle() { step_through(); }
-  // Drops the manager and makes a new one, as a restart does.
+  // Replaces the manager by a new one, like a restart.
   void restart();
-  // Refusals that do not end are expected: without this they fail the test.
+  // Expects endless refusals, which otherwise fail the test.
   void expect_refusals() { observer_.expected = true; }
 
   int refused_in_a_row() const { return observer_.newest.refused; }
@@ -53,26 +53,26 @@ class Simulation {
 
   api::Study study();
   std::vector<api::TrialPtr> trials();
-  // Everything that must not depend on crashes: each trial's parameters, seed, phase, stop and
-  // facts, without times; with `order` the facts' seq too.
+  // Returns everything that must not depend on crashes: each trial's parameters, seed, phase, stop
+  // and facts, without times; with `order` the facts' seq too.
   std::string fingerprint(bool order);
 
   Faults& faults() { return faults_; }
   SimStore& store() { return store_; }
   SimRuns& runs() { return runs_; }
   SimClock& clock() { return clock_; }
-  // The error with which the manager gave up, "" if it did not.
+  // Returns the error with which the manager gave up, "" if it did not.
   const std::string& error() const { return error_; }
 
  private:
-  bool step();          // false: nothing to do now
+  bool step();          // false: nothing is due
   bool step_through();  // all steps that are due
   void expect_nobody_runs();
   void expect_quiet();
   std::int64_t next_ms();
   void advance();
 
-  // An action that is refused again and again for the same reason would be for ever.
+  // Detects an action that is refused again and again for the same reason, which would never end.
   class Refusals : public control::Observer {
    public:
     void on_reconciled(const control::ReconcileRecord& record) override {
@@ -81,7 +81,7 @@ class Simulation {
       if (record.refused > 0) newest = record;
     }
     bool expected = false;
-    control::ReconcileRecord newest;  // that was refused
+    control::ReconcileRecord newest;  // the newest refusal
   };
 
   Faults faults_;

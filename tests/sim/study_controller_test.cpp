@@ -1,4 +1,5 @@
-// The StudyController: its samplers are caches, so what they say follows from what is stored.
+// The StudyController: its samplers are caches, so their suggestions follow from the stored
+// objects.
 #include "control/study_controller.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ using api::TrialPhase;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// What happens while a sampler is at work. On a thread of its own, as with another worker.
+// Acts while a sampler is at work, on a separate thread, like another worker.
 class Meanwhile : public control::Observer {
  public:
   void on_suggested(const control::Key&, std::int64_t) override {
@@ -33,7 +34,7 @@ class Meanwhile : public control::Observer {
   std::function<void()> happens;
 };
 
-// A tpe Study of four trials at once, reconciled by hand; what becomes of trials is said by hand.
+// A tpe Study of four trials at once; the test reconciles it and sets the results of its trials.
 class StudyControllerTest : public testing::Test {
  protected:
   StudyControllerTest() : store_(faults_), runs_(faults_, clock_, all_finish, digits_curve) {
@@ -59,19 +60,19 @@ class StudyControllerTest : public testing::Test {
   void complete(std::size_t index, double accuracy) {
     CHECK(store_.update_trial_status(completed(index, accuracy)).ok(), "it was not completed");
   }
-  // As the TrialController does it.
+  // Ends a trial like the TrialController.
   Result<api::Trial> end(std::size_t index, double accuracy) {
     const api::Study study = store_.get_study({"", "digits"}).value();
     return controller_.store_end(study, completed(index, accuracy));
   }
-  // The places of a trial's facts.
+  // Returns the seq of each of a trial's facts.
   std::vector<std::int64_t> places(std::size_t index) {
     std::vector<std::int64_t> out;
     for (const api::Fact& fact : trials()[index]->status.facts) out.push_back(fact.seq);
     return out;
   }
 
-  // The trials created after these must be those that a sampler without a cache suggests.
+  // Expects the trials created after these to be those that a sampler without a cache suggests.
   void expect_as_without_cache(std::size_t before) {
     api::Study study = store_.get_study({"", "digits"}).value();
     std::vector<api::TrialPtr> earlier = trials();
@@ -101,7 +102,7 @@ TEST_F(StudyControllerTest, FactsThatWereNotStoredAreForgotten) {
   complete(2, 0.5);
   store_.fail_writes(1);
   EXPECT_FALSE(reconcile().ok());
-  complete(0, 0.1);  // now the first to be written down
+  complete(0, 0.1);  // now the first to be recorded
   ASSERT_TRUE(reconcile().ok());
   expect_as_without_cache(4);
 }
@@ -116,7 +117,8 @@ TEST_F(StudyControllerTest, TheEndOfATrialIsStoredWithItsFacts) {
   expect_as_without_cache(4);
 }
 
-// It is not known whether the write that failed was done: the next reconcile reads what is stored.
+// It is unknown whether the failed write was carried out: the next reconcile reads the stored
+// objects.
 TEST_F(StudyControllerTest, AfterAFailedWriteFactsWaitForAReconcile) {
   store_.fail_writes(1);
   EXPECT_FALSE(end(0, 0.1).ok());
@@ -194,13 +196,13 @@ TEST_F(StudyControllerTest, ADeletedTrialDoesNotHideWhatIsLearntAfterwards) {
   complete(1, 0.5);
   ASSERT_TRUE(reconcile().ok());
   ASSERT_EQ(trials().size(), 6u);
-  store_.delete_trial("digits-3");  // it had no facts: the history gets longer at its beginning
+  store_.delete_trial("digits-3");  // it had no facts: the history grows at its beginning
   complete(2, 0.1);
   ASSERT_TRUE(reconcile().ok());
   expect_as_without_cache(5);
 }
 
-// A Study that begins with what "digits" has found by then.
+// A Study that begins with the results of "digits" so far.
 TEST_F(StudyControllerTest, AWarmStartIsWrittenDownOnceAndThenReliedOn) {
   complete(0, 0.2);
   complete(1, 0.9);
@@ -225,7 +227,7 @@ TEST_F(StudyControllerTest, AWarmStartIsWrittenDownOnceAndThenReliedOn) {
   EXPECT_EQ(begun[1]->spec.parameters, trials()[0]->spec.parameters);
 }
 
-// Where the Study's template is refused, in these words; "" = it is fine.
+// Runs that refuse the Study's template with this message; "" = they accept it.
 class CheckingRuns : public SimRuns {
  public:
   using SimRuns::SimRuns;
@@ -294,7 +296,7 @@ TEST_F(TemplateCheckTest, WhatNobodyKnowsYetIsAskedAgain) {
   EXPECT_GT(trials(), 0u);
 }
 
-// A look every tenth of a second, for ten minutes.
+// Reconciles every tenth of a second, for ten minutes.
 TEST_F(TemplateCheckTest, ABlockedStudyIsAskedLessAndLessOften) {
   runs_.refusal = "the API server does not answer";
   runs_.code = ErrorCode::kUnavailable;

@@ -1,5 +1,5 @@
-// Studies that share an operator: a large one over a slow API server does not keep the others
-// waiting, and does not look stuck.
+// Studies that share an operator: a large one over a slow API server does not delay the others, and
+// does not look stuck.
 #include <gtest/gtest.h>
 
 #include <algorithm>

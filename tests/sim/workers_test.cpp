@@ -1,6 +1,5 @@
-// A Manager with several workers: the same search as with one, whichever worker does which
-// part of it.
-// Meant for the thread sanitizer too.
+// A Manager with several workers: the same search as with one, however the work is divided. Meant
+// for the thread sanitizer too.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The fault matrix of calls to the API server: every row of kube/calls.h that a Study makes,
-// crossed with every fault and with the phases of the Study in which it is called.
-// FETTLE_MATRIX=shape:row text selects rows, for debugging.
+// The fault matrix of calls to the API server: crosses every row of kube/calls.h that a Study calls
+// with every fault and with the phases of the Study in which it is called. FETTLE_MATRIX=shape:row
+// text selects rows, for debugging.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -27,7 +27,7 @@ struct Tally {
   std::set<const kube::ApiCall*> exercised;
 };
 
-// Rows that no Study's reconcile calls: beside_test.cpp drives them.
+// Whether no Study's reconcile calls the row: beside_test.cpp drives it.
 bool is_beside(const kube::ApiCall& row) {
   return row.caller == kube::Caller::kCli || row.resource.starts_with("events.k8s.io/") ||
          row.resource.starts_with("coordination.k8s.io/") ||
@@ -38,17 +38,17 @@ bool is_beside(const kube::ApiCall& row) {
 void expect_all_exercised(const Tally& tally) {
   if (std::getenv("FETTLE_MATRIX") != nullptr) return;
   for (const kube::ApiCall& row : kube::kApiCalls) {
-    // Trials that grow out of their GPU need programs that do (tests/sim/gpu_memory_test.cpp), and
-    // a queue changes only when a user edits it (runtime/kubernetes/job_queues_test.cpp).
+    // Trials that outgrow their GPU need programs that do (tests/sim/gpu_memory_test.cpp), and a
+    // queue changes only when a user edits it (runtime/kubernetes/job_queues_test.cpp).
     const bool elsewhere =
         is_beside(row) || row.purpose == "memory of a trial" || row.purpose == "another queue";
     EXPECT_TRUE(elsewhere || tally.exercised.contains(&row)) << "nothing calls " << describe(row);
   }
 }
 
-// Before its first trial a Study whose template the API server refuses is Failed, in the server's
-// words: that is what the check is for. Which refusals mean the template, and not the cluster, is
-// template_check.h's to say.
+// Before its first trial, a Study whose template the API server refuses is Failed, with the
+// server's message: this is the purpose of the check. template_check.h decides which refusals
+// concern the template, and not the cluster.
 bool refuses_template(const FaultPlan& plan) {
   const bool means_template = plan.kind == FaultKind::kBadRequest ||
                               plan.kind == FaultKind::kInvalid ||
@@ -74,7 +74,7 @@ void expect_without_violation(const StudyLife& life, const std::string& name, Ta
   }
 }
 
-// A Study without a fault: what it calls in which phase, and how it ends.
+// A Study without a fault: its calls in each phase, and its end.
 struct Usual {
   const StudyShape& shape;
   std::unique_ptr<StudyLife> life;
@@ -83,7 +83,7 @@ struct Usual {
     if (row.resource.find(shape.only) == std::string_view::npos) return false;
     const auto found = life->fault().seen.find(&row);
     if (found == life->fault().seen.end()) return false;
-    // A watch that is to fail is cut when the phase begins, and so begun again in each.
+    // A watch that must fail is cut when the phase begins, and so begins again in each phase.
     return row.verb == "watch" || found->second.contains(phase);
   }
 };
@@ -122,8 +122,8 @@ void live_with(const FaultPlan& plan, const Usual& usual, Tally& tally) {
                 << "\n  instead of: " << to_string(expected);
 }
 
-// Each row and phase with every fault in one shape, which differs from row to row: all of them make
-// the common calls. FETTLE_MATRIX_ALL=1 (make test-all): in every shape.
+// Each row and phase with every fault in one shape, which differs from row to row: the common calls
+// occur in all shapes. FETTLE_MATRIX_ALL=1 (make test-all): in every shape.
 constexpr std::size_t kShapesPerRow = 1;
 
 void cross(const kube::ApiCall& row, std::size_t number, const std::vector<Usual>& all,

@@ -1,6 +1,6 @@
-// The rows of kube/calls.h that no Study's reconcile makes: events, the Lease, the chart's
-// policies, the trainer's reporter and the CLI. Each is driven by the code that makes the call,
-// with a fault that passes.
+// The rows of kube/calls.h that no Study's reconcile calls: events, the Lease, the chart's
+// policies, the trainer's reporter and the CLI. The code that makes each call drives it, with a
+// fault that passes.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -34,10 +34,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What only a failing test waits for, however busy the machine.
+// Only a failing test waits this long, however busy the machine.
 constexpr auto kPatience = 120s;
 
-// Lets the first calls of one row meet a fault. Thread-safe.
+// Injects a fault into the first calls of one row. Thread-safe.
 class Gate final : public kube::HttpTransport {
  public:
   Gate(const kube::ApiCall& row, FaultKind kind, int times) : row_(row), kind_(kind), left_(times) {
@@ -85,8 +85,8 @@ kube::ClientOptions impatient() {
 int rows_in_all = 0;
 int violations = 0;
 
-// Crosses the rows that `fits` with every fault; `drive` returns what is wrong, "" = nothing. All
-// rows run at once: most of the time is back-off.
+// Crosses the rows that `fits` with every fault; `drive` returns the error, "" = none. All rows run
+// at once: most of the time is back-off.
 int cross(const std::function<bool(const kube::ApiCall&)>& fits,
           const std::function<std::string(Gate&, const kube::ApiCall&)>& drive, int times = 1) {
   struct Row {
@@ -178,7 +178,7 @@ class SteppedElector {
   bool may_write() const {
     return !over_ && kube::may_write(terms_, state_, std::chrono::milliseconds(time_.now_ms()));
   }
-  // A process that lost the lease is restarted.
+  // A process that lost the lease restarts.
   void advance() {
     if (over_) *this = SteppedElector(client_, time_, terms_.identity);
     if (time_.now_ms() < due_ms_) return;
@@ -226,7 +226,7 @@ class SteppedElector {
   bool over_ = false;
 };
 
-// Two replicas: never two leaders, and one once the fault is gone.
+// Two replicas: never two leaders, and one leader after the fault.
 void drive_lease(const kube::ApiCall& row, FaultKind kind) {
   VirtualTime time;
   kube::FakeApiServer server;
@@ -263,7 +263,7 @@ TEST(CallsBesideStudies, OneReplicaLeadsOnceTheLeaseCanBeWritten) {
   }
 }
 
-// Only logged: an answer that is no answer is an error, never "the policy is missing".
+// Only logged: an invalid answer is an error, never "the policy is missing".
 TEST(CallsBesideStudies, PoliciesThatCannotBeReadAreNotCalledMissing) {
   rows_in_all += cross(
       [](const kube::ApiCall& call) {
@@ -359,7 +359,7 @@ cli::Cluster cluster_of(Gate& gate) {
           "kubectl fettle -n team", "kubectl -n team"};
 }
 
-// One command; its errors are the user's to read.
+// Runs one command; its errors are for the user.
 Status command_of(const kube::ApiCall& call, const cli::Cluster& cluster) {
   cli::ClusterSource source(cluster);
   kube::Client client(*cluster.transport, impatient());
@@ -402,7 +402,7 @@ TEST(CallsBesideStudies, ACommandSaysWhatWentWrongAndWorksAgain) {
         return call.caller == kube::Caller::kCli && call.verb != "watch";
       },
       [](Gate& gate, const kube::ApiCall& call) -> std::string {
-        const bool ended = call.verb == "delete";  // one that runs is refused without a call
+        const bool ended = call.verb == "delete";  // a running one is refused without a call
         put(gate.server, ended ? cli::view_at_the_end() : cli::view_in_the_middle());
         const cli::Cluster cluster = cluster_of(gate);
         const Status first = command_of(call, cluster);
@@ -445,7 +445,7 @@ TEST(CallsBesideStudies, AStudyIsFollowedToItsEndAfterAnyFault) {
       });
 }
 
-// Last: counts what ran before.
+// Runs last: counts the rows of earlier tests.
 TEST(CallsBesideStudies, ZRowsInAll) {
   std::cout << "calls beside Studies: " << rows_in_all << " rows, " << violations << " violations"
             << std::endl;

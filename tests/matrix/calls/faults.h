@@ -37,13 +37,13 @@ enum class FaultKind {
 inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kSilence) + 1;
 const char* to_string(FaultKind kind);
 
-// The parts of a Study's life.
+// Phases of a Study's life.
 enum class Phase { kBefore, kMiddle, kEnd };
 inline constexpr int kPhases = 3;
 const char* to_string(Phase phase);
 
-// One fault, from the beginning of a phase on: the first call of the row from then on is hit, and
-// all until kFaultMs later.
+// One fault, from the beginning of a phase on: it hits the first call of the row, and all calls
+// until kFaultMs later.
 inline constexpr std::int64_t kFaultMs = 180'000;
 struct FaultPlan {
   const kube::ApiCall* row = nullptr;  // null = no fault
@@ -51,7 +51,7 @@ struct FaultPlan {
   Phase phase = Phase::kBefore;
 };
 
-// The fault of a life, and which rows were called in which phase.
+// The fault of a life, and the rows called in each phase.
 class FaultState {
  public:
   FaultState(VirtualTime& time, FaultPlan plan) : time_(time), plan_(plan) {}
@@ -60,12 +60,12 @@ class FaultState {
   Phase phase() const { return phase_; }
   const FaultPlan& plan() const { return plan_; }
 
-  // Notes a call, and returns what happens to it.
+  // Notes a call, and returns the fault that it meets.
   std::optional<FaultKind> meet(const kube::ApiCall& row);
   bool is_active() const;
   bool was_hit() const { return first_hit_ms_ != 0; }
   bool is_over() const { return was_hit() && !is_active(); }
-  // The life is over before the fault is.
+  // Ends a life before its fault ends.
   void end() { ended_ = true; }
   int hits() const { return hits_; }
 
@@ -82,7 +82,7 @@ class FaultState {
 
 class FaultyTransport final : public kube::HttpTransport {
  public:
-  // `wait`: what a caller does while nobody answers it.
+  // `wait`: how a caller passes the time without an answer.
   FaultyTransport(kube::FakeApiServer& server, FaultState& state, kube::Caller caller,
                   std::function<void(std::chrono::milliseconds)> wait)
       : server_(server), state_(state), caller_(caller), wait_(std::move(wait)) {}
@@ -92,15 +92,15 @@ class FaultyTransport final : public kube::HttpTransport {
   kube::HttpResult stream(const kube::HttpRequest& request,
                           const std::function<bool(std::string_view line)>& on_line,
                           std::chrono::milliseconds idle, std::stop_token stop) override;
-  // The begin of a watch: what came instead of it, if anything did.
+  // Begins a watch: returns the answer that a fault gives instead, if any.
   std::optional<kube::HttpResult> begin_watch(const kube::HttpRequest& request,
                                               std::chrono::milliseconds idle);
 
-  // Since forget(): calls that met a fault, and how many of them were writes.
+  // Calls since forget() that met a fault, and the writes among them.
   int faulty_calls() const { return faulty_calls_; }
   int faulty_writes() const { return faulty_writes_; }
   void forget() { faulty_calls_ = faulty_writes_ = 0; }
-  // From the beginning.
+  // Writes since the beginning.
   std::int64_t writes() const { return writes_; }
   const std::set<std::string>& calls_without_row() const { return without_row_; }
 
@@ -117,7 +117,7 @@ class FaultyTransport final : public kube::HttpTransport {
   std::set<std::string> without_row_;
 };
 
-// What is answered to a request that meets the fault; `act` carries it out.
+// Returns the answer to a request that meets the fault; `act` carries the request out.
 kube::HttpResult answer_with(FaultKind kind, const kube::HttpRequest& request,
                              const std::function<kube::HttpResult()>& act,
                              const std::function<void()>& wait);

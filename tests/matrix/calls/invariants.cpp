@@ -47,7 +47,7 @@ bool is_over(const std::string& phase) {
   return phase == "Completed" || phase == "Stopped" || phase == "Failed";
 }
 
-// Without what changes while nothing happens, as the renewed intent to start a run does.
+// Omits fields that change without progress, such as the renewed intent to start a run.
 std::string progress_of(const Json& trial) {
   std::string out = text_at(trial, {"status", "phase"});
   for (const Json& run : array_at(trial, {"status", "runs"})) {
@@ -81,7 +81,7 @@ void Invariants::add(const std::string& what) {
   violations_.push_back(what + " [at " + std::to_string(time_.since_begin_ms() / 1'000) + " s]");
 }
 
-// Once a second is enough.
+// Checks at most once a second.
 void Invariants::check() {
   if (time_.now_ms() < checked_ms_ + 1'000) return;
   checked_ms_ = time_.now_ms();
@@ -90,8 +90,8 @@ void Invariants::check() {
   check_load();
 }
 
-// While the operator cannot see that its Study is gone it may make trials for it. They have no
-// owner, so the garbage collector deletes them at once.
+// While the operator cannot see that its Study is gone, it may create trials for it. Their owner is
+// gone, so the garbage collector deletes them at once.
 bool Invariants::is_garbage(const Json& trial) const {
   const std::vector<Json>& owners = array_at(trial, {"metadata", "ownerReferences"});
   return !owners.empty() && is_study_gone();
@@ -134,7 +134,7 @@ void Invariants::check_kept(const Json& trial, TrialSeen& seen) {
     add("(c) the report of " + name + " went back from step " + std::to_string(seen.step) + " to " +
         std::to_string(step));
   if (facts < seen.facts) add("(c) a fact of " + name + " is lost");
-  // A promotion goes on from a final report.
+  // A promotion continues from a final report.
   if (seen.final_report && !final_report && step <= seen.step) {
     add("(c) the final report of " + name + " is lost");
   }
@@ -147,7 +147,7 @@ void Invariants::check_kept(const Json& trial, TrialSeen& seen) {
 bool Invariants::can_speak_of(const char* resource) const {
   const kube::ApiCall* row = fault_.plan().row;
   if (row == nullptr || !fault_.is_active()) return true;
-  // A Trial that is seen as it was cannot be written: the Study says it.
+  // A stale Trial cannot be written: the Study reports instead.
   const std::string_view written = resource;
   const bool sees = row->verb == "list" || row->verb == "watch";
   if (sees && written.starts_with("fettle.dev/trials") && row->resource == "fettle.dev/trials") {
@@ -164,19 +164,19 @@ bool Invariants::has_two_studies() const {
   });
 }
 
-// That a watch brings nothing shows when its bookmarks do not come (kube::kWatchIdle); an operator
-// that never listed Studies knows none.
+// A watch without events is noticed by missing bookmarks (kube::kWatchIdle); an operator that never
+// listed Studies knows none.
 std::int64_t Invariants::most_silent_ms() const {
   const kube::ApiCall* row = fault_.plan().row;
   if (row == nullptr) return kSilentMs;
   const bool silent_watch = row->verb == "watch" && fault_.plan().kind == FaultKind::kSilence;
   // Two watches in a row meet a fault of kFaultMs.
   if (silent_watch) return kSilentMs + 2 * kube::kWatchIdle.count();
-  // One log is read after the other here, and each waits for half a minute.
+  // This test reads one log after the other, and each waits for half a minute.
   const bool silent_log = row->verb == "log" && fault_.plan().kind == FaultKind::kSilence;
   if (silent_log) return kSilentMs + kSilentLogsMs;
-  // One worker serves all here, and calls that wait for half a minute hold it up. Of one Study it
-  // gets to each trial in time, of two it does not; the operator has four workers.
+  // One worker serves all here, and calls that wait for half a minute delay it. With one Study it
+  // reaches each trial in time, with two it does not; the operator has four workers.
   if (holds_up_worker(fault_.plan().kind) && has_two_studies()) return kSilentMs + kFaultMs;
   const bool unknown = row->verb == "list" && row->resource == "fettle.dev/studies";
   return unknown && fault_.plan().phase == Phase::kBefore ? kSilentMs + kFaultMs : kSilentMs;
@@ -188,7 +188,7 @@ void Invariants::check_progress(const Json& trial, TrialSeen& seen) {
   const std::int64_t now_ms = time_.now_ms();
   std::string progress = progress_of(trial) + '|' + std::to_string(cluster_.steps_of(name));
   const bool is_paused = phase == "Paused" || boolean_at(trial, {"spec", "suspend"});
-  // That pods or Jobs are not seen is told by the Study, while there is one.
+  // The Study reports unseen pods or Jobs, while it exists.
   const bool is_blind = is_study_gone() && fault_.is_active() && is_of_caches(fault_.plan().row);
   const bool may_be_silent = is_paused || is_blind || !can_speak_of("fettle.dev/trials/status");
   if (progress != seen.progress || may_be_silent || says_what_it_waits_for(trial)) {
@@ -212,7 +212,7 @@ void Invariants::check_sight(const Json& study) {
   const kube::ApiCall* row = fault_.plan().row;
   const bool fails = is_of_caches(row) && fault_.is_active();
   const bool told = has_condition(study, "Blocked") || has_condition(study, "Succeeded");
-  // A Study that was edited and is seen as it was cannot be written.
+  // An edited Study that is seen unedited cannot be written.
   const bool is_old = integer_at(study, {"metadata", "generation"}) !=
                       integer_at(study, {"status", "observedGeneration"});
   if (!fails || told || is_old || blind_since_ms_ == 0) blind_since_ms_ = time_.now_ms();
@@ -225,7 +225,7 @@ void Invariants::check_load() {
   if (time_.now_ms() < minute_ms_ + 60'000) return;
   const std::int64_t made = calls_.writes() - std::exchange(writes_, calls_.writes());
   minute_ms_ = time_.now_ms();
-  // Trials that are made for a Study that is gone (is_garbage) are as many as are collected.
+  // Trials made for a Study that is gone (is_garbage) are as many as are collected.
   if (is_study_gone()) return;
   if (made > kMaxWritesAMinute) add("(f) " + std::to_string(made) + " writes within a minute");
 }

@@ -1,17 +1,17 @@
 // The invariants of a study life (docs/reliability.md), checked after every step. One thread.
 //
 //  a  A trial is Failed or infeasible only because of its own program, metric or memory. The
-//     programs of the matrix do nothing wrong, so none is ever.
-//  b  What makes no progress for kSilentMs says in a condition of the Trial, and of the Study where
-//     all of it waits, what it waits for. A list or watch of the caches that fails for kUntoldMs is
-//     told by the Study, too, although repeated lists make up for it. A pod whose trial is over is
+//     programs of the matrix make no mistake, so no trial ever is.
+//  b  A trial without progress for kSilentMs states its reason in a condition of the Trial, and of
+//     the Study if all its trials wait. The Study also reports a list or watch of the caches that
+//     fails for kUntoldMs, although repeated lists make up for it. A pod whose trial is over is
 //     gone after kHoldMs.
 //  c  A fact, a final report and a reported step are never lost.
 //  d  observe() never fails because of a write (study_life.h).
-//  e  Once the fault is gone the Study ends as it would have (api_calls_test.cpp); nothing is
+//  e  After the fault the Study ends as it would have without it (api_calls_test.cpp); nothing is
 //     created twice.
-//  f  An operator whose calls fail tries again less and less often: in no minute of virtual time
-//     does it send more than kMaxWritesAMinute writes.
+//  f  An operator whose calls fail retries less and less often: it sends at most
+//     kMaxWritesAMinute writes in any minute of virtual time.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@
 namespace fettle::matrix {
 
 inline constexpr std::int64_t kSilentMs = 65'000;
-// A watch that fails is told after half a minute, by the next look at the Study.
+// The Study reports a failed watch after half a minute, at its next reconcile.
 inline constexpr std::int64_t kUntoldMs = 75'000;
 inline constexpr std::int64_t kHoldMs = 120'000;
 inline constexpr std::int64_t kSilentLogsMs = 120'000;
 inline constexpr std::int64_t kMaxWritesAMinute = 400;
 
-// A trial that its Study left behind before it had a run. Only its Study could start it, so it
-// stays as it is (core/orphan_plan.cpp).
+// Whether the trial's Study left it behind before its first run. Only its Study could start it, so
+// it stays unchanged (core/orphan_plan.cpp).
 bool is_left_unbegun(const Json& trial);
 
 class Invariants {
@@ -80,10 +80,10 @@ class Invariants {
   std::map<std::string, TrialSeen> trials_;
   std::string study_progress_;
   std::int64_t study_since_ms_ = 0;
-  std::int64_t blind_since_ms_ = 0;  // since then the Study has not told that a watch fails
+  std::int64_t blind_since_ms_ = 0;  // since when the Study has not reported a failed watch
   std::int64_t checked_ms_ = 0;
   std::int64_t minute_ms_ = 0;  // when the present minute began
-  std::int64_t writes_ = 0;     // that had been made by then
+  std::int64_t writes_ = 0;     // made by then
   std::set<std::string> said_;
   std::vector<std::string> violations_;
 };

@@ -25,7 +25,7 @@ using kube::value_at;
 constexpr std::int64_t kStartMs = 2'000;      // from its creation until a pod runs
 constexpr std::int64_t kGraceMs = 2'000;      // from SIGTERM until a program has ended
 constexpr std::int64_t kTellMs = 20'000;      // how long a trainer tries to deliver its result
-constexpr std::int64_t kAdmissionMs = 8'000;  // of Kueue; its words are asked for after 5 s
+constexpr std::int64_t kAdmissionMs = 8'000;  // of Kueue; its message is read after 5 s
 
 std::string annotation(const Json& object, const char* name) {
   return text_at(object, {"metadata", "annotations", name});
@@ -67,7 +67,7 @@ PlayedCluster::PlayedCluster(kube::FakeApiServer& server, VirtualTime& time, kub
 
 Json PlayedCluster::now_text() const { return api::format_timestamp(time_.now_ms()); }
 
-// Falls with each step, to a value that the parameters decide.
+// Falls with each step, to a value that depends on the parameters.
 double PlayedCluster::loss_of(const Json& parameters, std::int64_t step) {
   const Json* rate = parameters.find("rate");
   const double base = rate != nullptr && rate->is_number() ? rate->as_double() : 1;
@@ -167,7 +167,7 @@ void PlayedCluster::create_pod(const Json& job, std::int64_t rank) {
   programs_[text_at(pod, {"metadata", "uid"})] = std::move(program);
 }
 
-// SIGTERM, and the deletion of the pod.
+// Sends SIGTERM, and deletes the pod.
 void PlayedCluster::doom(Program& program) {
   if (program.ends_ms != 0) return;
   program.ends_ms = time_.now_ms() + kGraceMs;
@@ -279,7 +279,7 @@ bool PlayedCluster::can_train(const Program& program) {
          });
 }
 
-// Worker 0 does what all do; the others end with it.
+// Worker 0 acts for all workers; the others end with it.
 void PlayedCluster::train(Program& program) {
   const std::int64_t now_ms = time_.now_ms();
   if (program.rank != 0) {

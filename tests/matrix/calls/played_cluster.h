@@ -1,10 +1,10 @@
 // PlayedCluster: the rest of a cluster, played by a script once a second: Job controller,
-// scheduler, kubelet, Kueue, garbage collector, and the programs in the pods. It speaks to the API
-// server as its own components would; the trainers alone use a Client, whose calls can be faulty.
+// scheduler, kubelet, Kueue, garbage collector, and the programs in the pods. It talks to the API
+// server like its own components; only the trainers use a Client, whose calls can fail.
 //
-// A program trains one step in kStepSeconds. It needs what a real one needs: its claims, its
-// PodGroup, the Service by which workers meet, and all workers of its gang. Results are a function
-// of parameters and step, and a new run continues from the checkpoint. One thread.
+// A program trains one step in kStepSeconds. It needs everything that a real one needs: its claims,
+// its PodGroup, the Service at which workers meet, and all workers of its gang. Results are a
+// function of parameters and step, and a new run continues from the checkpoint. One thread.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace fettle::matrix {
 
 struct ClusterScript {
   bool prints = false;        // programs print metrics; otherwise they report into their Trial
-  bool ends_unheard = false;  // a trainer whose final report comes only in its last words
-  // The pod of rank 1 of this Job is deleted by somebody once it has run for a while.
+  bool ends_unheard = false;  // a trainer delivers its final report only in its last words
+  // Somebody deletes the pod of rank 1 of this Job once it has run for a while.
   std::string loses_worker_of = "";
 };
 
@@ -37,7 +37,7 @@ class PlayedCluster {
 
   // Programs of the trial that have not ended.
   int pods_of(const std::string& trial) const;
-  // How far its program has come, reported or not.
+  // Steps of the trial's program, reported or not.
   std::int64_t steps_of(const std::string& trial) const;
 
   static double loss_of(const Json& parameters, std::int64_t step);
@@ -52,10 +52,10 @@ class PlayedCluster {
     std::int64_t rank = 0;
     std::int64_t until_step = 1;
     std::int64_t born_ms = 0;
-    std::int64_t began_ms = 0;        // its container runs; 0 = not yet
+    std::int64_t began_ms = 0;        // when its container began to run; 0 = not yet
     std::int64_t next_ms = 0;         // of its next step
-    std::int64_t ends_ms = 0;         // it was told to end; 0 = it was not
-    std::int64_t tells_until_ms = 0;  // how long it tries to deliver its final report
+    std::int64_t ends_ms = 0;         // when it ends after a signal; 0 = no signal
+    std::int64_t tells_until_ms = 0;  // until when it tries to deliver its final report
     std::int64_t step = 0;
     bool read_earlier = false;
     bool undelivered = false;
@@ -85,7 +85,7 @@ class PlayedCluster {
   std::map<std::string, Program> programs_;          // by the pod's uid
   std::map<std::string, std::int64_t> checkpoints_;  // by the trial's name
   std::map<std::string, std::int64_t> admitted_ms_;  // by the Job's uid, Kueue
-  std::set<std::string> failed_jobs_;                // by name: a pod of theirs was deleted
+  std::set<std::string> failed_jobs_;  // by name, after the deletion of one of their pods
   std::int64_t collected_version_ = -1;
 };
 

@@ -1,5 +1,5 @@
-// SteppedWatch: what an informer (kube/informer.h) does, without its thread and in virtual time. It
-// drives the same state machine (kube/watcher.h) and feeds the same cache. One thread.
+// SteppedWatch: an informer (kube/informer.h) without its thread and in virtual time. It drives the
+// same state machine (kube/watcher.h) and feeds the same cache. One thread.
 #pragma once
 
 #include <functional>
@@ -31,21 +31,21 @@ class SteppedWatch {
         read_(std::move(read)) {}
 
   kube::Cache<T>& cache() { return cache_; }
-  // What is wrong with the list or watch now; "" = nothing.
+  // Returns the present error of the list or watch; "" = none.
   const std::string& error() const { return error_; }
-  // As kube::WatchLoop::trouble().
+  // Like kube::WatchLoop::trouble().
   std::string trouble(std::int64_t least_ms) const {
     const std::int64_t now_ms = time_.now_ms();
     const bool good = watching_ && now_ms - began_ms_ >= kube::kGoodWatch.count();
     if (good || failing_since_ms_ == 0 || now_ms - failing_since_ms_ < least_ms) return "";
     return trouble_;
   }
-  // The connection of the watch breaks.
+  // Breaks the connection of the watch.
   void cut() {
     if (watching_) end(kube::HttpFailure{true, "connection reset by peer"});
   }
 
-  // Does what is due; false if nothing was.
+  // Carries out due actions; false if none was due.
   bool advance() {
     if (!begun_) {
       begun_ = true;

@@ -60,8 +60,8 @@ bool is_true(const Json& study, const std::string& type) {
 
 constexpr const char* kUnbegun = "Unbegun";
 
-// Whether the two ended alike. A trial that was to be stopped may have reached its end instead,
-// while its stop could not be decided or told, or never have begun.
+// Whether two ends are alike. A trial that should be stopped may instead have reached its end while
+// its stop could not be decided or delivered, or never have begun.
 bool ended_alike(const std::string& end, const std::string& usual) {
   if (end == usual) return true;
   const auto parameters_of = [](const std::string& text) {
@@ -72,7 +72,8 @@ bool ended_alike(const std::string& end, const std::string& usual) {
          parameters_of(end) == parameters_of(usual);
 }
 
-// The end of a trial. Where one that was stopped stopped is a matter of time; its result is not.
+// Describes the end of a trial. The step at which it was stopped depends on timing; its result does
+// not.
 std::string describe_trial(const Json& trial) {
   const std::string phase = is_left_unbegun(trial) ? kUnbegun : phase_of(trial);
   std::string out = phase + ' ' + value_at(trial, {"spec", "parameters"})->dump();
@@ -142,7 +143,7 @@ StudyLife::StudyLife(const StudyShape& shape, const FaultPlan& plan)
       fault_(time_, plan),
       transport_(server_, fault_, kube::Caller::kOperator,
                  [this](std::chrono::milliseconds ms) { time_.pass(ms.count()); }),
-      // A trainer that waits keeps nobody else waiting.
+      // A waiting trainer delays nobody else.
       trainer_transport_(server_, fault_, kube::Caller::kTrainer, [](std::chrono::milliseconds) {}),
       client_(transport_, client_options(time_)),
       trainer_client_(trainer_transport_, patient_options(time_)),
@@ -183,7 +184,7 @@ StudyLife::StudyLife(const StudyShape& shape, const FaultPlan& plan)
 
 StudyLife::~StudyLife() = default;
 
-// As op::Informers::trouble().
+// Like op::Informers::trouble().
 std::string StudyLife::trouble() const {
   constexpr std::int64_t kTroubleAfterMs = 30'000;
   for (const std::string& error :
@@ -262,17 +263,18 @@ bool StudyLife::advance() {
     if (!worked.ok() || !*worked) break;
     busy = true;
     if (time_.now_ms() == began_ms) continue;
-    // While a worker waits for an answer, the readers of logs do not, and a Study may end and go.
+    // While a worker waits for an answer, the readers of logs continue, and a Study may end and go.
     (void)runs_.read_next_log();
     if (goes_when_over()) read_result();
   }
-  // One at a time: a read may take half a minute, and the operator has readers beside its workers.
+  // One at a time: a read may take half a minute, and the operator has other threads for it than
+  // workers.
   if (runs_.read_next_log()) busy = true;
   return busy;
 }
 
-// In the middle: the first trial is over or, where the Study is deleted then, has trained. At the
-// end: no further trial will begin.
+// The middle begins when the first trial is over or, if the Study is deleted then, has trained; the
+// end when no further trial will begin.
 void StudyLife::move_phase() {
   const Phase before = fault_.phase();
   if (before == Phase::kEnd) return;
@@ -332,7 +334,7 @@ bool StudyLife::goes_when_over() const {
   return shape_.yaml.find("ttlAfterFinished") != std::string::npos;
 }
 
-// Over, with nothing left, and the fault gone.
+// Whether the life is over, with nothing left, and without the fault.
 bool StudyLife::is_done() {
   const Json now = study();
   const bool goes = goes_when_over();
@@ -340,7 +342,7 @@ bool StudyLife::is_done() {
   const bool over = shape_.loses_study ? is_orphaned_
                     : goes             ? now.is_null()
                                        : !now.is_null() && is_true(now, "Succeeded");
-  if (goes && !now.is_null()) read_result();  // while it is there
+  if (goes && !now.is_null()) read_result();  // while it exists
   if (!over) return false;
   bool left = false;
   for (const Json& trial : server_.list(kube::kTrials)) {

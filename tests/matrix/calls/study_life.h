@@ -25,8 +25,8 @@
 
 namespace fettle::matrix {
 
-// What has to be the same with and without a fault. By the trial's name: its parameters, how it
-// ended, and its result.
+// The part of a life that must be the same with and without a fault: for each trial, by name, its
+// parameters, its end and its result.
 struct LifeResult {
   std::string study;  // its end
   std::map<std::string, std::string> trials;
@@ -48,7 +48,7 @@ class StudyLife {
   std::int64_t virtual_ms() const { return time_.since_begin_ms(); }
 
  private:
-  // Passes on to JobRuns; an observe() that fails though only writes failed is a violation.
+  // Forwards to JobRuns; an observe() that fails although only writes failed is a violation.
   class CheckedRuns;
 
   std::string trouble() const;

@@ -20,7 +20,7 @@ constexpr const char* kTrainer =
     "      data: {trainImages: /data/images.gz, trainLabels: /data/labels.gz}\n"
     "      model: {layers: [{type: flatten}, {type: linear, units: 10}]}\n";
 
-// An image whose metrics are read from its log, with checkpoints on a claim.
+// An image with metrics read from its log, and checkpoints on a claim.
 StudyShape image() {
   return {
       .name = "image",
@@ -34,8 +34,8 @@ StudyShape image() {
       .script = {.prints = true}};
 }
 
-// The built-in trainer with early stopping, on shares of GPUs; a lost answer, and results that come
-// in the last words only.
+// The built-in trainer with early stopping, on shares of GPUs; an answer is lost, and results
+// arrive only in the last words.
 StudyShape trainer() {
   return {.name = "trainer",
           .yaml = document("trainer",
@@ -49,7 +49,7 @@ StudyShape trainer() {
           .loses_answers = true};
 }
 
-// Two workers each, as a group of Volcano; a worker is lost once.
+// Two workers each, as a group of Volcano; one worker is lost.
 StudyShape gang() {
   return {.name = "gang",
           .yaml = document("gang", std::string("  algorithm: {name: sobol}\n"
@@ -62,7 +62,7 @@ StudyShape gang() {
           .script = {.loses_worker_of = "gang-1-r0"}};
 }
 
-// As a group of another scheduler; the other rows are those of gang().
+// The same as a group of another scheduler; gang() has the other rows.
 StudyShape grouped(const std::string& scheduler) {
   return {.name = scheduler,
           .yaml = document(scheduler, std::string("  algorithm: {name: random}\n"
@@ -91,7 +91,7 @@ StudyShape rungs() {
           .gpu_profiles = {"dra-mps"}};
 }
 
-// Learns from an earlier Study, ends by its goal, and goes after its time to live.
+// Learns from an earlier Study, ends by its goal, and is deleted after its time to live.
 StudyShape warm() {
   const std::string earlier =
       document("pilot", std::string("  algorithm: {name: random}\n  budget: {trials: 2}\n"
@@ -132,7 +132,7 @@ StudyShape paused() {
           .is_suspended = true};
 }
 
-// Grows its trials while there is room.
+// Grows its trials while there are free GPUs.
 StudyShape elastic() {
   return {.name = "elastic",
           .yaml = document("elastic", std::string("  algorithm: {name: random}\n"
@@ -143,7 +143,7 @@ StudyShape elastic() {
           .script = {}};
 }
 
-// Deleted in the middle, its trials kept; beside it a Study and a Trial that cannot be read.
+// Deleted in the middle, its trials kept; beside it, a Study and a Trial cannot be read.
 StudyShape orphaned() {
   return {.name = "orphaned",
           .yaml = document("orphaned", std::string("  algorithm: {name: random}\n"

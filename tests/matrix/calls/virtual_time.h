@@ -1,5 +1,5 @@
 // VirtualTime: the only clock of a study life. It moves when somebody waits: the loop of the life,
-// a client that pauses, a call that nobody answers. Meanwhile the world goes on, second by second.
+// a client that pauses, a call without an answer. Meanwhile the world continues, second by second.
 // One thread.
 #pragma once
 

@@ -15,18 +15,18 @@ std::vector<E> all(E last) {
   return values;
 }
 
-// Where the end of the program is not seen there is one exit.
+// If the end of the program is not seen, only one exit counts.
 bool has_exit(Fate fate) { return fate != Fate::kLost; }
 
 bool is_possible_pod(const Ending& ending) {
   const bool first_exit = ending.exit == Exit::kZero;
   if (!has_exit(ending.fate) && !first_exit) return false;
-  // Without its pod the Job says Complete or Failed, and no more.
+  // Without its pod, the Job only reports Complete or Failed.
   if (ending.pod == Pod::kGone && ending.exit > Exit::kOne) return false;
-  // A log that waits belongs to a pod that is there; the trainer has no log that counts.
+  // A log that waits belongs to an existing pod; the trainer's log does not count.
   if (ending.log == Log::kWaits && ending.pod == Pod::kGone) return false;
   if (ending.trainer && ending.log != Log::kRead) return false;
-  // A worker misses others only where there are some.
+  // A worker only misses others if there are others.
   const bool has_peer = ending.fate == Fate::kPeer;
   if (has_peer && (ending.pod == Pod::kGone || first_exit)) return false;
   return ending.exit != Exit::kMissesOthers || ending.fate == Fate::kPeer;

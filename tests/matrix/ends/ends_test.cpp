@@ -1,5 +1,5 @@
-// Goes through every way in which a run can end, for pods and for processes, lets the production
-// code judge it and plan the trial to its end, and holds that to what must be true of each:
+// Goes through every way in which a run can end, for pods and for processes; the production code
+// judges it and plans the trial to its end, and the result must satisfy these laws:
 //
 //   - A trial fails only through its own program, its own metric or its own memory.
 //   - A result (a final report, or the objective at the step that was asked for) and a recorded
@@ -29,14 +29,14 @@ using core::Run;
 using core::RunState;
 
 constexpr int kMaxLooks = 500;
-constexpr std::int64_t kWaitedMs = 120'000;  // then whatever was in the way is gone
+constexpr std::int64_t kWaitedMs = 120'000;  // then all obstacles are gone
 
 Outcome outcome_of(Stop stop) {
   if (stop == Stop::kTimedOut) return Outcome::kTimedOut;
   return stop == Stop::kHung ? Outcome::kHung : Outcome::kStopped;
 }
 
-// The trial as it is recorded when its first run is about to end.
+// Returns the trial as recorded when its first run is about to end.
 api::Trial trial_of(const Ending& ending) {
   api::Trial trial;
   trial.metadata.name = "digits-0";
@@ -57,7 +57,7 @@ api::Trial trial_of(const Ending& ending) {
   return trial;
 }
 
-// A run that nothing disturbs. Where the checkpoint is ahead it has nothing left to say.
+// Returns an undisturbed run. If the checkpoint is ahead, it has nothing to report.
 Run next_run(const Ending& ending, std::int64_t id, std::int64_t now_ms) {
   Run run;
   run.id = id;
@@ -76,7 +76,7 @@ class Life {
     observe(/*cured=*/false);
   }
 
-  // Plans the trial until it has ended. "" or what was wrong on the way.
+  // Plans the trial until it has ended. Returns "" or an error on the way.
   std::string live() {
     for (int look = 0; look < kMaxLooks; ++look) {
       if (std::string wrong = step(); !wrong.empty()) return wrong;
@@ -125,7 +125,7 @@ class Life {
 
   bool says_why() const { return core::is_true(trial_.status.conditions, "Waiting"); }
 
-  // Whether a run was started or forgotten.
+  // Returns whether a run was started or forgotten.
   bool carry_out(const core::TrialPlan& plan) {
     bool acts = false;
     for (const core::TrialAction& action : plan.actions) {
@@ -160,7 +160,7 @@ bool is_known(const Ending& ending, bool is_pod) {
   const bool by_message = ending.said == Said::kFinal || ending.said == Said::kFinalBelow;
   if (ending.trainer)
     return !by_message || (ending.pod == Pod::kThere && ending.fate != Fate::kLost);
-  // A log that can be read in the end, unless a stop does not wait for it.
+  // The log can be read in the end, unless a stop does not wait for it.
   if (ending.log == Log::kWaits) return ending.stop == Stop::kNone && ending.fate != Fate::kLost;
   return ending.log == Log::kRead;
 }
@@ -169,8 +169,8 @@ bool has_result(const Ending& ending) {
   return ending.said != Said::kNothing && ending.said != Said::kBelow;
 }
 
-// What may fail a trial: its program by itself, its metric (exit 0 and not a word, all of it read),
-// or its own time.
+// Whether a trial may fail: through its program itself, its metric (exit 0 without a value, all
+// output read), or its own time.
 bool may_fail(const Ending& ending, bool is_pod) {
   if (ending.stop == Stop::kTimedOut || ending.stop == Stop::kHung) return true;
   if (ended_by_itself(ending)) return ending.pod == Pod::kThere;

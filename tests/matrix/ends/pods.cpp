@@ -1,4 +1,4 @@
-// The ending as a Job, its pods and a log show it (runtime/kubernetes/run_of_job.h, run_output.h).
+// The ending in a Job, its pods and a log (runtime/kubernetes/run_of_job.h, run_output.h).
 #include "api/report.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/run_of_job.h"
@@ -123,13 +123,13 @@ std::vector<PodPtr> pods_of(const Ending& ending, bool cured) {
   return pods;
 }
 
-// What the reader of logs knows of the pod of rank 0.
+// Returns the log reader's knowledge of the pod of rank 0.
 kubernetes::LogReading reading_of(const Ending& ending, bool cured) {
   kubernetes::LogReading reading;
   const bool read = ending.log == Log::kRead || (ending.log == Log::kWaits && cured);
   reading.report = read ? report_of(ending.said) : recorded_of(ending.said);
   reading.read_ms = kEndedMs;
-  // Of a pod whose end was not seen the log was read as far as it went.
+  // If the end of a pod was not seen, its log was read only partly.
   reading.complete = ending.log == Log::kGivenUp || (read && ending.fate != Fate::kLost);
   if (!read) reading.read_error = "its log could not be read: 502";
   return reading;
@@ -145,7 +145,7 @@ core::Run pod_run(const Ending& ending, bool cured) {
   view.fenced = ending.trainer;
   core::Run run = kubernetes::run_of_job(view);
   if (ending.trainer) {
-    // It has reported by itself, but for what only its termination message says.
+    // It has reported by itself, except the part that only its termination message has.
     if (!run.report && ending.said == Said::kAtRung) run.report = report_of(ending.said);
     return run;
   }

@@ -1,5 +1,5 @@
-// The ending as the supervisor of one machine shows it (runtime/local/process/run_end.h), or the
-// log that it leaves when it is killed (runtime/local/run/recorded_run.h).
+// The ending in the supervisor's view on one machine (runtime/local/process/run_end.h), or in the
+// log that a killed supervisor leaves (runtime/local/run/recorded_run.h).
 #include <signal.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@
 namespace fettle::ends {
 namespace {
 
-// As waitpid() has it: a signal in the low bits, an exit code above them.
+// Returns a status as from waitpid(): a signal in the low bits, an exit code above them.
 int wait_status_of(Exit exit) {
   switch (exit) {
     case Exit::kZero:

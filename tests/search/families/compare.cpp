@@ -5,7 +5,7 @@
 //
 // Score: 0 = random search with the same budget, 100 = the optimum, clipped to -100 ... 100; a row
 // for each kind, with the standard error of its mean, and the mean of the kinds. With --pending k
-// there are always k trials running, of random durations. Losses count as they are without noise.
+// there are always k trials running, of random durations. Losses are scored without noise.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -24,19 +24,19 @@
 namespace fettle::search::families {
 namespace {
 
-constexpr int kPool = 4000;  // random points that say what random search reaches
+constexpr int kPool = 4000;  // random points that measure random search
 constexpr int kHalfPool = kPool / 2;
-constexpr int kClimbs = 8;               // from the best of them, towards the optimum
+constexpr int kClimbs = 8;               // from the best of these, towards the optimum
 constexpr int kStepsOfAClimb = 4000;     // each
 constexpr double kDurationSpread = 0.7;  // of the logarithm
 
-// A task with what its losses are measured by.
+// A task with the scale for its losses.
 struct Yardstick {
   Task task;
   Space space;
-  double best = 0;       // the least loss that is known
-  double random = 0;     // expected of the best of `trials` random points
-  double deviation = 0;  // of the better half of the losses, which noise is a share of
+  double best = 0;       // the least known loss
+  double random = 0;     // expected best of `trials` random points
+  double deviation = 0;  // of the better half of the losses; noise is a share of it
 };
 
 Place place_of(const Space& space, const Point& point) {
@@ -49,13 +49,13 @@ Place place_of(const Space& space, const Point& point) {
   return out;
 }
 
-// Infinite where there is none.
+// Infinite if the point has no loss.
 double loss_at(const Task& task, const Space& space, const Point& point) {
   const double loss = task.loss(place_of(space, point));
   return std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
 }
 
-// Descends from `unit` by random steps that get shorter.
+// Descends from `unit` by random steps of decreasing size.
 double climb(const Task& task, const Space& space, std::vector<double> unit, Random& random) {
   double best = loss_at(task, space, space.from_unit(unit));
   for (int i = 0; i < kStepsOfAClimb; ++i) {
@@ -112,7 +112,7 @@ Yardstick measure(Task task, std::uint64_t number) {
 
 struct Run {
   double score = 0;
-  double milliseconds = 0;  // of processor time an ask
+  double milliseconds = 0;  // of processor time for each ask
 };
 
 double processor_time() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -128,7 +128,7 @@ Run run(const Yardstick& yardstick, const std::string& algorithm, std::uint64_t 
   CHECK(sampler.ok(), "the algorithm searches the space");
   Random noise(0x6e6f697365, number);
   Random durations(0x74696d65, number);
-  using Ending = std::pair<double, std::int64_t>;  // when, which trial
+  using Ending = std::pair<double, std::int64_t>;  // time, trial
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> running;
   History history;
   double now = 0;

@@ -12,7 +12,7 @@ namespace {
 constexpr double kRange = 100;             // ratio of the most expensive to the cheapest place
 constexpr std::size_t kMostExpensive = 2;  // parameters on which the cost depends
 
-// A place along one parameter, from 0 to 1; a choice anywhere, but always there.
+// Returns a place along one parameter, from 0 to 1; a choice has an arbitrary but constant place.
 double along(const api::Parameter& parameter, std::uint64_t key, double at) {
   if (std::isnan(at)) return 0;
   if (parameter.type != api::ParameterType::kCategorical) return at;

@@ -1,13 +1,13 @@
-// fettle-search-costs: what searches pay until they find something good, where trials differ in
-// cost (cost_law.h), on random problems (tasks.h).
+// fettle-search-costs: the price that searches pay to find a good trial if trials differ in cost
+// (cost_law.h), on random problems (tasks.h).
 //
 //   fettle-search-costs [--algorithms gp,gp_cost,...] [--kinds bowl,...] [--tasks 10] [--first 0]
 //                       [--pending 1] [--laws even,free,rising]
 //
-// "gp_cost" is gp with costAware. The budget is what as many random trials as the task is meant for
-// cost in the mean, and twice as many trials. For each law: the mean over the tasks of log2 of what
-// was paid until a loss was found that 1 % (0.1 %) of random points reach, in average random
-// trials, with its standard error; in brackets how many of the searches found one. One that did not
+// "gp_cost" is gp with costAware. The budget is the mean cost of as many random trials as the
+// task's own budget, and twice as many trials. For each law: the mean over the tasks of log2 of the
+// cost until a loss was found that 1 % (0.1 %) of random points reach, in average random trials,
+// with its standard error; in brackets the number of searches that found one. A search that did not
 // counts as twice the budget. Then the same as differences to the first algorithm. With --pending k
 // there are always k trials running, as long as they cost.
 #include <algorithm>
@@ -28,10 +28,10 @@
 namespace fettle::search::families {
 namespace {
 
-constexpr int kPool = 4000;         // random points that say what is good, and what is expensive
+constexpr int kPool = 4000;         // random points that define good losses, and costs
 constexpr int kEasy = kPool / 100;  // this many of them are as good as the target
 constexpr int kHard = kPool / 1000;
-constexpr std::int64_t kMostTrials = 2;  // times what the task is meant for, however cheap they are
+constexpr std::int64_t kMostTrials = 2;  // times the task's budget, however cheap they are
 constexpr double kNotFound = 2;          // times the budget
 
 struct Market {
@@ -77,7 +77,7 @@ Market open_market(const std::string& kind, std::uint64_t number, const std::str
           pool[kEasy].first, pool[kHard].first, sum / kPool};
 }
 
-// What was paid until either target was reached, in average random trials; infinite: never.
+// The cost until either target was reached, in average random trials; infinite: never.
 struct Paid {
   double easy = std::numeric_limits<double>::infinity();
   double hard = std::numeric_limits<double>::infinity();
@@ -98,7 +98,7 @@ Paid search(const Market& market, const Problem& problem, std::uint64_t number,
   auto sampler = make_sampler(problem);
   CHECK(sampler.ok(), "the algorithm searches the space");
   Random noise(0x6e6f697365, number);
-  using Ending = std::pair<double, std::int64_t>;  // when, which trial
+  using Ending = std::pair<double, std::int64_t>;  // time, trial
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> running;
   History history;
   Paid out;
@@ -132,7 +132,7 @@ Paid search(const Market& market, const Problem& problem, std::uint64_t number,
   return out;
 }
 
-// The mean of one number a search, and by how much it differs from another algorithm's.
+// The mean of one number per search, and its difference from another algorithm's.
 class Column {
  public:
   void add(double paid, double budget) {

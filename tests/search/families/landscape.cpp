@@ -30,7 +30,8 @@ std::vector<double> minus(std::vector<double> a, const std::vector<double>& b) {
   return a;
 }
 
-// Orthonormal rows, by Gram-Schmidt over normal draws; half of the time those of the axes.
+// Returns orthonormal rows, by Gram-Schmidt over normal draws; half of the time the axes
+// themselves.
 Matrix directions(Random& random, std::size_t n) {
   const bool along_axes = random.below(2) == 0;
   Matrix rows(n, std::vector<double>(n));

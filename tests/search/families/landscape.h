@@ -11,7 +11,7 @@ namespace fettle::search::families {
 
 using Landscape = std::function<double(const std::vector<double>&)>;
 
-// Each draws its shape from `random`. Losses are of the order of one over the cube.
+// Each draws its shape from `random`. Losses over the cube are of order one.
 Landscape bowl(Random& random, std::size_t dimensions);     // ill-conditioned, rotated
 Landscape ripples(Random& random, std::size_t dimensions);  // a bowl with waves on it
 Landscape valley(Random& random, std::size_t dimensions);   // narrow and bent

@@ -1,17 +1,18 @@
-// What searches with learning curves are worth, family by family of made-up curves
-// (search/testing/curves.h): fettle-search-schedules [--problems N] [--first K] [--work W] NAME...
+// fettle-search-schedules: the value of searches with learning curves, for each family of made-up
+// curves (search/testing/curves.h): fettle-search-schedules [--problems N] [--first K] [--work W]
+// NAME...
 //
-// NAME is an algorithm, or algorithm+rule. A search is scored by the decimal logarithm of how many
-// random full trainings would be needed to expect as good an end as that of the trial it would
-// recommend: 1 is as good as 10 of them, 2 as good as 100. So families compare, and a difference of
-// 0.3 is a factor of two in work. Eight workers.
+// NAME is an algorithm, or algorithm+rule. The score of a search is the decimal logarithm of the
+// number of random full trainings whose best end is expected to equal that of the trial it
+// recommends: 1 equals 10 of them, 2 equals 100. So families compare, and a difference of 0.3 is a
+// factor of two in work. Eight workers.
 //
-// --trials N gives each search N trials instead, and prints what work it made of them: what it is
-// worth where a Study's budget is trials.
+// --trials N gives each search N trials instead, and prints the work that it made of them: the
+// value of a search under a Study's budget of trials.
 //
-// --stopping RULE looks at a rule beside random points instead: which share of the steps it saved;
-// how many of those it stopped would have ended better than all results known by then; and how many
-// of those that did, or would have, it stopped.
+// --stopping RULE instead judges a rule on random points: the share of the steps it saved; how many
+// of the trials it stopped would have ended better than all results known by then; and how many of
+// all trials that did, or would have, it stopped.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -93,7 +94,7 @@ struct Sums {
 
 }  // namespace
 
-// Of trials that a rule stopped, and of those that would have ended better than all before them.
+// Counts trials that a rule stopped, and trials that would have ended better than all before them.
 struct Stops {
   double steps = 0;
   double trials = 0;

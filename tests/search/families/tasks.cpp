@@ -41,7 +41,7 @@ Task smooth(const Landscape& landscape, std::size_t n) {
   return task;
 }
 
-// Numbers of all kinds and a few choices; each choice moves where the numbers are best.
+// Numbers of all kinds and a few choices; each choice moves the best place of the numbers.
 Task mixed(Random& random) {
   const std::size_t reals = pick(random, 2, 4);
   const std::size_t integers = pick(random, 1, 3);
@@ -62,8 +62,8 @@ Task mixed(Random& random) {
     }
   }
   const Landscape landscape = any(random, numbers);
-  const double levels = random.uniform() * 0.5;  // what a choice is worth in itself
-  const double shift = random.uniform() * 0.3;   // by how much it moves the best place
+  const double levels = random.uniform() * 0.5;  // the effect of a choice by itself
+  const double shift = random.uniform() * 0.3;   // how far it moves the best place
   const std::uint64_t key = random.bits64();
   task.loss = [=](const Place& place) {
     std::vector<double> x(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(numbers));
@@ -79,7 +79,7 @@ Task mixed(Random& random) {
   return task;
 }
 
-// A choice of method; each has parameters of its own beside those that all share.
+// A choice of method; each has its own parameters beside the shared ones.
 Task branches(Random& random) {
   const std::size_t methods = pick(random, 2, 4);
   const std::size_t shared = pick(random, 1, 3);
@@ -124,8 +124,8 @@ Task plateau(Random& random) {
   return task;
 }
 
-// A validation error: from some way off flat and low, and there as rough as a small set of samples
-// makes it.
+// A validation error: flat and low from some distance on, and there as rough as a small set of
+// samples makes it.
 Task jagged(Random& random) {
   const std::size_t n = pick(random, 2, 6);
   Task task = smooth(bowl(random, n), n);
@@ -144,8 +144,8 @@ Task jagged(Random& random) {
   return task;
 }
 
-// What training is like: a learning rate with a cliff that depends on the momentum, regularisers
-// that matter little, a size that helps less and less, losses over decades.
+// Resembles training: a learning rate with a cliff that depends on the momentum, regularisers with
+// little effect, a size with diminishing returns, losses over decades.
 Task training(Random& random) {
   Task task;
   task.parameters = {real("lr", 1e-5, 1, api::Scale::kLog),
@@ -175,13 +175,13 @@ Task training(Random& random) {
   return task;
 }
 
-// A part of the space, which touches the best place of all, gives nothing.
+// A part of the space, which touches the best place of all, is infeasible.
 Task holes(Random& random) {
   const std::size_t n = pick(random, 2, 6);
   Task task = smooth(any(random, n), n);
   std::vector<double> normal(n);
   for (double& x : normal) x = random.normal();
-  // Through a random good place, so that the best is near the edge.
+  // Goes through a random good place, so that the best is near the edge.
   Place edge(n);
   Place best;
   double least = std::numeric_limits<double>::infinity();
@@ -200,7 +200,7 @@ Task holes(Random& random) {
   return task;
 }
 
-// Many parameters of which four matter.
+// Many parameters, four with an effect.
 Task wide(Random& random) {
   const std::size_t n = pick(random, 15, 25);
   Task task = smooth(nullptr, n);
