@@ -210,7 +210,9 @@ TEST_F(MembershipTest, WithoutALimitAllHaveAsLongAsTheyNeed) {
   const auto host = Membership::host(as(0, 3), *std::move(listener_));
   ASSERT_TRUE(host.ok()) << host.error().message;
   rank1.join();
+  rank2.join();
   EXPECT_TRUE(first->ok()) << first->error().message;
+  EXPECT_TRUE(last->ok()) << last->error().message;
 }
 
 TEST_F(MembershipTest, WhoeverWaitsForOthersMayBeTold) {
