@@ -154,7 +154,9 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   if (loading.deals_only) {  // the GPU holds the set, and the loader only names samples
     held = HeldSamples{.images = &images, .training = &writer, .evaluation = &writer};
   }
-  FETTLE_ASSIGN(auto learner, Learner::create_on(std::move(backend), training, plan, batch,
+  const StepShape step{
+      .configured_batch = batch, .global_batch = batch, .dealing = {.limit = batch}};
+  FETTLE_ASSIGN(auto learner, Learner::create_on(std::move(backend), training, plan, step,
                                                  /*seed=*/0, collective, held));
   loading.epochs = std::numeric_limits<std::int64_t>::max();
   loading.global_batch = loading.max_samples = batch;

@@ -15,6 +15,7 @@
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/precision.h"
+#include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 
 namespace fettle::trainer {
@@ -61,7 +62,7 @@ Outcome train(std::unique_ptr<kernels::Backend> backend, const Problem& problem,
   SingleProcess single;
   constexpr std::int64_t kHeld = 5;
   auto learner = *Learner::create_on(std::move(backend), config, *plan_network(trainer, format),
-                                     kHeld, 4, single);
+                                     shape_of_step(config, kHeld), 4, single);
   if (config.precision == api::Precision::kFp16) {
     // Large enough that the first steps overflow.
     learner->optimizer().restore(0, {.scale = 0x1p22});
@@ -168,8 +169,9 @@ TEST(TrainingOnCuda, AutoIsTf32AndFp32IsExact) {
     api::TrainingConfig config;
     config.precision = precision;
     SingleProcess single;
-    const auto learner = *Learner::create_on(std::move(backend), config,
-                                             *plan_network(model, {8, 8, 1}, 4), 5, 0, single);
+    const auto learner =
+        *Learner::create_on(std::move(backend), config, *plan_network(model, {8, 8, 1}, 4),
+                            shape_of_step(config, 5), 0, single);
     EXPECT_EQ(learner->network().options().type, kernels::DataType::kFloat32);
     return learner->network().options().tf32;
   };
@@ -190,9 +192,9 @@ TEST(TrainingOnCuda, ATraceShowsWhatTheDeviceDid) {
   SingleProcess single;
   Trace trace(0, 2);
   {
-    auto learner =
-        *Learner::create_on(*kernels::cuda_backend(), config,
-                            *plan_network(model, data.shape(), data.classes()), kBatch, 4, single);
+    auto learner = *Learner::create_on(*kernels::cuda_backend(), config,
+                                       *plan_network(model, data.shape(), data.classes()),
+                                       shape_of_step(config, kBatch), 4, single);
     learner->set_trace(&trace);
     const BatchWriter writer({0.3, 0.2}, {}, data_type(config.precision), 4);
     Batch batch = writer.make_batch(data, kBatch);

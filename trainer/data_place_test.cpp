@@ -10,6 +10,7 @@
 #include "kernels/backends/cuda/backend.h"
 #include "kernels/emulator/every_streams.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/training.h"
 
@@ -169,8 +170,9 @@ TEST(DataPlace, TheDeviceAllocatesWhatIsPlanned) {
     SingleProcess single;
     auto backend = *kernels::cuda_backend();
     const std::int64_t before = *backend->free_memory();
-    const auto learner = *Learner::create_on(std::move(backend), config.training, *network,
-                                             plan.samples, 0, single, held);
+    const auto learner =
+        *Learner::create_on(std::move(backend), config.training, *network,
+                            shape_of_step(config.training, plan.samples), 0, single, held);
     unplanned[place] = before - *learner->backend().free_memory() - plan.total();
   }
   constexpr std::int64_t kTablesAndPadding = 8 << 10;

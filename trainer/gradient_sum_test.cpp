@@ -169,7 +169,8 @@ struct Summed {
 Summed step_of(Collective& collective, std::int64_t samples) {
   const ImageSet images = SyntheticImages(kSamples).set();
   api::TrainingConfig config;
-  auto learner = *Learner::create(config, large_plan(images), 5, 4, collective);
+  auto learner = *Learner::create(config, large_plan(images),
+                                  shape_of_step(config, 5, collective.world_size()), 4, collective);
   Parameters& parameters = learner->network().parameters();
   const std::vector<float> before = parameters.weights.download();
   const BatchWriter writer({0.3, 0.2}, {}, kernels::DataType::kFloat32, 4);

@@ -9,7 +9,6 @@
 
 #include "api/names.h"
 #include "api/trainer_fields.h"
-#include "trainer/data/batching.h"
 #include "trainer/open_backend.h"
 #include "trainer/optimizer_shards.h"
 #include "trainer/precision.h"
@@ -52,43 +51,40 @@ Learner::Learner(TrainingDevice& device, const api::TrainingConfig& config, std:
       collective_(collective) {}
 
 Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& config,
-                                                 const NetworkPlan& plan, std::int64_t max_samples,
+                                                 const NetworkPlan& plan, const StepShape& step,
                                                  std::uint64_t seed, Collective& collective) {
   FETTLE_ASSIGN(auto backend, open_backend(config));
-  return create_on(std::move(backend), config, plan, max_samples, seed, collective);
+  return create_on(std::move(backend), config, plan, step, seed, collective);
 }
 
 Result<std::unique_ptr<Learner>> Learner::create_on(std::unique_ptr<kernels::Backend> backend,
                                                     const api::TrainingConfig& config,
-                                                    const NetworkPlan& plan,
-                                                    std::int64_t max_samples, std::uint64_t seed,
-                                                    Collective& collective,
+                                                    const NetworkPlan& plan, const StepShape& step,
+                                                    std::uint64_t seed, Collective& collective,
                                                     const std::optional<HeldSamples>& held) {
   auto device = std::make_unique<TrainingDevice>(std::move(backend));
-  FETTLE_ASSIGN(auto learner,
-                create_on(*device, config, plan, max_samples, seed, collective, held));
+  FETTLE_ASSIGN(auto learner, create_on(*device, config, plan, step, seed, collective, held));
   learner->own_device_ = std::move(device);
   return learner;
 }
 
 Result<std::unique_ptr<Learner>> Learner::create_on(TrainingDevice& device,
                                                     const api::TrainingConfig& config,
-                                                    const NetworkPlan& plan,
-                                                    std::int64_t max_samples, std::uint64_t seed,
-                                                    Collective& collective,
+                                                    const NetworkPlan& plan, const StepShape& step,
+                                                    std::uint64_t seed, Collective& collective,
                                                     const std::optional<HeldSamples>& held) {
   std::unique_ptr<Learner> learner(new Learner(device, config, seed, collective));
-  FETTLE_TRY(learner->prepare(plan, max_samples, held));
+  FETTLE_TRY(learner->prepare(plan, step, held));
   return learner;
 }
 
-Status Learner::prepare(const NetworkPlan& plan, std::int64_t max_samples,
+Status Learner::prepare(const NetworkPlan& plan, const StepShape& step,
                         const std::optional<HeldSamples>& held) {
-  const std::int64_t batch = global_batch_of(config_, collective_.world_size());
+  const std::int64_t batch = step.configured_batch;
   FETTLE_TRY(check_predictions(batch, plan.predictions()));
   if (config_.shard_optimizer.value_or(false) && collective_.world_size() > 1) plan_shards(plan);
   gpus_ = backend_.shares_memory() ? nullptr : collective_.on_device();
-  const kernels::PlanOptions options = plan_options(backend_, config_, max_samples);
+  const kernels::PlanOptions options = plan_options(backend_, config_, step.dealing.limit);
   FETTLE_ASSIGN(network_, device_.network(plan, options, seed_, config_.recompute, shard()));
   loss_ = backend_.softmax_cross_entropy(plan.classes, options.type);
   // given_up(): the GPUs note there that an all-reduce was abandoned.
@@ -96,7 +92,7 @@ Status Learner::prepare(const NetworkPlan& plan, std::int64_t max_samples,
                                               network_->parameters(), shard(),
                                               gpus_ == nullptr ? nullptr : gpus_->given_up()));
   plan_sums(plan);
-  FETTLE_TRY(allocate(plan, max_samples, held));
+  FETTLE_TRY(allocate(plan, step, held));
   keep_statistics();  // the first step begins from these
   return success();
 }
@@ -116,13 +112,14 @@ std::optional<Range> Learner::shard() const {
   return Range{shard_bounds_[rank], shard_bounds_[rank + 1]};
 }
 
-Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples,
+Status Learner::allocate(const NetworkPlan& plan, const StepShape& step,
                          const std::optional<HeldSamples>& held) {
   using Sums = kernels::DeviceArray<kernels::LossSums>;
   const kernels::DataType type = data_type(config_.precision);
   const std::int64_t bytes =
       plan.tokens ? std::int64_t{sizeof(std::int32_t)} : kernels::size_of(type);
-  const BatchStaging::Size size{max_samples, plan.input.size() * bytes, plan.predictions(), type};
+  const BatchStaging::Size size{step.dealing.limit, plan.input.size() * bytes, plan.predictions(),
+                                type};
   FETTLE_ASSIGN(stage_, BatchStaging::create(device_, size, held));
   FETTLE_ASSIGN(sums_, Sums::create(backend_, 1));
   FETTLE_ASSIGN(evaluation_sums_, Sums::create(backend_, 1));

@@ -39,6 +39,7 @@
 #include "trainer/batch_staging.h"
 #include "trainer/collective.h"
 #include "trainer/data/batch_writer.h"
+#include "trainer/data/batching.h"
 #include "trainer/data/image_set.h"
 #include "trainer/gradient_all_reduce.h"
 #include "trainer/gradient_sum.h"
@@ -67,24 +68,23 @@ struct WorkerRequests {
 
 class Learner {
  public:
-  // Errors: the backend is not available here; a layer that it cannot run; too little memory.
+  // `step`: only its configured batch and its limit count. Errors: the backend is not available
+  // here; a layer that it cannot run; too little memory.
   static Result<std::unique_ptr<Learner>> create(const api::TrainingConfig& config,
-                                                 const NetworkPlan& plan, std::int64_t max_samples,
+                                                 const NetworkPlan& plan, const StepShape& step,
                                                  std::uint64_t seed, Collective& collective);
   // Uses this device instead, which must outlive the learner and serve no other meanwhile. `held`:
   // samples that the device holds, if its memory is not the host's.
   static Result<std::unique_ptr<Learner>> create_on(TrainingDevice& device,
                                                     const api::TrainingConfig& config,
-                                                    const NetworkPlan& plan,
-                                                    std::int64_t max_samples, std::uint64_t seed,
-                                                    Collective& collective,
+                                                    const NetworkPlan& plan, const StepShape& step,
+                                                    std::uint64_t seed, Collective& collective,
                                                     const std::optional<HeldSamples>& held = {});
   // On a new device with this backend, owned by the learner.
   static Result<std::unique_ptr<Learner>> create_on(std::unique_ptr<kernels::Backend> backend,
                                                     const api::TrainingConfig& config,
-                                                    const NetworkPlan& plan,
-                                                    std::int64_t max_samples, std::uint64_t seed,
-                                                    Collective& collective,
+                                                    const NetworkPlan& plan, const StepShape& step,
+                                                    std::uint64_t seed, Collective& collective,
                                                     const std::optional<HeldSamples>& held = {});
 
   Network& network() { return *network_; }
@@ -153,11 +153,11 @@ class Learner {
  private:
   Learner(TrainingDevice& device, const api::TrainingConfig& config, std::uint64_t seed,
           Collective& collective);
-  Status prepare(const NetworkPlan& plan, std::int64_t max_samples,
+  Status prepare(const NetworkPlan& plan, const StepShape& step,
                  const std::optional<HeldSamples>& held);
   void plan_shards(const NetworkPlan& plan);
   std::optional<Range> shard() const;
-  Status allocate(const NetworkPlan& plan, std::int64_t max_samples,
+  Status allocate(const NetworkPlan& plan, const StepShape& step,
                   const std::optional<HeldSamples>& held);
   void plan_sums(const NetworkPlan& plan);
   bool is_traced() const { return trace_ != nullptr && trace_->is_on(); }

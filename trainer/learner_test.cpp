@@ -40,7 +40,8 @@ ThreeSteps train(Collective& collective, std::int64_t max_samples) {
   config.backend = api::BackendKind::kReference;
   config.momentum = 0.9;
   config.clip_norm = 0.5;
-  auto learner = *Learner::create(config, plan, max_samples, 4, collective);
+  auto learner = *Learner::create(
+      config, plan, shape_of_step(config, max_samples, collective.world_size()), 4, collective);
   const BatchWriter writer({0.3, 0.2}, {.flip = true, .shift = 1}, kernels::DataType::kFloat32, 4);
   const Indices order = epoch_order(keyed_permutation(kSamples, 1), 4, 0);
 
@@ -101,7 +102,7 @@ struct OneLayer {
     api::ModelConfig model;
     model.layers = {simple(LayerType::kBatchNorm), linear(3)};
     plan = *plan_network(model, {1, 1, 2}, 3);
-    learner = *Learner::create(config, plan, 1, 0, single);
+    learner = *Learner::create(config, plan, shape_of_step(config, 1), 0, single);
   }
   Parameters& parameters() { return learner->network().parameters(); }
   SingleProcess single;
@@ -285,7 +286,7 @@ TEST(Fp16, TheFastBackendSaysThatItHasNone) {
   model.layers = {linear(3)};
   const NetworkPlan plan = *plan_network(model, {1, 1, 2}, 3);
   SingleProcess single;
-  const auto made = Learner::create(config, plan, 1, 0, single);
+  const auto made = Learner::create(config, plan, shape_of_step(config, 1), 0, single);
   ASSERT_FALSE(made.ok());
   if (kernels::make_backend("onednn", 1).ok()) {
     EXPECT_THAT(made.error().message, testing::HasSubstr("has no fp16: use precision bf16"));

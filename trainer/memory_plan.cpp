@@ -89,12 +89,6 @@ std::int64_t checkpoint_bytes(const api::TrainerConfig& config, const NetworkPla
 
 }  // namespace
 
-std::int64_t StepShape::samples() const {
-  std::int64_t sum = 0;
-  for (const Range& piece : deal({0, global_batch}, dealing)) sum += piece.size();
-  return sum;
-}
-
 TrainingWorld world_of(const TrainingData& data, std::int64_t world_size, bool keeps_checkpoints) {
   return {world_size, std::ssize(data.split.train), data.images.bytes(), keeps_checkpoints};
 }
@@ -148,8 +142,9 @@ StepShape plan_step(const api::TrainerConfig& config, const TrainingWorld& world
   api::TrainingConfig training = config.training;
   api::fill_in_defaults(training, training.epochs.value_or(1));
   StepShape step;
-  step.global_batch = std::min(global_batch_of(training, world.world_size),
-                               std::max<std::int64_t>(world.train_samples, 1));
+  step.configured_batch = global_batch_of(training, world.world_size);
+  step.global_batch =
+      std::min(step.configured_batch, std::max<std::int64_t>(world.train_samples, 1));
   const std::int64_t group = norm_group_of(config, step.global_batch);
   step.dealing = {world.world_size, /*rank=*/0,
                   max_samples_of(training, group, step.global_batch, world.world_size), group};

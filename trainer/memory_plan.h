@@ -49,14 +49,6 @@ struct MemoryThere {
   std::optional<std::int64_t> device = {};  // free; absent: unknown
 };
 
-// The cut of an optimiser step into micro-batches, as the busiest worker sees it.
-struct StepShape {
-  std::int64_t global_batch = 0;  // at most the number of samples
-  Dealing dealing;                // rank 0's; limit: the most samples held at once
-  std::int64_t accumulation = 1;  // micro-batches of a step
-  std::int64_t samples() const;   // of this worker in a step
-};
-
 // Bytes of one purpose: a fixed number, and a number for each sample held at once.
 struct MemoryPart {
   std::string_view name;  // "optimizer_state"

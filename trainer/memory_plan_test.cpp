@@ -66,7 +66,8 @@ class MemoryPlanTest : public testing::Test {
   std::int64_t bytes_of_learner() const {
     SingleProcess single;
     const std::int64_t before = allocated();
-    const auto learner = Learner::create(config_.training, network(), plan().samples, 1, single);
+    const auto learner =
+        Learner::create(config_.training, network(), plan_step(config_, {1, 300}), 1, single);
     EXPECT_TRUE(learner.ok());
     return allocated() - before;
   }
@@ -231,6 +232,7 @@ TEST_F(MemoryPlanTest, AWorkerHoldsItsShareOrWhatItMay) {
   EXPECT_EQ(plan_step(config_, {4, 300}).accumulation, 2);
   EXPECT_EQ(plan_step(config_, {1, 300}).samples(), 50);
   EXPECT_EQ(plan_step(config_, {1, 20}).global_batch, 20) << "there are no more";
+  EXPECT_EQ(plan_step(config_, {1, 20}).configured_batch, 50);
   config_.training.global_batch.reset();
   config_.training.batch_per_worker = 16;
   EXPECT_EQ(plan_step(config_, {4, 300}).global_batch, 64);

@@ -93,7 +93,8 @@ TEST(ShardedOptimizer, AWorkerKeepsItsShareOfTheState) {
   for (const bool sharded : {false, true}) {
     config.shard_optimizer = sharded;
     Threads::run(4, [&](Collective& collective) {
-      auto learner = *Learner::create(config, small_plan(), 8, 0, collective);
+      auto learner =
+          *Learner::create(config, small_plan(), shape_of_step(config, 8, 4), 0, collective);
       const Optimizer& optimizer = learner->optimizer();
       EXPECT_EQ(optimizer.state1.size(),
                 sharded ? 1120 / 4 + 8 - 16 * (collective.rank() > 1) : 1120);
@@ -122,7 +123,8 @@ Trained train_in_bf16(bool sharded, OptimizerKind optimizer) {
   config.shard_optimizer = sharded;
   Trained trained;
   Threads::run(kWorld, [&](Collective& world) {
-    auto learner = *Learner::create(config, small_plan(), 5, 0, world);
+    auto learner =
+        *Learner::create(config, small_plan(), shape_of_step(config, 5, kWorld), 0, world);
     const BatchWriter writer({0.3, 0.2}, {}, kernels::DataType::kBFloat16, 4);
     Batch batch = writer.make_batch(images, 5);
     for (std::int64_t step = 0; step < 3; ++step) {

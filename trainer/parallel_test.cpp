@@ -48,7 +48,8 @@ Step step_of(Collective& collective, std::int64_t batch, std::int64_t limit) {
   const NetworkPlan plan = *plan_network(model_with_batch_norm(), images.shape(), images.classes());
   api::TrainingConfig config;
   config.backend = api::BackendKind::kReference;
-  auto learner = *Learner::create(config, plan, limit, 4, collective);
+  auto learner = *Learner::create(
+      config, plan, shape_of_step(config, limit, collective.world_size()), 4, collective);
   Parameters& parameters = learner->network().parameters();
   const std::vector<float> before = parameters.weights.download();
   const BatchWriter writer({0.3, 0.2}, {.flip = true, .shift = 1}, kernels::DataType::kFloat32, 4);

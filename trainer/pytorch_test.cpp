@@ -115,7 +115,8 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
   const bool tokens = images.pixel_type() == PixelType::kToken;
   const auto plan = plan_network(config, {images.shape(), images.classes(), tokens, ""});
   ASSERT_TRUE(plan.ok()) << plan.error().message;
-  auto made = Learner::create(config.training, *plan, batch_size, 0, single);
+  auto made = Learner::create(config.training, *plan, shape_of_step(config.training, batch_size), 0,
+                              single);
   ASSERT_TRUE(made.ok() || may_lack(backend)) << made.error().message;
   if (!made.ok()) GTEST_SKIP() << made.error().message;
   Learner& learner = **made;

@@ -94,8 +94,8 @@ class StepGraphTest : public testing::Test {
     api::TrainingConfig config;
     config.global_batch = 4 * kHeld;
     learner_ = *Learner::create_on(*kernels::cuda_backend(), config,
-                                   *plan_network(model, images_.shape(), images_.classes()), kHeld,
-                                   4, single_);
+                                   *plan_network(model, images_.shape(), images_.classes()),
+                                   shape_of_step(config, kHeld), 4, single_);
   }
 
   // Makes a step of this many samples, in the fewest micro-batches.

@@ -36,7 +36,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// The learning rate for the global batch in use, before the schedule.
+// The learning rate for the configured global batch, before the schedule.
 double base_rate_of(const api::TrainingConfig& config, std::int64_t global_batch) {
   return config.learning_rate * learning_rate_scale(config.learning_rate_scaling, config.optimizer,
                                                     static_cast<double>(global_batch),
@@ -69,14 +69,9 @@ Training::Training(const TrainingTask& task, const TrainingData& data, Collectiv
       nowhere_(collective.rank(), /*steps=*/0),
       trace_(hooks_.trace != nullptr ? *hooks_.trace : nowhere_),
       epochs_(*task_.config.training.epochs),
-      global_batch_(global_batch_of(task_.config.training, collective.world_size())),
-      norm_group_(
-          norm_group_of(task_.config, std::min(global_batch_, std::ssize(data.split.train)))),
-      max_samples_(max_samples_of(task_.config.training, norm_group_,
-                                  std::min(global_batch_, std::ssize(data.split.train)),
-                                  collective.world_size())),
-      base_rate_(base_rate_of(task_.config.training, global_batch_)),
-      length_{steps_per_epoch(std::ssize(data.split.train), global_batch_), epochs_},
+      step_(plan_step(task_.config, world_of(data, collective.world_size()))),
+      base_rate_(base_rate_of(task_.config.training, step_.configured_batch)),
+      length_{steps_per_epoch(std::ssize(data.split.train), step_.global_batch), epochs_},
       train_writer_(data.normalize, task.config.data.augment,
                     data_type(task.config.training.precision), task.seed),
       evaluation_writer_(data.normalize, {}, data_type(task.config.training.precision), task.seed),
@@ -130,7 +125,7 @@ Status Training::make_learner(TrainingDevice& device) {
   if (there.device) *there.device += device.kept_bytes();
   FETTLE_ASSIGN(
       const Workspaces workspaces,
-      device.workspace(plan, plan_options(device.backend(), config.training, max_samples_)));
+      device.workspace(plan, plan_options(device.backend(), config.training, step_.dealing.limit)));
   place_ = place_data(config, plan, world, there, workspaces);
   const MemoryPlan memory = plan_memory(config, plan, world, place_, workspaces);
   FETTLE_TRY(check_memory(config, memory, there));
@@ -141,8 +136,8 @@ Status Training::make_learner(TrainingDevice& device) {
   } else {
     device.release_samples();
   }
-  FETTLE_ASSIGN(learner_, Learner::create_on(device, config.training, plan, max_samples_,
-                                             task_.seed, collective_, held));
+  FETTLE_ASSIGN(learner_, Learner::create_on(device, config.training, plan, step_, task_.seed,
+                                             collective_, held));
   learner_->set_trace(&trace_);
   if (device.reused_network()) hooks_.log("keeps its network, with its plans and memory");
   if (collective_.rank() == 0) {
@@ -175,11 +170,11 @@ Result<Ending> Training::run() {
   report_start();
   const LoaderSettings settings{.seed = task_.seed,
                                 .epochs = task_.until_epoch,
-                                .global_batch = global_batch_,
+                                .global_batch = step_.global_batch,
                                 .world_size = collective_.world_size(),
                                 .rank = collective_.rank(),
-                                .max_samples = max_samples_,
-                                .norm_group = norm_group_,
+                                .max_samples = step_.dealing.limit,
+                                .norm_group = step_.dealing.norm_group,
                                 .deals_only = place_ == DataPlace::kHeld};
   Loader loader(data_.images, data_.split.train, train_writer_, settings, position_);
   while (!is_final()) {
@@ -283,7 +278,7 @@ Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
 // Skipped steps do not count: the schedule follows updates.
 Learner::LearningRates Training::learning_rates() const {
   std::int64_t number = position_.epoch * length_.steps_per_epoch +
-                        position_.offset / global_batch_ -
+                        position_.offset / step_.global_batch -
                         learner_->optimizer().control().loss_scale.skipped_steps;
   Learner::LearningRates rates;
   // First the rate if no further steps were skipped, then the rate if one more was, ...
@@ -391,7 +386,6 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   const double flops = model_flops(plan) * static_cast<double>(predictions_) /
                        static_cast<double>(plan.predictions());
   const std::int64_t world_size = collective_.world_size();
-  const Dealing dealing{world_size, /*rank=*/0, max_samples_, norm_group_};
   const kernels::LossScale& scaler = learner_->optimizer().control().loss_scale;
   // As the schedule counts: optimiser steps of the training, without skipped ones.
   const std::int64_t last_step =
@@ -405,9 +399,9 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
       {metric::kMemory, peak_memory_mib()},
       {metric::kOptimizer, learner_->optimizer().state_mib()},
       {metric::kLearningRate, learning_rate(last_step)},
-      {metric::kGlobalBatch, static_cast<double>(global_batch_)},
+      {metric::kGlobalBatch, static_cast<double>(step_.global_batch)},
       {metric::kWorldSize, static_cast<double>(world_size)},
-      {metric::kAccumulation, static_cast<double>(accumulation_steps(global_batch_, dealing))},
+      {metric::kAccumulation, static_cast<double>(step_.accumulation)},
       {metric::kSeconds, seconds},
   };
   append(metrics,

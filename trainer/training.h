@@ -175,9 +175,7 @@ class Training {
   Trace nowhere_;  // keeps no steps, but notifies an attached profiler
   Trace& trace_;   // the hooks' trace, or nowhere_
   const std::int64_t epochs_;
-  const std::int64_t global_batch_;
-  const std::int64_t norm_group_;  // 0: batch normalisation takes its statistics over the batch
-  const std::int64_t max_samples_;
+  const StepShape step_;
   const double base_rate_;
   const ScheduleLength length_;
   BatchWriter train_writer_;

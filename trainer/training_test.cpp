@@ -126,6 +126,15 @@ TEST_F(TrainingTest, ReportsWhatWasDoneAndHowFast) {
   EXPECT_EQ(first.checkpoint_step, 1);
 }
 
+TEST_F(TrainingTest, ReportsTheBatchThatTheSamplesAllow) {
+  task_.config.training.global_batch = 1000;
+  task_.config.training.max_per_worker = 100;
+  const auto done = run(task_);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_EQ(metric(done->reports.front(), "global_batch"), 300);
+  EXPECT_EQ(metric(done->reports.front(), "accumulation"), 3);
+}
+
 TEST_F(TrainingTest, TheBitsAreTheSameHoweverOftenItIsInterrupted) {
   for (const auto precision : {api::Precision::kFp32, api::Precision::kBf16}) {
     for (const auto& layers : {task_.config.model.layers,

@@ -38,6 +38,12 @@ std::vector<Range> deal(Range batch, const Dealing& dealing) {
   return {groups.begin() + mine.begin, groups.begin() + mine.end};
 }
 
+std::int64_t StepShape::samples() const {
+  std::int64_t sum = 0;
+  for (const Range& piece : deal({0, global_batch}, dealing)) sum += piece.size();
+  return sum;
+}
+
 std::int64_t accumulation_steps(std::int64_t batch, const Dealing& dealing) {
   Dealing busiest = dealing;
   busiest.rank = 0;

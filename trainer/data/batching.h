@@ -44,6 +44,15 @@ struct Dealing {
 // norm_group samples, whose sizes differ by at most one, and the groups are dealt as samples are.
 std::vector<Range> deal(Range batch, const Dealing& dealing);
 
+// The cut of an optimiser step into micro-batches, as the busiest worker sees it.
+struct StepShape {
+  std::int64_t configured_batch = 0;  // what learning rates and the scale of sums follow
+  std::int64_t global_batch = 0;      // at most the number of training samples
+  Dealing dealing;                    // rank 0's; limit: the most samples held at once
+  std::int64_t accumulation = 1;      // micro-batches of a step
+  std::int64_t samples() const;       // of this worker in a step
+};
+
 // Micro-batches that the busiest worker (rank 0) needs for a full batch.
 std::int64_t accumulation_steps(std::int64_t batch, const Dealing& dealing);
 

@@ -16,6 +16,7 @@
 #include "trainer/model/layer_configs.h"
 #include "trainer/precision.h"
 #include "trainer/testing/gpus.h"
+#include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"
 #include "trainer/testing/weights.h"
@@ -90,7 +91,8 @@ void enqueue_step(Learner& learner, const ImageSet& images, const BatchWriter& w
 Outcome train(std::unique_ptr<kernels::Backend> backend, const Steps& run, Collective& world) {
   const ImageSet images = SyntheticImages(64).set();
   auto learner =
-      *Learner::create_on(std::move(backend), run.config, plan_of(images), kHeld, 4, world);
+      *Learner::create_on(std::move(backend), run.config, plan_of(images),
+                          shape_of_step(run.config, kHeld, world.world_size()), 4, world);
   if (run.config.precision == api::Precision::kFp16) {
     learner->optimizer().restore(0, {.scale = 0x1p22});  // the first steps overflow
   }
@@ -213,7 +215,8 @@ TEST(SumsOnGpus, BeginWhileTheBackwardPassOfTheLastMicroBatchIsUnderWay) {
   Witness world;
   const Steps run = steps_of();
   auto learner =
-      *Learner::create_on(*kernels::cuda_backend(), run.config, plan_of(images), kHeld, 4, world);
+      *Learner::create_on(*kernels::cuda_backend(), run.config, plan_of(images),
+                          shape_of_step(run.config, kHeld, world.world_size()), 4, world);
   const NetworkPlan& plan = learner->network().plan();
   const BatchWriter writer({0.3, 0.2}, {}, kernels::DataType::kFloat32, 4);
   Batch held = writer.make_batch(images, kHeld);

@@ -1,9 +1,16 @@
-// An optimiser step from its end to its result, at one learning rate.
+// Optimiser steps of a learner without a Training: their shape, and one from its end to its result.
 #pragma once
 
 #include "trainer/learner.h"
 
 namespace fettle::trainer {
+
+// The configured batch, of which each worker holds at most this number of samples at once.
+inline StepShape shape_of_step(const api::TrainingConfig& config, std::int64_t held,
+                               std::int64_t world_size = 1) {
+  const std::int64_t batch = global_batch_of(config, world_size);
+  return {.configured_batch = batch, .global_batch = batch, .dealing = {.limit = held}};
+}
 
 inline Learner::Step end_step(Learner& learner, double learning_rate) {
   Learner::LearningRates rates;
