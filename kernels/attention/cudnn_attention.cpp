@@ -33,9 +33,10 @@ using cuda::Role;
 
 class CudnnAttention : public AttentionOp {
  public:
-  CudnnAttention(cuda::Device& device, const Cudnn& cudnn, const AttentionShape& shape,
+  CudnnAttention(cuda::LibraryPlans& libraries, const Cudnn& cudnn, const AttentionShape& shape,
                  const PlanOptions& plan, std::unique_ptr<Memory> statistics)
-      : device_(device),
+      : libraries_(libraries),
+        device_(libraries.device()),
         cudnn_(cudnn),
         shape_(shape),
         plan_(plan),
@@ -90,11 +91,11 @@ class CudnnAttention : public AttentionOp {
   Result<std::optional<CudnnPlan>> plan_pass(const char* name, AttentionPass pass,
                                              const char* by = "cuDNN", const char* way_out = "") {
     auto planned = cuda::plan_attention(cudnn_, shape_, plan_.type, plan_.max_samples, pass,
-                                        {&device_, /*timed=*/true});
+                                        {&libraries_, /*timed=*/true});
     if (!planned.ok() && planned.error().code == ErrorCode::kNotFound) {
       planned = not_found(planned.error().message + way_out);
     }
-    return cuda::plan_or_own(device_,
+    return cuda::plan_or_own(libraries_,
                              {describe(shape_, plan_, plan_.max_samples), name, by, "", ""},
                              std::move(planned));
   }
@@ -120,6 +121,7 @@ class CudnnAttention : public AttentionOp {
     plan.run(device_, cudnn_, std::move(pointers), device_.scratch(plan.workspace_bytes()));
   }
 
+  cuda::LibraryPlans& libraries_;
   cuda::Device& device_;
   const Cudnn& cudnn_;
   const AttentionShape shape_;
@@ -135,13 +137,14 @@ bool cudnn_takes(const AttentionShape& shape, DataType type) {
   return type != DataType::kFloat32 && shape.width % kMultiple == 0 && shape.width <= kWidest;
 }
 
-Result<std::unique_ptr<AttentionOp>> cudnn_attention(cuda::Device& device,
+Result<std::unique_ptr<AttentionOp>> cudnn_attention(cuda::LibraryPlans& libraries,
                                                      const AttentionShape& shape,
                                                      const PlanOptions& plan) {
+  cuda::Device& device = libraries.device();
   FETTLE_ASSIGN(Cudnn * cudnn, device.library<Cudnn>());
   const std::int64_t rows = plan.max_samples * shape.heads * shape.length;
   FETTLE_ASSIGN(auto statistics, device.allocate(rows * static_cast<std::int64_t>(sizeof(float))));
-  auto op = std::make_unique<CudnnAttention>(device, *cudnn, shape, plan, std::move(statistics));
+  auto op = std::make_unique<CudnnAttention>(libraries, *cudnn, shape, plan, std::move(statistics));
   FETTLE_TRY(op->prepare());
   return std::unique_ptr<AttentionOp>(std::move(op));
 }

@@ -45,15 +45,15 @@ struct Backward {
 // Plans the passes of a layer for one number of samples.
 class Planner {
  public:
-  Planner(cuda::Device& device, const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
-          std::int64_t samples)
-      : device_(device), cudnn_(cudnn), shape_(shape), plan_(plan), samples_(samples) {}
+  Planner(cuda::LibraryPlans& libraries, const Cudnn& cudnn, const ConvShape& shape,
+          const PlanOptions& plan, std::int64_t samples)
+      : libraries_(libraries), cudnn_(cudnn), shape_(shape), plan_(plan), samples_(samples) {}
 
   // Nothing where our own kernels may do the pass. Errors: the library's others.
   Result<std::optional<Forward>> forward() {
     Result<Forward> planned = plan_forward();
     const bool fused = planned.ok() && planned->fused;
-    return cuda::plan_or_own(device_, by_library("forward", fused ? fusion() : ""),
+    return cuda::plan_or_own(libraries_, by_library("forward", fused ? fusion() : ""),
                              std::move(planned));
   }
   Result<std::optional<Backward>> backward() {
@@ -61,7 +61,7 @@ class Planner {
     Implementation by = by_library("backward", "");
     const bool rounded = planned.ok() && planned->gradient != DataType::kFloat32;
     if (rounded) by.by += ", weight gradient rounded to 16 bits";
-    return cuda::plan_or_own(device_, by, std::move(planned));
+    return cuda::plan_or_own(libraries_, by, std::move(planned));
   }
 
  private:
@@ -75,7 +75,7 @@ class Planner {
 
   Result<Forward> plan_forward() {
     if ((shape_.bias || shape_.relu) && cuda::wants_epilogues()) {
-      auto fused = cuda::plan_if_there(device_, by_library("forward", ""), fusion(),
+      auto fused = cuda::plan_if_there(libraries_, by_library("forward", ""), fusion(),
                                        plan(ConvPass::kForwardFused));
       if (fused) return Forward{std::move(*fused), true};
     }
@@ -110,10 +110,10 @@ class Planner {
   // Timed for the largest number of samples alone: remainders are rare.
   Result<CudnnPlan> plan(ConvPass pass) {
     return cuda::plan_conv(cudnn_, shape_, plan_, samples_, pass,
-                           {&device_, /*timed=*/samples_ == plan_.max_samples});
+                           {&libraries_, /*timed=*/samples_ == plan_.max_samples});
   }
 
-  cuda::Device& device_;
+  cuda::LibraryPlans& libraries_;
   const Cudnn& cudnn_;
   const ConvShape& shape_;
   const PlanOptions& plan_;
@@ -122,13 +122,14 @@ class Planner {
 
 class CudnnConv : public WeightedOp {
  public:
-  CudnnConv(cuda::Device& device, const Cudnn& cudnn, const ConvShape& shape,
+  CudnnConv(cuda::LibraryPlans& libraries, const Cudnn& cudnn, const ConvShape& shape,
             const PlanOptions& plan)
-      : device_(device),
+      : libraries_(libraries),
+        device_(libraries.device()),
         cudnn_(cudnn),
         shape_(shape),
         plan_(plan),
-        bias_gradient_(device, plan.type, shape.channels, shape.bias, shape.relu),
+        bias_gradient_(device_, plan.type, shape.channels, shape.bias, shape.relu),
         plans_({.forward = [this](std::int64_t samples) { return planner(samples).forward(); },
                 .backward = [this](std::int64_t samples) { return planner(samples).backward(); },
                 .own = [this] { return make_own(); }}) {}
@@ -190,7 +191,9 @@ class CudnnConv : public WeightedOp {
     cuda::add_slice(device_, plans.gradient, weights_count(), gradient, weight_gradient);
   }
 
-  Planner planner(std::int64_t samples) const { return {device_, cudnn_, shape_, plan_, samples}; }
+  Planner planner(std::int64_t samples) const {
+    return {libraries_, cudnn_, shape_, plan_, samples};
+  }
 
   Result<std::unique_ptr<WeightedOp>> make_own() const {
     FETTLE_ASSIGN(auto own, own_conv(device_, shape_, plan_));
@@ -227,6 +230,7 @@ class CudnnConv : public WeightedOp {
     plan.run(device_, cudnn_, std::move(pointers), device_.scratch(plan.workspace_bytes()));
   }
 
+  cuda::LibraryPlans& libraries_;
   cuda::Device& device_;
   const Cudnn& cudnn_;
   const ConvShape shape_;
@@ -238,10 +242,10 @@ class CudnnConv : public WeightedOp {
 
 }  // namespace
 
-Result<std::unique_ptr<WeightedOp>> cudnn_conv(cuda::Device& device, const ConvShape& shape,
-                                               const PlanOptions& plan) {
-  FETTLE_ASSIGN(Cudnn * cudnn, device.library<Cudnn>());
-  auto op = std::make_unique<CudnnConv>(device, *cudnn, shape, plan);
+Result<std::unique_ptr<WeightedOp>> cudnn_conv(cuda::LibraryPlans& libraries,
+                                               const ConvShape& shape, const PlanOptions& plan) {
+  FETTLE_ASSIGN(Cudnn * cudnn, libraries.device().library<Cudnn>());
+  auto op = std::make_unique<CudnnConv>(libraries, *cudnn, shape, plan);
   FETTLE_TRY(op->prepare());
   return std::unique_ptr<WeightedOp>(std::move(op));
 }

@@ -171,9 +171,10 @@ class Preference {
 
 }  // namespace
 
-Result<MatrixProduct> MatrixProduct::plan(Device& device, const MatrixShape& shape,
+Result<MatrixProduct> MatrixProduct::plan(LibraryPlans& plans, const MatrixShape& shape,
                                           const MatrixOptions& options, bool timed) {
-  MatrixProduct product(device);
+  Device& device = plans.device();
+  MatrixProduct product(plans);
   FETTLE_ASSIGN(CublasLtLibrary * library, device.library<CublasLtLibrary>());
   product.handle_ = library->handle;
   product.add_ = options.add;
@@ -225,7 +226,7 @@ Status MatrixProduct::describe_epilogue(Epilogue epilogue, const MatrixShape& sh
 
 Status MatrixProduct::choose_algorithm(const MatrixShape& shape, const MatrixOptions& options,
                                        bool timed) {
-  PlanChooser& plans = device_->plans();
+  PlanChooser& plans = plans_->chooser();
   const std::string key = key_of(shape, options);
   const TimedPlan* const known = plans.known(key);
   if (known != nullptr && take_known(known->plan)) return success();
@@ -273,7 +274,7 @@ Status MatrixProduct::choose_among(const std::string& key, const MatrixShape& sh
   if (timed && found.size() > 1) {
     std::vector<std::string> names;
     for (const auto& one : found) names.push_back(text_of(one.algo));
-    best = fastest_plan(*device_, key, names, bytes, enqueue_candidate);
+    best = fastest_plan(*plans_, key, names, bytes, enqueue_candidate);
   } else {
     best = first_that_runs(found.size(), [&](std::size_t i) {
       return run_once(*device_, bytes, [&](auto arrays) { return enqueue_candidate(i, arrays); });

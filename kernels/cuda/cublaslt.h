@@ -20,7 +20,7 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/library_plans.h"
 
 namespace fettle::kernels::cuda {
 
@@ -62,7 +62,7 @@ class MatrixProduct {
 
   // Without `timed`, by the first algorithm of the heuristic that runs. Errors: kNotFound where
   // cuBLASLt has no algorithm, with the shape; otherwise its own words.
-  static Result<MatrixProduct> plan(Device& device, const MatrixShape& shape,
+  static Result<MatrixProduct> plan(LibraryPlans& plans, const MatrixShape& shape,
                                     const MatrixOptions& options, bool timed = true);
 
   // All pointers are 32-byte aligned. `vector` and `matrix`: what the epilogue reads or writes,
@@ -78,7 +78,7 @@ class MatrixProduct {
   using Description = std::unique_ptr<cublasLtMatmulDescOpaque_t, Destroy>;
   using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Destroy>;
 
-  explicit MatrixProduct(Device& device) : device_(&device) {}
+  explicit MatrixProduct(LibraryPlans& plans) : plans_(&plans), device_(&plans.device()) {}
   Status describe(const MatrixShape& shape, const MatrixOptions& options);
   Status describe_epilogue(Epilogue epilogue, const MatrixShape& shape);
   Status choose_algorithm(const MatrixShape& shape, const MatrixOptions& options, bool timed);
@@ -92,6 +92,7 @@ class MatrixProduct {
   Status set_pointers(const void* vector, const void* matrix, Epilogue epilogue);
   Status enqueue(ConstBuffer a, ConstBuffer b, Buffer c);
 
+  LibraryPlans* plans_;
   Device* device_;
   cublasLtHandle_t handle_ = nullptr;
   Description description_;

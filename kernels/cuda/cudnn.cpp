@@ -134,13 +134,13 @@ class GraphBuilder {
         graph_->create_execution_plans({frontend::HeurMode_t::A, frontend::HeurMode_t::FALLBACK})));
     graph_->deselect_numeric_notes(barred);
     if (on.timed) {
-      if (const TimedPlan* known = on.device->plans().known(key)) {
+      if (const TimedPlan* known = on.plans->chooser().known(key)) {
         if (auto plan = build_named(known->plan)) {
           plan->microseconds_ = known->microseconds;
           return *plan;
         }
       }
-      if (on.runs() && on.device->plans().times()) return build_fastest(key, *on.device);
+      if (on.runs() && on.plans->chooser().times()) return build_fastest(key, *on.plans);
     }
     return build_first(on);
   }
@@ -176,7 +176,7 @@ class GraphBuilder {
       plan = plan_at(static_cast<std::int64_t>(i));
       if (!plan) return not_found("cuDNN has no plan for " + what_);
       built = true;
-      return on.runs() ? try_once(*plan, *on.device) : success();
+      return on.runs() ? try_once(*plan, on.plans->device()) : success();
     });
     if (first.ok()) return *plan;
     return built ? first.error() : none_built();
@@ -205,7 +205,7 @@ class GraphBuilder {
     return pointers;
   }
 
-  Result<CudnnPlan> build_fastest(const std::string& key, Device& device) {
+  Result<CudnnPlan> build_fastest(const std::string& key, LibraryPlans& libraries) {
     std::vector<CudnnPlan> plans;
     std::vector<std::string> names;
     std::int64_t workspace_bytes = 0;
@@ -221,10 +221,10 @@ class GraphBuilder {
     const std::vector<std::int64_t> bytes = bytes_to_try(workspace_bytes);
     const auto enqueue = [&](std::size_t candidate, std::span<void* const> arrays) {
       CudnnPlan::Pointers pointers = pointers_to(arrays);
-      return plans[candidate].enqueue(device, cudnn_, pointers, arrays.back());
+      return plans[candidate].enqueue(libraries.device(), cudnn_, pointers, arrays.back());
     };
-    FETTLE_ASSIGN(const std::size_t best, fastest_plan(device, key, names, bytes, enqueue));
-    if (const TimedPlan* timed = device.plans().known(key)) {
+    FETTLE_ASSIGN(const std::size_t best, fastest_plan(libraries, key, names, bytes, enqueue));
+    if (const TimedPlan* timed = libraries.chooser().known(key)) {
       plans[best].microseconds_ = timed->microseconds;
     }
     return std::move(plans[best]);

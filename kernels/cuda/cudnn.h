@@ -26,7 +26,7 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/library_plans.h"
 
 struct cudnnContext;  // cudnnHandle_t
 namespace cudnn_frontend {
@@ -122,11 +122,11 @@ class Cudnn {
 // How plans are tried before one is taken.
 struct TryOn {
   // nullptr: they are not, and the first that can be built is taken, as while a device measures.
-  Device* device = nullptr;
+  LibraryPlans* plans = nullptr;
   // By time (plan_chooser.h); else the first that runs is taken.
   bool timed = false;
 
-  bool runs() const { return device != nullptr && !device->is_measuring(); }
+  bool runs() const { return plans != nullptr && !plans->device().is_measuring(); }
 };
 
 enum class ConvPass : std::uint8_t {

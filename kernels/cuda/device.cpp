@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
 #include "kernels/cuda/errors.h"
-#include "kernels/cuda/machine.h"
 
 namespace fettle::kernels::cuda {
 namespace {
@@ -52,42 +49,9 @@ MachineFacts ask_runtime() {
   return facts;
 }
 
-GpuKind kind_of(const MachineFacts& facts) {
-  return {facts.name, std::to_string(facts.major) + "." + std::to_string(facts.minor),
-          version_text(facts.runtime_version), FETTLE_VERSION};
-}
-
-bool times_plans() {
-  const char* value = std::getenv("FETTLE_CUDA_PLANS");  // NOLINT(concurrency-mt-unsafe): read only
-  return value == nullptr || std::string_view(value) != "first";
-}
-
 bool wants_branches() {
   const char* value = std::getenv("FETTLE_CUDA_BRANCHES");  // NOLINT(concurrency-mt-unsafe)
   return value != nullptr && std::string_view(value) == "1";
-}
-
-void warn(const Error& error) { std::fprintf(stderr, "warning: %s\n", error.message.c_str()); }
-
-// A file that cannot be used, or a folder that cannot be written, is a warning, once each.
-std::unique_ptr<PlanChooser> chooser_for(const GpuKind& kind) {
-  const auto warn_once = [said = std::make_shared<std::set<std::string>>()](const Error& error) {
-    if (said->insert(error.message).second) warn(error);
-  };
-  return std::make_unique<PlanChooser>(
-      times_plans(), PlanChooser::Shared{.keep =
-                                             [=](const std::string& key, const TimedPlan& plan) {
-                                               auto kept = keep_timed_plan(kind, key, plan);
-                                               if (!kept.ok()) warn_once(kept.error());
-                                               return kept.ok() ? std::move(kept).value() : plan;
-                                             },
-                                         .read =
-                                             [=] {
-                                               auto known = load_timed_plans(kind);
-                                               if (!known.ok()) warn_once(known.error());
-                                               return known.ok() ? std::move(known).value()
-                                                                 : TimedPlans{};
-                                             }});
 }
 
 // While a device measures.
@@ -152,8 +116,7 @@ Result<std::unique_ptr<Device>> Device::open() {
   FETTLE_ASSIGN(const std::optional<std::int64_t> share_bytes, share_of_memory());
   std::unique_ptr<Device> device(new Device(piece_bytes, share_bytes));
   device->identity_ = {properties.name, uuid_text(properties.uuid)};
-  device->kind_ = kind_of(facts);
-  device->plans_ = chooser_for(device->kind_);
+  device->facts_ = facts;
   device->multiprocessors_ = properties.multiProcessorCount;
   FETTLE_TRY(status_of(cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking),
                        "starting work on the GPU"));

@@ -1,5 +1,5 @@
-// Device: one GPU as its backend uses it: a stream that all work is enqueued on, memory, a
-// workspace that operations share, and the plans of libraries that were timed on it.
+// Device: one GPU as its backend uses it: a stream that all work is enqueued on, memory, and a
+// workspace that operations share.
 //
 // Belongs to one thread, as its backend and all its operations do.
 #pragma once
@@ -17,9 +17,7 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
-#include "kernels/cuda/implementations.h"
-#include "kernels/cuda/plan_chooser.h"
-#include "kernels/cuda/plan_file.h"
+#include "kernels/cuda/machine.h"
 #include "kernels/cuda/platform.h"
 #include "kernels/cuda/pool.h"
 
@@ -34,8 +32,7 @@ Status find_gpu();
 
 class Device {
  public:
-  // The GPU that find_gpu() found, or its error. A file of timed plans that cannot be used is a
-  // warning on standard error.
+  // The GPU that find_gpu() found, or its error.
   static Result<std::unique_ptr<Device>> open();
   ~Device();
   Device(const Device&) = delete;
@@ -50,7 +47,7 @@ class Device {
   // results are the same bits. `branch` has a workspace of its own, and no counters.
   void run_beside(const std::function<void()>& branch, const std::function<void()>& meanwhile);
   const DeviceIdentity& identity() const { return identity_; }
-  const GpuKind& kind() const { return kind_; }
+  const MachineFacts& facts() const { return facts_; }
   int multiprocessors() const { return multiprocessors_; }
 
   // Zero at first. Errors: what was asked for, what is free, and what to do about it. Aborts while
@@ -88,9 +85,6 @@ class Device {
     return static_cast<Library*>(opened.get());
   }
 
-  PlanChooser& plans() { return *plans_; }
-  Implementations& implementations() { return implementations_; }
-
   // While true, nothing is allocated: blocks have no address, and what operations ask for is only
   // summed. Operations that were created meanwhile cannot be run.
   void set_measuring(bool measuring);
@@ -110,7 +104,7 @@ class Device {
   bool forked_ = false;     // and goes to branch_stream_
   cudaEvent_t fork_ = nullptr, join_ = nullptr;
   DeviceIdentity identity_;
-  GpuKind kind_;
+  MachineFacts facts_;
   int multiprocessors_ = 1;
   Pool pool_;
   // The last of the blocks is the largest. Those before it stay: recorded graphs hold their
@@ -123,8 +117,6 @@ class Device {
   std::int64_t& measured_bytes(const Growing& memory);
   void* grown(Growing& memory, std::int64_t bytes);
   Growing scratch_, branch_scratch_, counters_;
-  std::unique_ptr<PlanChooser> plans_;
-  Implementations implementations_;
   bool measuring_ = false;
   Workspace measured_;
   std::map<std::type_index, std::shared_ptr<void>> libraries_;

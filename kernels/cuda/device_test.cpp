@@ -4,39 +4,21 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <span>
-#include <thread>
 #include <vector>
 
-#include "base/file.h"
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/event.h"
-#include "kernels/cuda/plan_timer.h"
 #include "kernels/cuda/staging.h"
-#include "kernels/emulator/emulator.h"
+#include "kernels/cuda/testing/on_machine.h"
 
 namespace fettle::kernels::cuda {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-class OnMachine {
- public:
-  explicit OnMachine(const emulator::Machine& machine) : before_(emulator::set_machine(machine)) {}
-  ~OnMachine() { emulator::set_machine(before_); }
-  OnMachine(const OnMachine&) = delete;
-  OnMachine& operator=(const OnMachine&) = delete;
-
- private:
-  const emulator::Machine before_;
-};
 
 std::string error_on(const emulator::Machine& machine) {
   const OnMachine on(machine);
@@ -165,148 +147,6 @@ TEST(Device, ABranchHasItsWorkspaceOutsideOfGraphsToo) {
   cudaGraph_t graph = nullptr;
   must_succeed(cudaStreamEndCapture(device->stream(), &graph));
   cudaGraphDestroy(graph);
-}
-
-// ---- Timed plans -------------------------------------------------------------------------------
-
-class DeviceWithPlans : public ::testing::Test {
- protected:
-  DeviceWithPlans() : folder_(::testing::TempDir() + "device_plans_" + std::to_string(::getpid())) {
-    ::setenv("FETTLE_KERNEL_CACHE", folder_.c_str(), 1);
-  }
-  ~DeviceWithPlans() override {
-    ::unsetenv("FETTLE_KERNEL_CACHE");
-    ::unsetenv("FETTLE_CUDA_PLANS");
-    std::filesystem::remove_all(folder_);
-  }
-  // Which of two plans a device takes, where the second is the faster one.
-  static std::size_t choose(Device& device) {
-    const std::vector<std::string> names{"first", "second"};
-    const auto chosen = device.plans().choose(
-        "key", names, [](std::size_t i) -> Result<double> { return i == 0 ? 2.0 : 1.0; });
-    return chosen.value();
-  }
-  const std::string folder_;
-};
-
-TEST_F(DeviceWithPlans, KnowsWhatAnEarlierOneTimed) {
-  const auto first = std::move(Device::open()).value();
-  EXPECT_EQ(first->kind().name, "emulated GPU");
-  EXPECT_EQ(first->kind().compute_capability, "9.0");
-  EXPECT_EQ(first->kind().cuda, "13.0");
-  EXPECT_EQ(first->plans().known("key"), nullptr);
-  EXPECT_EQ(choose(*first), 1U);
-  const auto second = std::move(Device::open()).value();
-  ASSERT_NE(second->plans().known("key"), nullptr);
-  EXPECT_EQ(*second->plans().known("key"), (TimedPlan{"second", 1}));
-}
-
-// Two trials of a Study that time at once run the same plans.
-TEST_F(DeviceWithPlans, TakesWhatAnotherKeptFirst) {
-  const auto first = std::move(Device::open()).value();
-  const auto second = std::move(Device::open()).value();
-  EXPECT_EQ(second->plans().known("key"), nullptr);
-  EXPECT_EQ(choose(*first), 1U);
-  const std::vector<std::string> names{"first", "second"};
-  const auto chosen = second->plans().choose(
-      "key", names, [](std::size_t i) -> Result<double> { return i == 0 ? 1.0 : 2.0; });
-  EXPECT_EQ(*chosen, 1U);
-}
-
-TEST_F(DeviceWithPlans, TimesNothingWhereTheFirstIsWanted) {
-  ::setenv("FETTLE_CUDA_PLANS", "first", 1);
-  const auto device = std::move(Device::open()).value();
-  EXPECT_EQ(choose(*device), 0U);
-  EXPECT_FALSE(std::filesystem::exists(folder_));
-}
-
-TEST_F(DeviceWithPlans, AFileThatCannotBeUsedIsAWarningNoFailure) {
-  GpuKind kind = std::move(Device::open()).value()->kind();
-  const std::string path = plan_file_path(kind);
-  kind.cuda = "12.8";
-  std::filesystem::create_directories(folder_);
-  ASSERT_TRUE(write_file(path, to_json(kind, {{"key", {"second", 1}}}).dump()).ok());
-  ::testing::internal::CaptureStderr();
-  const auto device = std::move(Device::open()).value();
-  EXPECT_EQ(device->plans().known("key"), nullptr);
-  EXPECT_EQ(device->plans().known("other"), nullptr) << "and warns once";
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              AllOf(HasSubstr("warning: "), HasSubstr(folder_), HasSubstr("cuda: found \"12.8\"")));
-  EXPECT_EQ(choose(*device), 1U);
-  EXPECT_NE(std::move(Device::open()).value()->plans().known("key"), nullptr) << "it is replaced";
-}
-
-TEST(PlanTimer, TellsMicrosecondsOfARun) {
-  const auto device = std::move(Device::open()).value();
-  int runs = 0;
-  const auto measured = microseconds_of(*device, [&] {
-    ++runs;
-    return success();
-  });
-  ASSERT_TRUE(measured.ok());
-  EXPECT_GE(*measured, 0);
-  EXPECT_GT(runs, 3);
-  const auto began = std::chrono::steady_clock::now();
-  const auto of_ten_ms = microseconds_of(*device, [] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return success();
-  });
-  const std::chrono::duration<double, std::micro> all = std::chrono::steady_clock::now() - began;
-  EXPECT_GE(*of_ten_ms, 9'000);
-  EXPECT_LT(*of_ten_ms, all.count() / 6) << "of one of the dozen, not of some together";
-  const auto failed = microseconds_of(*device, []() -> Status { return io_error("does not run"); });
-  EXPECT_EQ(failed.error().message, "does not run");
-}
-
-TEST_F(DeviceWithPlans, TimesCandidatesOnArraysOfTheirOwn) {
-  const auto device = std::move(Device::open()).value();
-  const std::vector<std::string> names{"does not run", "runs"};
-  const std::vector<std::int64_t> bytes{1000, 300};
-  std::vector<std::size_t> enqueued;
-  const auto chosen = fastest_plan(*device, "key", names, bytes,
-                                   [&](std::size_t i, std::span<void* const> arrays) -> Status {
-                                     enqueued.push_back(i);
-                                     EXPECT_EQ(arrays.size(), 2U);
-                                     EXPECT_NE(arrays[0], arrays[1]);
-                                     std::fill_n(static_cast<char*>(arrays[0]), bytes[0], 'x');
-                                     std::fill_n(static_cast<char*>(arrays[1]), bytes[1], 'y');
-                                     return i == 0 ? io_error("does not run") : success();
-                                   });
-  EXPECT_EQ(*chosen, 1U);
-  EXPECT_EQ(enqueued.front(), 0U);
-  EXPECT_GT(std::count(enqueued.begin(), enqueued.end(), 1U), 3);
-  EXPECT_EQ(device->plans().known("key")->plan, "runs");
-  EXPECT_EQ(device->used(), 0);
-}
-
-TEST_F(DeviceWithPlans, TakesTheFirstWhereNoMemoryIsLeftToTimeThem) {
-  const OnMachine on({.memory = std::size_t{8} << 20});
-  const auto device = std::move(Device::open()).value();
-  const std::vector<std::string> names{"first", "second"};
-  const std::vector<std::int64_t> bytes{1000, std::int64_t{9} << 20};
-  const auto chosen =
-      fastest_plan(*device, "key", names, bytes, [](std::size_t, std::span<void* const>) -> Status {
-        ADD_FAILURE() << "nothing is run";
-        return success();
-      });
-  EXPECT_EQ(*chosen, 0U);
-  EXPECT_EQ(device->plans().known("key"), nullptr);
-}
-
-TEST_F(DeviceWithPlans, RunsAPlanOnceWhereThereIsMemoryForIt) {
-  const OnMachine on({.memory = std::size_t{8} << 20});
-  const auto device = std::move(Device::open()).value();
-  const std::vector<std::int64_t> small{1000, 300}, large{std::int64_t{9} << 20};
-  int runs = 0;
-  const auto enqueue = [&](std::span<void* const> arrays) -> Status {
-    ++runs;
-    EXPECT_EQ(arrays.size(), 2U);
-    return io_error("does not run");
-  };
-  EXPECT_EQ(run_once(*device, small, enqueue).error().message, "does not run");
-  EXPECT_TRUE(run_once(*device, large, enqueue).ok());
-  EXPECT_EQ(runs, 1);
-  EXPECT_EQ(device->used(), 0);
 }
 
 // ---- Staging -----------------------------------------------------------------------------------

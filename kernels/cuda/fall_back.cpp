@@ -15,7 +15,7 @@ bool is_strict() {
 
 }  // namespace
 
-Status fall_back(Device& device, Implementation pass, const Error& reason) {
+Status fall_back(LibraryPlans& plans, Implementation pass, const Error& reason) {
   if (is_strict()) {
     return invalid(reason.message + "; FETTLE_CUDA_STRICT=1 does not let our own kernels do " +
                    pass.operation + ", " + pass.pass);
@@ -23,16 +23,16 @@ Status fall_back(Device& device, Implementation pass, const Error& reason) {
   pass.by = "own";
   pass.fused.clear();  // that was of the library's kernel
   pass.reason = reason.message;
-  if (device.implementations().add(pass)) {
+  if (plans.implementations().add(pass)) {
     std::fprintf(stderr, "note: %s; our own kernels do it\n", reason.message.c_str());
   }
   return success();
 }
 
-void note_apart(Device& device, const Implementation& pass, const std::string& fusion,
+void note_apart(LibraryPlans& plans, const Implementation& pass, const std::string& fusion,
                 const Error& reason) {
   const Implementation apart{pass.operation, pass.pass + ", " + fusion, "own", "", reason.message};
-  if (device.implementations().add(apart)) {
+  if (plans.implementations().add(apart)) {
     std::fprintf(stderr, "note: %s; %s is a kernel of ours\n", reason.message.c_str(),
                  fusion.c_str());
   }

@@ -8,24 +8,24 @@
 #include <utility>
 
 #include "base/result.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/library_plans.h"
 
 namespace fettle::kernels::cuda {
 
 // Notes that a kernel of ours does `pass` instead of `pass.by`, the library. Errors: it may not.
-Status fall_back(Device& device, Implementation pass, const Error& reason);
+Status fall_back(LibraryPlans& plans, Implementation pass, const Error& reason);
 
 // The library's plan, or nothing where it has none for this shape (kNotFound) and ours does it.
 // Errors: any other of the library's; it may not fall back.
 template <class Plan>
-Result<std::optional<Plan>> plan_or_own(Device& device, const Implementation& pass,
+Result<std::optional<Plan>> plan_or_own(LibraryPlans& plans, const Implementation& pass,
                                         Result<Plan> planned) {
   if (planned.ok()) {
-    device.implementations().add(pass);
+    plans.implementations().add(pass);
     return std::optional<Plan>(std::move(planned).value());
   }
   if (planned.error().code != ErrorCode::kNotFound) return planned.error();
-  FETTLE_TRY(fall_back(device, pass, planned.error()));
+  FETTLE_TRY(fall_back(plans, pass, planned.error()));
   return std::optional<Plan>();
 }
 
@@ -36,17 +36,17 @@ inline constexpr const char* kHowToGoOn =
     "CUDA_LAUNCH_BLOCKING=1 show whose fault it is";
 
 // Notes that `pass.by`, the library, does `pass` without `fusion`, which is a kernel of ours.
-void note_apart(Device& device, const Implementation& pass, const std::string& fusion,
+void note_apart(LibraryPlans& plans, const Implementation& pass, const std::string& fusion,
                 const Error& reason);
 
 // The library's plan with a fusion that the pass can do without, or nothing, whatever the error: if
 // the library is at fault, its plan without the fusion has the same error. It is a note even with
 // FETTLE_CUDA_STRICT=1, because the pass is still the library's.
 template <class Plan>
-std::optional<Plan> plan_if_there(Device& device, const Implementation& pass,
+std::optional<Plan> plan_if_there(LibraryPlans& plans, const Implementation& pass,
                                   const std::string& fusion, Result<Plan> planned) {
   if (planned.ok()) return std::optional<Plan>(std::move(planned).value());
-  note_apart(device, pass, fusion, planned.error());
+  note_apart(plans, pass, fusion, planned.error());
   return std::nullopt;
 }
 

@@ -19,26 +19,27 @@ class FallBack : public ::testing::Test {
   // What becomes of this plan; `said_` is what standard error got.
   Result<std::optional<int>> plan(Result<int> planned) {
     ::testing::internal::CaptureStderr();
-    auto found = plan_or_own(*device_, kPass, std::move(planned));
+    auto found = plan_or_own(plans_, kPass, std::move(planned));
     said_ = ::testing::internal::GetCapturedStderr();
     return found;
   }
 
   const std::unique_ptr<Device> device_ = std::move(Device::open()).value();
+  LibraryPlans plans_{*device_};
   std::string said_;
 };
 
 TEST_F(FallBack, APlanIsTheLibrarys) {
   EXPECT_EQ(*plan(7), std::optional(7));
   EXPECT_EQ(said_, "");
-  EXPECT_THAT(device_->implementations().all(), ::testing::ElementsAre(kPass));
+  EXPECT_THAT(plans_.implementations().all(), ::testing::ElementsAre(kPass));
 }
 
 TEST_F(FallBack, WithoutAPlanItIsOursAndIsSaidOnce) {
   EXPECT_EQ(*plan(not_found("cuDNN has no plan")), std::nullopt);
   EXPECT_EQ(said_, "note: cuDNN has no plan; our own kernels do it\n");
   const Implementation ours{kPass.operation, kPass.pass, "own", "", "cuDNN has no plan"};
-  EXPECT_THAT(device_->implementations().all(), ::testing::ElementsAre(ours));
+  EXPECT_THAT(plans_.implementations().all(), ::testing::ElementsAre(ours));
   EXPECT_EQ(*plan(not_found("cuDNN has no plan")), std::nullopt);
   EXPECT_EQ(said_, "");
 }
@@ -47,7 +48,7 @@ TEST_F(FallBack, AnythingElseIsAnError) {
   const auto found = plan(io_error("NVRTC is missing"));
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.error().message, "NVRTC is missing");
-  EXPECT_TRUE(device_->implementations().all().empty());
+  EXPECT_TRUE(plans_.implementations().all().empty());
 }
 
 // A heuristic may answer INVALID_VALUE for an epilogue that it does not like.
@@ -55,15 +56,15 @@ TEST_F(FallBack, AFusionIsOptionalWhateverTheLibrarySays) {
   ::setenv("FETTLE_CUDA_STRICT", "1", 1);
   for (const Error& error : {not_found("cuBLASLt has no algorithm"), io_error("INVALID_VALUE")}) {
     ::testing::internal::CaptureStderr();
-    EXPECT_EQ(plan_if_there(*device_, kPass, "GELU", Result<int>(error)), std::nullopt);
-    EXPECT_EQ(plan_if_there(*device_, kPass, "GELU", Result<int>(error)), std::nullopt);
+    EXPECT_EQ(plan_if_there(plans_, kPass, "GELU", Result<int>(error)), std::nullopt);
+    EXPECT_EQ(plan_if_there(plans_, kPass, "GELU", Result<int>(error)), std::nullopt);
     EXPECT_EQ(::testing::internal::GetCapturedStderr(),
               "note: " + error.message + "; GELU is a kernel of ours\n")
         << "said once";
   }
-  EXPECT_EQ(plan_if_there(*device_, kPass, "GELU", Result<int>(7)), std::optional(7));
+  EXPECT_EQ(plan_if_there(plans_, kPass, "GELU", Result<int>(7)), std::optional(7));
   const Implementation apart{kPass.operation, "backward, GELU", "own", "", "INVALID_VALUE"};
-  EXPECT_EQ(device_->implementations().all().back(), apart);
+  EXPECT_EQ(plans_.implementations().all().back(), apart);
 }
 
 TEST_F(FallBack, IsAnErrorWhereItIsForbidden) {

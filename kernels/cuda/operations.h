@@ -1,7 +1,7 @@
 // The operations on a GPU, each in the folder of its name. Formulas are the reference's. Shapes
-// have been checked (shapes.h); `device` outlives what is made, and all of it belongs to the
-// device's thread. Calls may be recorded in a CUDA graph. Errors, where nothing else is said: too
-// little memory.
+// have been checked (shapes.h); `device` and `libraries` outlive what is made, and all of it
+// belongs to the device's thread. Calls may be recorded in a CUDA graph. Errors, where nothing else
+// is said: too little memory.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,20 @@
 
 namespace fettle::kernels {
 
+namespace cuda {
+class LibraryPlans;
+}
+
 // ---- What a library does, or kernels of ours (docs/decisions/0017) -----------------------------
 
 // The library's, or ours where the build has none, FETTLE_CUDA_OWN asks for it, or the library has
 // no plan for the shape.
-Result<std::unique_ptr<LinearOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
-                                              const PlanOptions& plan);
-Result<std::unique_ptr<WeightedOp>> cuda_conv(cuda::Device& device, const ConvShape& shape,
+Result<std::unique_ptr<LinearOp>> cuda_linear(cuda::LibraryPlans& libraries,
+                                              const LinearShape& shape, const PlanOptions& plan);
+Result<std::unique_ptr<WeightedOp>> cuda_conv(cuda::LibraryPlans& libraries, const ConvShape& shape,
                                               const PlanOptions& plan);
 // The library's only for heads that cudnn_takes().
-Result<std::unique_ptr<AttentionOp>> cuda_attention(cuda::Device& device,
+Result<std::unique_ptr<AttentionOp>> cuda_attention(cuda::LibraryPlans& libraries,
                                                     const AttentionShape& shape,
                                                     const PlanOptions& plan);
 
@@ -45,11 +49,12 @@ Result<std::unique_ptr<AttentionOp>> own_attention(cuda::Device& device,
 // cuBLASLt and cuDNN, on tensor cores; not in an emulated build. Errors: what the library says,
 // with the shape; kNotFound where it has no plan for it. GELU goes by itself where cuBLASLt cannot
 // or should not (linear/cublaslt_linear.cpp). Convolutions are NHWC.
-Result<std::unique_ptr<LinearOp>> cublaslt_linear(cuda::Device& device, const LinearShape& shape,
+Result<std::unique_ptr<LinearOp>> cublaslt_linear(cuda::LibraryPlans& libraries,
+                                                  const LinearShape& shape,
                                                   const PlanOptions& plan);
-Result<std::unique_ptr<WeightedOp>> cudnn_conv(cuda::Device& device, const ConvShape& shape,
-                                               const PlanOptions& plan);
-Result<std::unique_ptr<AttentionOp>> cudnn_attention(cuda::Device& device,
+Result<std::unique_ptr<WeightedOp>> cudnn_conv(cuda::LibraryPlans& libraries,
+                                               const ConvShape& shape, const PlanOptions& plan);
+Result<std::unique_ptr<AttentionOp>> cudnn_attention(cuda::LibraryPlans& libraries,
                                                      const AttentionShape& shape,
                                                      const PlanOptions& plan);
 // Whether cuDNN is asked for such heads at all: in bf16 and fp16, widths of multiples of 8 up to

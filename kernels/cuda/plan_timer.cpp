@@ -60,14 +60,14 @@ Result<double> microseconds_of(const Device& device, const std::function<Status(
   return least;
 }
 
-Result<std::size_t> fastest_plan(Device& device, const std::string& key,
+Result<std::size_t> fastest_plan(LibraryPlans& plans, const std::string& key,
                                  std::span<const std::string> names,
                                  std::span<const std::int64_t> bytes,
                                  const EnqueueCandidate& enqueue) {
-  const Arrays arrays(device, bytes);
+  const Arrays arrays(plans.device(), bytes);
   if (!arrays.are_there()) return std::size_t{0};
-  return device.plans().choose(key, names, [&](std::size_t candidate) {
-    return microseconds_of(device, [&] { return enqueue(candidate, arrays.pointers()); });
+  return plans.chooser().choose(key, names, [&](std::size_t candidate) {
+    return microseconds_of(plans.device(), [&] { return enqueue(candidate, arrays.pointers()); });
   });
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/library_plans.h"
 
 namespace fettle::kernels::cuda {
 
@@ -24,7 +24,7 @@ using EnqueueCandidate =
 // Which of the plans `names`, in the library's order, is run for `key` from now on: the fastest
 // (PlanChooser::choose), timed on arrays of `bytes`, or the first where there is no memory for
 // them. Errors: that of the first, where none can be run.
-Result<std::size_t> fastest_plan(Device& device, const std::string& key,
+Result<std::size_t> fastest_plan(LibraryPlans& plans, const std::string& key,
                                  std::span<const std::string> names,
                                  std::span<const std::int64_t> bytes,
                                  const EnqueueCandidate& enqueue);

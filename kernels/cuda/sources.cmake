@@ -12,6 +12,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/device.cpp
   kernels/cuda/errors.cpp
   kernels/cuda/fall_back.cpp
+  kernels/cuda/library_plans.cpp
   kernels/cuda/upload_buffers.cpp
   kernels/cuda/machine.cpp
   kernels/cuda/plan_timer.cpp
@@ -72,7 +73,9 @@ if(NOT FETTLE_CUDA)
 endif()
 string(REPLACE ";" "," architectures "${architectures}")  # a ; would end the definition
 set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/device.cpp PROPERTIES
-  COMPILE_DEFINITIONS "FETTLE_CUDA_ARCHITECTURES=\"${architectures}\";FETTLE_VERSION=\"${PROJECT_VERSION}\"")
+  COMPILE_DEFINITIONS "FETTLE_CUDA_ARCHITECTURES=\"${architectures}\"")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/library_plans.cpp PROPERTIES
+  COMPILE_DEFINITIONS "FETTLE_VERSION=\"${PROJECT_VERSION}\"")
 
 # Whose formulas the CPU has, too, and which give the same bits: no product may be fused with a sum.
 # They are bound by bytes, so it costs nothing.

@@ -6,23 +6,23 @@
 
 namespace fettle::kernels {
 
-Result<std::unique_ptr<LinearOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
-                                              const PlanOptions& plan) {
-  note_own(device, shape, plan);
-  return own_linear(device, shape, plan);
+Result<std::unique_ptr<LinearOp>> cuda_linear(cuda::LibraryPlans& libraries,
+                                              const LinearShape& shape, const PlanOptions& plan) {
+  note_own(libraries, shape, plan);
+  return own_linear(libraries.device(), shape, plan);
 }
 
-Result<std::unique_ptr<WeightedOp>> cuda_conv(cuda::Device& device, const ConvShape& shape,
+Result<std::unique_ptr<WeightedOp>> cuda_conv(cuda::LibraryPlans& libraries, const ConvShape& shape,
                                               const PlanOptions& plan) {
-  note_own(device, shape, plan);
-  return own_conv(device, shape, plan);
+  note_own(libraries, shape, plan);
+  return own_conv(libraries.device(), shape, plan);
 }
 
-Result<std::unique_ptr<AttentionOp>> cuda_attention(cuda::Device& device,
+Result<std::unique_ptr<AttentionOp>> cuda_attention(cuda::LibraryPlans& libraries,
                                                     const AttentionShape& shape,
                                                     const PlanOptions& plan) {
-  note_own(device, shape, plan);
-  return own_attention(device, shape, plan);
+  note_own(libraries, shape, plan);
+  return own_attention(libraries.device(), shape, plan);
 }
 
 std::unique_ptr<Ranges> cuda::nvtx_ranges() { return nullptr; }

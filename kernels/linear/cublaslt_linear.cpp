@@ -54,9 +54,9 @@ Epilogue forward_epilogue(const LinearShape& shape) {
 // Plans the passes of a layer for one number of samples.
 class Planner {
  public:
-  Planner(cuda::Device& device, const LinearShape& shape, const PlanOptions& plan,
+  Planner(cuda::LibraryPlans& libraries, const LinearShape& shape, const PlanOptions& plan,
           std::int64_t samples)
-      : device_(device), shape_(shape), plan_(plan), samples_(samples) {}
+      : libraries_(libraries), shape_(shape), plan_(plan), samples_(samples) {}
 
   // Nothing where our own kernels may do the pass. Errors: the library's others.
   Result<std::optional<Forward>> forward() { return plan_pass("forward", plan_forward()); }
@@ -66,7 +66,7 @@ class Planner {
   // `planned`: of the pass, whose fused_ is what its kernels do besides.
   template <class Pass>
   Result<std::optional<Pass>> plan_pass(const char* pass, Result<Pass> planned) {
-    return cuda::plan_or_own(device_, by_library(pass), std::move(planned));
+    return cuda::plan_or_own(libraries_, by_library(pass), std::move(planned));
   }
 
   Implementation by_library(const char* pass) const {
@@ -129,7 +129,7 @@ class Planner {
   std::optional<MatrixProduct> fused_product(const char* pass, const char* fusion,
                                              const cuda::MatrixShape& product,
                                              const cuda::MatrixOptions& options) {
-    auto fused = cuda::plan_if_there(device_, by_library(pass), fusion, plan(product, options));
+    auto fused = cuda::plan_if_there(libraries_, by_library(pass), fusion, plan(product, options));
     if (fused) note_fused(fusion);
     return fused;
   }
@@ -140,13 +140,13 @@ class Planner {
 
   // Timed for the largest number of samples alone: remainders are rare.
   Result<MatrixProduct> plan(const cuda::MatrixShape& product, const cuda::MatrixOptions& options) {
-    return MatrixProduct::plan(device_, product, options, samples_ == plan_.max_samples);
+    return MatrixProduct::plan(libraries_, product, options, samples_ == plan_.max_samples);
   }
 
   // For the report of the plan: what its products do besides.
   void note_fused(const char* what) { fused_ += (fused_.empty() ? "" : ", ") + std::string(what); }
 
-  cuda::Device& device_;
+  cuda::LibraryPlans& libraries_;
   const LinearShape& shape_;
   const PlanOptions& plan_;
   const std::int64_t samples_;
@@ -161,13 +161,14 @@ std::unique_ptr<GeluOp> gelu_by_itself(cuda::Device& device, std::optional<GeluF
 
 class CublasLtLinear : public LinearOp {
  public:
-  CublasLtLinear(cuda::Device& device, const LinearShape& shape, const PlanOptions& plan)
-      : device_(device),
+  CublasLtLinear(cuda::LibraryPlans& libraries, const LinearShape& shape, const PlanOptions& plan)
+      : libraries_(libraries),
+        device_(libraries.device()),
         shape_(shape),
         plan_(plan),
-        bias_gradient_(device, plan.type, shape.outputs, shape.bias, shape.relu),
-        gelu_after_(gelu_by_itself(device, shape.gelu_after, plan.type)),
-        gelu_before_(gelu_by_itself(device, shape.gelu_before, plan.type)),
+        bias_gradient_(device_, plan.type, shape.outputs, shape.bias, shape.relu),
+        gelu_after_(gelu_by_itself(device_, shape.gelu_after, plan.type)),
+        gelu_before_(gelu_by_itself(device_, shape.gelu_before, plan.type)),
         plans_({.forward = [this](std::int64_t samples) { return planner(samples).forward(); },
                 .backward = [this](std::int64_t samples) { return planner(samples).backward(); },
                 .own = [this] { return make_own(); }}) {}
@@ -254,7 +255,7 @@ class CublasLtLinear : public LinearOp {
     cuda::add_slices(device_, /*slices=*/1, shape_.outputs, sums, bias_gradient);
   }
 
-  Planner planner(std::int64_t samples) const { return {device_, shape_, plan_, samples}; }
+  Planner planner(std::int64_t samples) const { return {libraries_, shape_, plan_, samples}; }
 
   Result<std::unique_ptr<LinearOp>> make_own() const {
     FETTLE_ASSIGN(auto own, own_linear(device_, shape_, plan_));
@@ -274,6 +275,7 @@ class CublasLtLinear : public LinearOp {
     return reinterpret_cast<float*>(scratch + sums_offset());
   }
 
+  cuda::LibraryPlans& libraries_;
   cuda::Device& device_;
   const LinearShape shape_;
   const PlanOptions plan_;
@@ -285,9 +287,10 @@ class CublasLtLinear : public LinearOp {
 
 }  // namespace
 
-Result<std::unique_ptr<LinearOp>> cublaslt_linear(cuda::Device& device, const LinearShape& shape,
+Result<std::unique_ptr<LinearOp>> cublaslt_linear(cuda::LibraryPlans& libraries,
+                                                  const LinearShape& shape,
                                                   const PlanOptions& plan) {
-  auto op = std::make_unique<CublasLtLinear>(device, shape, plan);
+  auto op = std::make_unique<CublasLtLinear>(libraries, shape, plan);
   FETTLE_TRY(op->prepare());
   return std::unique_ptr<LinearOp>(std::move(op));
 }

@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/errors.h"
+#include "kernels/cuda/library_plans.h"
 #include "kernels/cuda/nvtx.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/staging.h"
@@ -36,17 +37,18 @@ class Replay final : public Graph {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(std::unique_ptr<cuda::Device> device) : device_(std::move(device)) {}
+  explicit CudaBackend(std::unique_ptr<cuda::Device> device)
+      : device_(std::move(device)), library_plans_(*device_) {}
 
   std::string_view name() const override { return "cuda"; }
 
   Result<std::unique_ptr<LinearOp>> make_linear(const LinearShape& shape,
                                                 const PlanOptions& plan) override {
-    return cuda_linear(*device_, shape, plan);
+    return cuda_linear(library_plans_, shape, plan);
   }
   Result<std::unique_ptr<WeightedOp>> make_conv(const ConvShape& shape,
                                                 const PlanOptions& plan) override {
-    return cuda_conv(*device_, shape, plan);
+    return cuda_conv(library_plans_, shape, plan);
   }
   Result<std::unique_ptr<BatchNormOp>> make_batch_norm(const BatchNormShape& shape,
                                                        const PlanOptions& plan) override {
@@ -58,7 +60,7 @@ class CudaBackend final : public Backend {
   }
   Result<std::unique_ptr<AttentionOp>> make_attention(const AttentionShape& shape,
                                                       const PlanOptions& plan) override {
-    return cuda_attention(*device_, shape, plan);
+    return cuda_attention(library_plans_, shape, plan);
   }
   Result<std::unique_ptr<EmbeddingOp>> make_embedding(const EmbeddingShape& shape,
                                                       const PlanOptions& plan) override {
@@ -187,10 +189,10 @@ class CudaBackend final : public Backend {
 
   DeviceIdentity device() const override { return device_->identity(); }
   std::vector<Implementation> implementations() const override {
-    return device_->implementations().all();
+    return library_plans_.implementations().all();
   }
   std::vector<Implementation> take_recent_implementations() override {
-    return device_->implementations().take_recent();
+    return library_plans_.implementations().take_recent();
   }
   std::unique_ptr<Timeline> timeline() override {
     wait();
@@ -205,6 +207,7 @@ class CudaBackend final : public Backend {
   }
 
   const std::unique_ptr<cuda::Device> device_;
+  cuda::LibraryPlans library_plans_;
   cuda::Staging staging_;
   const bool captures_ = wants_graphs();
   bool capturing_ = false;

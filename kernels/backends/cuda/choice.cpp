@@ -18,26 +18,26 @@ bool wants_own() {
 
 }  // namespace
 
-Result<std::unique_ptr<LinearOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
-                                              const PlanOptions& plan) {
-  if (!wants_own()) return cublaslt_linear(device, shape, plan);
-  note_own(device, shape, plan);
-  return own_linear(device, shape, plan);
+Result<std::unique_ptr<LinearOp>> cuda_linear(cuda::LibraryPlans& libraries,
+                                              const LinearShape& shape, const PlanOptions& plan) {
+  if (!wants_own()) return cublaslt_linear(libraries, shape, plan);
+  note_own(libraries, shape, plan);
+  return own_linear(libraries.device(), shape, plan);
 }
 
-Result<std::unique_ptr<WeightedOp>> cuda_conv(cuda::Device& device, const ConvShape& shape,
+Result<std::unique_ptr<WeightedOp>> cuda_conv(cuda::LibraryPlans& libraries, const ConvShape& shape,
                                               const PlanOptions& plan) {
-  if (!wants_own()) return cudnn_conv(device, shape, plan);
-  note_own(device, shape, plan);
-  return own_conv(device, shape, plan);
+  if (!wants_own()) return cudnn_conv(libraries, shape, plan);
+  note_own(libraries, shape, plan);
+  return own_conv(libraries.device(), shape, plan);
 }
 
-Result<std::unique_ptr<AttentionOp>> cuda_attention(cuda::Device& device,
+Result<std::unique_ptr<AttentionOp>> cuda_attention(cuda::LibraryPlans& libraries,
                                                     const AttentionShape& shape,
                                                     const PlanOptions& plan) {
-  if (!wants_own() && cudnn_takes(shape, plan.type)) return cudnn_attention(device, shape, plan);
-  note_own(device, shape, plan);
-  return own_attention(device, shape, plan);
+  if (!wants_own() && cudnn_takes(shape, plan.type)) return cudnn_attention(libraries, shape, plan);
+  note_own(libraries, shape, plan);
+  return own_attention(libraries.device(), shape, plan);
 }
 
 }  // namespace fettle::kernels

@@ -1,15 +1,15 @@
 // Notes that kernels of our own do an operation, as they are meant to: no fall-back.
 #pragma once
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/library_plans.h"
 #include "kernels/shapes.h"
 
 namespace fettle::kernels {
 
 template <class Shape>
-void note_own(cuda::Device& device, const Shape& shape, const PlanOptions& plan) {
+void note_own(cuda::LibraryPlans& libraries, const Shape& shape, const PlanOptions& plan) {
   for (const char* pass : {"forward", "backward"}) {
-    device.implementations().add({describe(shape, plan, plan.max_samples), pass, "own", "", ""});
+    libraries.implementations().add({describe(shape, plan, plan.max_samples), pass, "own", "", ""});
   }
 }
 
