@@ -1,5 +1,5 @@
 """What fettle-trainer starts from, for a program that is to do the same training: the order of samples (base/philox.h,
-trainer/data/split.cpp) and the weights of a checkpoint (trainer/checkpoint.h). Needs no package."""
+trainer/data/split.cpp) and the weights of a checkpoint (trainer/checkpoint/checkpoint.h). Needs no package."""
 
 import array
 import json

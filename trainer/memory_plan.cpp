@@ -4,9 +4,9 @@
 
 #include "api/resolve.h"
 #include "machine/units.h"
-#include "trainer/checkpoint.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/identity.h"
 #include "trainer/data/loader.h"
-#include "trainer/identity.h"
 #include "trainer/model/activation_plan.h"
 #include "trainer/optimizer.h"
 #include "trainer/optimizer_shards.h"

@@ -21,7 +21,7 @@
 #include "api/trial_file.h"
 #include "base/result.h"
 #include "machine/gpu_meter.h"
-#include "trainer/checkpoint_store.h"
+#include "trainer/checkpoint/checkpoint_store.h"
 #include "trainer/collective.h"
 #include "trainer/data/batch_writer.h"
 #include "trainer/data/loader.h"

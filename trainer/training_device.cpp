@@ -1,6 +1,6 @@
 #include "trainer/training_device.h"
 
-#include "trainer/identity.h"
+#include "trainer/checkpoint/identity.h"
 #include "trainer/open_backend.h"
 
 namespace fettle::trainer {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "trainer/identity.h"
+#include "trainer/checkpoint/identity.h"
 #include "trainer/rank0_work.h"
 #include "trainer/training.h"
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "trainer/identity.h"
+#include "trainer/checkpoint/identity.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/synthetic.h"
 

@@ -10,7 +10,7 @@
 #include "api/names.h"
 #include "base/philox.h"
 #include "kernels/aligned.h"
-#include "trainer/identity.h"
+#include "trainer/checkpoint/identity.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/model/network.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/backends/cuda/loader.h"
-#include "trainer/checkpoint_store.h"
+#include "trainer/checkpoint/checkpoint_store.h"
 #include "trainer/parallel/nccl_collective.h"
 #include "trainer/parallel/ring_collective.h"
 

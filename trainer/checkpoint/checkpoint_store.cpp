@@ -1,4 +1,4 @@
-#include "trainer/checkpoint_store.h"
+#include "trainer/checkpoint/checkpoint_store.h"
 
 #include <fcntl.h>
 #include <unistd.h>

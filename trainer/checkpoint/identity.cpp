@@ -1,4 +1,4 @@
-#include "trainer/identity.h"
+#include "trainer/checkpoint/identity.h"
 
 #include "api/names.h"
 #include "api/trainer_json.h"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "trainer/checkpoint.h"
-#include "trainer/checkpoint_fence.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/checkpoint_fence.h"
 
 namespace fettle::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/checkpoint_fence.h"
+#include "trainer/checkpoint/checkpoint_fence.h"
 
 #include <fcntl.h>
 #include <unistd.h>
