@@ -7,7 +7,8 @@ set(FETTLE_SANITIZED_SAMPLE
   machine_test
   kube_test kube_transport_test
   emulator_test kernels_test kernels_plans_test kernels_cuda_loading_test
-  trainer_checkpoint_test trainer_gradient_sum_test trainer_image_set_test trainer_learner_test
+  trainer_checkpoint_test trainer_elastic_training_test trainer_gradient_sum_test
+  trainer_image_set_test trainer_learner_test
   trainer_loader_test trainer_membership_test trainer_npy_test trainer_optimizer_shards_test
   trainer_parallel_test trainer_program_test trainer_recompute_test trainer_ring_test
   trainer_tensorboard_test trainer_text_test trainer_training_test)

@@ -13,7 +13,6 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/philox.h"
-#include "trainer/collective.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/split.h"
 #include "trainer/device_metrics.h"
@@ -24,6 +23,7 @@
 #include "trainer/model/model_flops.h"
 #include "trainer/model/resnet.h"
 #include "trainer/open_backend.h"
+#include "trainer/parallel/collective.h"
 #include "trainer/precision.h"
 #include "trainer/training_report.h"
 

@@ -18,8 +18,8 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
-#include "trainer/collective.h"
 #include "trainer/gradient_messages.h"
+#include "trainer/parallel/collective.h"
 
 namespace fettle::trainer {
 

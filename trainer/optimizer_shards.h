@@ -8,8 +8,8 @@
 
 #include "api/trainer_config.h"
 #include "base/result.h"
-#include "trainer/collective.h"
 #include "trainer/model/network_plan.h"
+#include "trainer/parallel/collective.h"
 
 namespace fettle::trainer {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "trainer/collective.h"
+#include "trainer/parallel/collective.h"
 
 namespace fettle::trainer {
 

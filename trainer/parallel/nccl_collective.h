@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 #include "kernels/cuda/communicator.h"
-#include "trainer/collective.h"
+#include "trainer/parallel/collective.h"
 #include "trainer/parallel/membership.h"
 
 namespace fettle::trainer {

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "trainer/collective.h"
+#include "trainer/parallel/collective.h"
 #include "trainer/parallel/membership.h"
 
 namespace fettle::trainer {

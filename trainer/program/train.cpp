@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "base/file.h"
+#include "trainer/elastic_training.h"
 #include "trainer/outlet.h"
 #include "trainer/parallel/rank_processes.h"
-#include "trainer/parallel/together.h"
 #include "trainer/parallel/worker_ranks.h"
 #include "trainer/process_task.h"
 #include "trainer/program/console.h"

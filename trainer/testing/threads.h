@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/collective.h"
+#include "trainer/parallel/collective.h"
 
 namespace fettle::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/collective.h"
+#include "trainer/parallel/collective.h"
 
 #include <algorithm>
 

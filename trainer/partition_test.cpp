@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "trainer/data/training_data.h"
+#include "trainer/elastic_training.h"
 #include "trainer/model/layer_configs.h"
-#include "trainer/parallel/together.h"
 #include "trainer/parallel/unreachable_pairs.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/workers.h"

@@ -1,4 +1,4 @@
-#include "trainer/parallel/together.h"
+#include "trainer/elastic_training.h"
 
 #include <algorithm>
 #include <string>
