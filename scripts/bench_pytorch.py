@@ -3,7 +3,7 @@
 
     python3 scripts/bench_pytorch.py [--blocks 5] [--seconds 1]        (needs torch 2.11)
 
-Eager, one thread, the same networks, batch and optimiser as trainer/bench.cpp. The convolutional
+Eager, one thread, the same networks, batch and optimiser as trainer/program/bench.cpp. The convolutional
 network runs in both of PyTorch's memory layouts; the faster one counts. bf16 is autocast, PyTorch's
 own way of keeping fp32 master weights. One JSON line a measurement.
 """

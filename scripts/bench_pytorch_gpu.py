@@ -108,7 +108,7 @@ def text(batch, device, length, vocabulary):
     return tokens[:, :-1].contiguous(), tokens[:, 1:].flatten(), batch * length
 
 
-# As trainer/bench.cpp has them: network, samples, and the unit of what is counted.
+# As trainer/program/bench.cpp has them: network, samples, and the unit of what is counted.
 MODELS = {
     "mlp": (mlp, lambda *to: images(*to, 1, 28, 10), "images"),
     "resnet9": (resnet9, lambda *to: images(*to, 3, 32, 10), "images"),

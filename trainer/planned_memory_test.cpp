@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "kernels/backends/cuda/backend.h"
-#include "trainer/dry_run.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/precision.h"
+#include "trainer/program/dry_run.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/training.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "trainer/bench.h"
-#include "trainer/process_task.h"
+#include "trainer/program/bench.h"
+#include "trainer/program/process_task.h"
 
 namespace fettle::trainer {
 

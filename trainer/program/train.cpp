@@ -17,8 +17,8 @@
 #include "trainer/outlet.h"
 #include "trainer/parallel/rank_processes.h"
 #include "trainer/parallel/worker_ranks.h"
-#include "trainer/process_task.h"
 #include "trainer/program/console.h"
+#include "trainer/program/process_task.h"
 #include "trainer/tensorboard.h"
 #include "trainer/training.h"
 

@@ -1,4 +1,4 @@
-#include "trainer/dry_run.h"
+#include "trainer/program/dry_run.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "trainer/process_task.h"
+#include "trainer/program/process_task.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "trainer/bench.h"
+#include "trainer/program/bench.h"
 
 #include <algorithm>
 #include <chrono>
