@@ -7,7 +7,7 @@
 #include "api/trainer_config.h"
 #include "kernels/profiling.h"
 #include "machine/gpu_meter.h"
-#include "trainer/training_report.h"
+#include "trainer/reporter/training_report.h"
 
 namespace fettle::trainer {
 

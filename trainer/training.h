@@ -29,9 +29,9 @@
 #include "trainer/learning_rate.h"
 #include "trainer/memory_plan.h"
 #include "trainer/parallel/collective.h"
+#include "trainer/reporter/training_report.h"
 #include "trainer/trace/trace.h"
 #include "trainer/training_device.h"
-#include "trainer/training_report.h"
 
 namespace fettle::trainer {
 

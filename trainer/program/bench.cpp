@@ -25,7 +25,7 @@
 #include "trainer/open_backend.h"
 #include "trainer/parallel/collective.h"
 #include "trainer/precision.h"
-#include "trainer/training_report.h"
+#include "trainer/reporter/training_report.h"
 
 namespace fettle::trainer {
 

@@ -14,12 +14,12 @@
 
 #include "base/file.h"
 #include "trainer/elastic_training.h"
-#include "trainer/outlet.h"
 #include "trainer/parallel/rank_processes.h"
 #include "trainer/parallel/worker_ranks.h"
 #include "trainer/program/console.h"
 #include "trainer/program/process_task.h"
-#include "trainer/tensorboard.h"
+#include "trainer/reporter/outlet.h"
+#include "trainer/reporter/tensorboard.h"
 #include "trainer/training.h"
 
 namespace fettle::trainer {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kube/transport/cluster_config.h"
-#include "trainer/outlet.h"
+#include "trainer/reporter/outlet.h"
 #include "trainer/reporter/reporter.h"
 #include "trainer/reporter/termination_message.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "trainer/training_report.h"
+#include "trainer/reporter/training_report.h"
 
 namespace fettle::trainer {
 

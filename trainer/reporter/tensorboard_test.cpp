@@ -1,6 +1,6 @@
 // Bytes as the Python package tensorboard writes and reads them (its RecordWriter around an Event
 // with wall_time 1.5, step 300 and two simple values).
-#include "trainer/tensorboard.h"
+#include "trainer/reporter/tensorboard.h"
 
 #include <gtest/gtest.h>
 

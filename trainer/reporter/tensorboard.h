@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "trainer/training_report.h"
+#include "trainer/reporter/training_report.h"
 
 namespace fettle::trainer {
 

@@ -1,7 +1,7 @@
 // For builds without Kubernetes: reports go to standard output.
 #include <cstdlib>
 
-#include "trainer/outlet.h"
+#include "trainer/reporter/outlet.h"
 
 namespace fettle::trainer {
 

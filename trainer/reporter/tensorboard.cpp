@@ -1,4 +1,4 @@
-#include "trainer/tensorboard.h"
+#include "trainer/reporter/tensorboard.h"
 
 #include <unistd.h>
 

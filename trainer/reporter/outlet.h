@@ -1,6 +1,6 @@
 // Outlet: delivers a trial's reports beyond standard output, and brings back stop requests. The
-// available outlets are decided when the program is linked: reporter/ knows Kubernetes,
-// no_outlet.cpp needs only a compiler.
+// available outlets are decided when the program is linked: kubernetes_outlet.cpp
+// knows Kubernetes, no_outlet.cpp needs only a compiler.
 //
 // Called from the training's thread.
 #pragma once
@@ -11,7 +11,7 @@
 
 #include "api/trial_file.h"
 #include "base/result.h"
-#include "trainer/training_report.h"
+#include "trainer/reporter/training_report.h"
 
 namespace fettle::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/training_report.h"
+#include "trainer/reporter/training_report.h"
 
 #include <sys/resource.h>
 
