@@ -11,10 +11,10 @@
 #include "base/json.h"
 #include "base/philox.h"
 #include "kernels/backends/cuda/backend.h"
-#include "trainer/learner.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_configs.h"
-#include "trainer/precision.h"
+#include "trainer/step/learner.h"
+#include "trainer/step/precision.h"
 #include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 

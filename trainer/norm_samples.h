@@ -7,8 +7,8 @@
 
 #include "api/trainer_config.h"
 #include "base/result.h"
-#include "trainer/memory_plan.h"
 #include "trainer/model/network_plan.h"
+#include "trainer/step/memory_plan.h"
 
 namespace fettle::trainer {
 

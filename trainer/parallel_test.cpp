@@ -13,8 +13,8 @@
 
 #include "trainer/data/batching.h"
 #include "trainer/data/split.h"
-#include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/step/learner.h"
 #include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"

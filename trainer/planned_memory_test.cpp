@@ -10,8 +10,8 @@
 
 #include "kernels/backends/cuda/backend.h"
 #include "trainer/model/layer_configs.h"
-#include "trainer/precision.h"
 #include "trainer/program/dry_run.h"
+#include "trainer/step/precision.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/training.h"
 

@@ -15,8 +15,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/test_paths.h"
-#include "trainer/learner.h"
-#include "trainer/learning_rate.h"
+#include "trainer/step/learner.h"
+#include "trainer/step/learning_rate.h"
 #include "trainer/testing/step.h"
 
 namespace fettle::trainer {

@@ -16,8 +16,8 @@
 #include "kernels/cuda/operations.h"
 #include "kernels/emulator/cuda_runtime.h"
 #include "kernels/emulator/every_streams.h"
-#include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/step/learner.h"
 #include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 

@@ -12,13 +12,13 @@
 #include "api/names.h"
 #include "api/resolve.h"
 #include "trainer/data/batching.h"
-#include "trainer/device_metrics.h"
-#include "trainer/implementations.h"
 #include "trainer/model/model_flops.h"
 #include "trainer/norm_samples.h"
-#include "trainer/open_backend.h"
-#include "trainer/precision.h"
 #include "trainer/rank0_work.h"
+#include "trainer/step/device_metrics.h"
+#include "trainer/step/implementations.h"
+#include "trainer/step/open_backend.h"
+#include "trainer/step/precision.h"
 
 namespace fettle::trainer {
 

@@ -25,13 +25,13 @@
 #include "trainer/data/batch_writer.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/training_data.h"
-#include "trainer/learner.h"
-#include "trainer/learning_rate.h"
-#include "trainer/memory_plan.h"
 #include "trainer/parallel/collective.h"
 #include "trainer/reporter/training_report.h"
+#include "trainer/step/learner.h"
+#include "trainer/step/learning_rate.h"
+#include "trainer/step/memory_plan.h"
+#include "trainer/step/training_device.h"
 #include "trainer/trace/trace.h"
-#include "trainer/training_device.h"
 
 namespace fettle::trainer {
 

@@ -12,7 +12,7 @@
 #include "kernels/backends/reference/backend.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/model/wide_residuals.h"
-#include "trainer/precision.h"
+#include "trainer/step/precision.h"
 #include "trainer/testing/elements.h"
 
 namespace fettle::trainer {

@@ -15,17 +15,17 @@
 #include "base/philox.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/split.h"
-#include "trainer/device_metrics.h"
-#include "trainer/implementations.h"
-#include "trainer/learner.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/model/model_flops.h"
 #include "trainer/model/resnet.h"
-#include "trainer/open_backend.h"
 #include "trainer/parallel/collective.h"
-#include "trainer/precision.h"
 #include "trainer/reporter/training_report.h"
+#include "trainer/step/device_metrics.h"
+#include "trainer/step/implementations.h"
+#include "trainer/step/learner.h"
+#include "trainer/step/open_backend.h"
+#include "trainer/step/precision.h"
 
 namespace fettle::trainer {
 

@@ -4,7 +4,7 @@
 
 #include "api/names.h"
 #include "machine/units.h"
-#include "trainer/precision.h"
+#include "trainer/step/precision.h"
 
 namespace fettle::trainer {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/json.h"
-#include "trainer/memory_plan.h"
-#include "trainer/step_work.h"
+#include "trainer/step/memory_plan.h"
+#include "trainer/step/step_work.h"
 
 namespace fettle::trainer {
 

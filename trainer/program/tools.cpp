@@ -8,12 +8,12 @@
 #include "api/names.h"
 #include "base/json.h"
 #include "trainer/norm_samples.h"
-#include "trainer/open_backend.h"
-#include "trainer/precision.h"
 #include "trainer/program/console.h"
 #include "trainer/program/dry_run.h"
 #include "trainer/program/process_task.h"
-#include "trainer/training_device.h"
+#include "trainer/step/open_backend.h"
+#include "trainer/step/precision.h"
+#include "trainer/step/training_device.h"
 
 namespace fettle::trainer {
 namespace {

@@ -1,7 +1,7 @@
 // Optimiser steps of a learner without a Training: their shape, and one from its end to its result.
 #pragma once
 
-#include "trainer/learner.h"
+#include "trainer/step/learner.h"
 
 namespace fettle::trainer {
 

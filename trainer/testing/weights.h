@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "trainer/learner.h"
+#include "trainer/step/learner.h"
 
 namespace fettle::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/optimizer_shards.h"
+#include "trainer/step/optimizer_shards.h"
 
 #include <algorithm>
 #include <span>

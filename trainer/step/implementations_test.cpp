@@ -1,6 +1,6 @@
 // Implementations in reports, also for a whole training on the emulated GPU, where all kernels are
 // our own.
-#include "trainer/implementations.h"
+#include "trainer/step/implementations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

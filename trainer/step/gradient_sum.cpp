@@ -1,4 +1,4 @@
-#include "trainer/gradient_sum.h"
+#include "trainer/step/gradient_sum.h"
 
 #include <utility>
 

@@ -6,7 +6,7 @@
 // Pure; usable from any thread.
 #pragma once
 
-#include "trainer/memory_plan.h"
+#include "trainer/step/memory_plan.h"
 
 namespace fettle::trainer {
 

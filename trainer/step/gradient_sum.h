@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "base/result.h"
-#include "trainer/gradient_messages.h"
 #include "trainer/parallel/collective.h"
+#include "trainer/step/gradient_messages.h"
 
 namespace fettle::trainer {
 

@@ -1,7 +1,7 @@
-#include "trainer/step_work.h"
+#include "trainer/step/step_work.h"
 
-#include "trainer/optimizer.h"
-#include "trainer/precision.h"
+#include "trainer/step/optimizer.h"
+#include "trainer/step/precision.h"
 
 namespace fettle::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/open_backend.h"
+#include "trainer/step/open_backend.h"
 
 #include <cstdio>
 #include <cstdlib>

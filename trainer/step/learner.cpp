@@ -1,4 +1,4 @@
-#include "trainer/learner.h"
+#include "trainer/step/learner.h"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 
 #include "api/names.h"
 #include "api/trainer_fields.h"
-#include "trainer/open_backend.h"
-#include "trainer/optimizer_shards.h"
-#include "trainer/precision.h"
+#include "trainer/step/open_backend.h"
+#include "trainer/step/optimizer_shards.h"
+#include "trainer/step/precision.h"
 
 namespace fettle::trainer {
 

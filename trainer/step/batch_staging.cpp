@@ -1,4 +1,4 @@
-#include "trainer/batch_staging.h"
+#include "trainer/step/batch_staging.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "trainer/learner.h"
+#include "trainer/step/learner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

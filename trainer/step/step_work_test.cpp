@@ -1,5 +1,5 @@
 // The work of a step, computed by hand for a network of two layers.
-#include "trainer/step_work.h"
+#include "trainer/step/step_work.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 #include "kernels/backend.h"
 #include "kernels/device_array.h"
 #include "trainer/data/batch_writer.h"
-#include "trainer/training_device.h"
+#include "trainer/step/training_device.h"
 
 namespace fettle::trainer {
 

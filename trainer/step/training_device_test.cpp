@@ -1,6 +1,6 @@
 // The state that a device keeps from one training to the next. On the reference backend, and on the
 // emulated GPU, which counts its memory.
-#include "trainer/training_device.h"
+#include "trainer/step/training_device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

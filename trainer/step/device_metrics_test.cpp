@@ -1,4 +1,4 @@
-#include "trainer/device_metrics.h"
+#include "trainer/step/device_metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "trainer/device_metrics.h"
+#include "trainer/step/device_metrics.h"
 
 #include "api/metric_names.h"
 

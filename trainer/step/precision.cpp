@@ -1,4 +1,4 @@
-#include "trainer/precision.h"
+#include "trainer/step/precision.h"
 
 namespace fettle::trainer {
 

@@ -1,7 +1,7 @@
-#include "trainer/training_device.h"
+#include "trainer/step/training_device.h"
 
 #include "trainer/checkpoint/identity.h"
-#include "trainer/open_backend.h"
+#include "trainer/step/open_backend.h"
 
 namespace fettle::trainer {
 namespace {

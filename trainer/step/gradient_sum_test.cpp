@@ -1,6 +1,6 @@
 // The messages of a network's gradients leave during the backward pass, and the sums are those of
 // one worker, whichever worker has samples and whatever is lost.
-#include "trainer/gradient_sum.h"
+#include "trainer/step/gradient_sum.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/step/learner.h"
 #include "trainer/testing/elements.h"
 #include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"

@@ -1,6 +1,6 @@
 // The plan against arithmetic by hand, and against allocations: every call of
 // kernels::allocate_aligned() in this program is counted (CMakeLists.txt has the linker wrap it).
-#include "trainer/memory_plan.h"
+#include "trainer/step/memory_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "kernels/aligned.h"
-#include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/step/learner.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/training.h"
 

@@ -1,4 +1,4 @@
-#include "trainer/gradient_all_reduce.h"
+#include "trainer/step/gradient_all_reduce.h"
 
 #include <algorithm>
 #include <utility>

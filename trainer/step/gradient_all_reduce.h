@@ -18,8 +18,8 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
-#include "trainer/gradient_messages.h"
 #include "trainer/parallel/collective.h"
+#include "trainer/step/gradient_messages.h"
 
 namespace fettle::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/memory_plan.h"
+#include "trainer/step/memory_plan.h"
 
 #include <algorithm>
 
@@ -8,9 +8,9 @@
 #include "trainer/checkpoint/identity.h"
 #include "trainer/data/loader.h"
 #include "trainer/model/activation_plan.h"
-#include "trainer/optimizer.h"
-#include "trainer/optimizer_shards.h"
-#include "trainer/precision.h"
+#include "trainer/step/optimizer.h"
+#include "trainer/step/optimizer_shards.h"
+#include "trainer/step/precision.h"
 
 namespace fettle::trainer {
 

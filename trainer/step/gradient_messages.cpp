@@ -1,4 +1,4 @@
-#include "trainer/gradient_messages.h"
+#include "trainer/step/gradient_messages.h"
 
 namespace fettle::trainer {
 

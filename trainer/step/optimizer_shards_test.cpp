@@ -1,13 +1,13 @@
 // A sharded optimiser: the ranges of the shards, and that sharding changes memory alone.
-#include "trainer/optimizer_shards.h"
+#include "trainer/step/optimizer_shards.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/step/learner.h"
 #include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"

@@ -1,4 +1,4 @@
-#include "trainer/optimizer.h"
+#include "trainer/step/optimizer.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "trainer/learning_rate.h"
+#include "trainer/step/learning_rate.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "trainer/implementations.h"
+#include "trainer/step/implementations.h"
 
 #include <algorithm>
 #include <string>

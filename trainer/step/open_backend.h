@@ -6,7 +6,7 @@
 #include "api/trainer_config.h"
 #include "base/result.h"
 #include "kernels/backend.h"
-#include "trainer/memory_plan.h"
+#include "trainer/step/memory_plan.h"
 
 namespace fettle::trainer {
 
