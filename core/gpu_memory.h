@@ -2,8 +2,8 @@
 //
 // The need follows from the shapes of the data, which only the trainer sees. So the first seconds
 // of a run are its dry run: the trainer plans its memory before it allocates any
-// (trainer/step/memory_plan.h), reports the plan, and refuses to begin with less, naming its need. A
-// first request that was too small costs the start of a pod; one that was large enough costs
+// (trainer/step/memory_plan.h), reports the plan, and refuses to begin with less, naming its need.
+// A first request that was too small costs the start of a pod; one that was large enough costs
 // nothing.
 //
 // Reported needs are reused for trials with the same shape, which means the same values of all

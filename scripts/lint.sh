@@ -67,22 +67,32 @@ upward="$(local_upward store 'run/|process/|session')$(local_upward process 'run
 [ -z "$upward" ] || fail "an include that points up:
 $upward"
 
-# The same between the rooms of search; the files at its top tie them together, and the rooms see
-# only the three that say what a sampler is.
+# The same between the rooms of search and of trainer. The files at the top of each tie the rooms
+# together; the rooms of search see only the three that say what a sampler is.
 room_allowed() {
   local contract='search/(search|fold|cost_ledger)\.h'
   case $1 in
-    maths) echo 'search/maths/' ;;
-    space) echo 'search/(maths|space)/' ;;
-    samplers) echo "search/(maths|space|samplers)/|$contract" ;;
-    gp) echo "search/(maths|space|samplers|gp)/|$contract" ;;
-    rungs) echo "search/(maths|space|samplers|gp|rungs)/|$contract" ;;
+    search/maths) echo 'search/maths/' ;;
+    search/space) echo 'search/(maths|space)/' ;;
+    search/samplers) echo "search/(maths|space|samplers)/|$contract" ;;
+    search/gp) echo "search/(maths|space|samplers|gp)/|$contract" ;;
+    search/rungs) echo "search/(maths|space|samplers|gp|rungs)/|$contract" ;;
+    trainer/data) echo 'trainer/data/' ;;
+    trainer/trace) echo 'trainer/trace/' ;;
+    trainer/reporter) echo 'trainer/reporter/' ;;
+    trainer/model) echo 'trainer/(data|model|trace)/' ;;
+    trainer/checkpoint) echo 'trainer/(checkpoint|data|model)/' ;;
+    trainer/parallel) echo 'trainer/(parallel/|data/batching\.h)' ;;
+    trainer/step)
+      echo 'trainer/((checkpoint|data|model|step|trace)/|parallel/collective\.h|reporter/training_report\.h)'
+      ;;
   esac
 }
-for room in maths space samplers gp rungs; do
-  upward=$(git grep -nE '^#include "search/' -- "search/$room/*.h" "search/$room/*.cpp" ':!*_test.cpp' |
+for room in search/{maths,space,samplers,gp,rungs} \
+  trainer/{data,trace,reporter,model,checkpoint,parallel,step}; do
+  upward=$(git grep -nE "^#include \"${room%%/*}/" -- "$room/*.h" "$room/*.cpp" ':!*_test.cpp' |
     grep -vE "#include \"($(room_allowed "$room"))" || true)
-  [ -z "$upward" ] || fail "an include that points up within search:
+  [ -z "$upward" ] || fail "an include that points up within ${room%%/*}:
 $upward"
 done
 
