@@ -333,6 +333,9 @@ struct SearchPeriod {
   // Whether checkpoints outlive the pods of trials (api/place.h); absent: written by an earlier
   // version, which assumed so.
   std::optional<bool> durable_checkpoints = std::nullopt;
+  // Of the search (search/search.h): the rules by which points follow from the history. Absent: an
+  // earlier version, which had the first ones.
+  std::optional<std::int64_t> revision = std::nullopt;
   bool operator==(const SearchPeriod&) const = default;
 };
 inline constexpr std::size_t kMostSearchPeriods = 16;

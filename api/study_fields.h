@@ -515,6 +515,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("durableCheckpoints", c.durable_checkpoints,
           "Whether checkpoints outlive a pod. If not, a trial that is interrupted or promoted "
           "starts again from the first step.");
+  v.field("revision", c.revision, "Revision of the search algorithms; 1 if absent.",
+          whole(1, kLargestWhole));
 }
 
 template <class Visitor, Like<GpuChoice> T>

@@ -46,6 +46,7 @@ SearchPeriod period_from(const api::Study& study, const Ledger& ledger,
   // Trials that an earlier version created are assumed to have been chosen by the present rules.
   out.since = periods.empty() ? 0 : ledger.next_index();
   out.basis = periods.empty() ? 0 : ledger.highest_seq();
+  if (periods.empty() && ledger.next_index() > 0) out.revision = search::kFirstRevision;
   out.computed_by = computed_by;
   out.reason = truncate_message(out.reason);
   out.steps = truncate_message(out.steps);

@@ -84,6 +84,27 @@ TEST_F(SettledSearchTest, OfAStudyOfAnEarlierVersionHoldsFromItsBeginning) {
   EXPECT_EQ(last().since, 0);
 }
 
+// What an earlier version decided must follow from the history as it did then.
+TEST_F(SettledSearchTest, AStudyKeepsTheRevisionThatItBeganWith) {
+  ASSERT_TRUE(settle());
+  EXPECT_EQ(last().revision, search::kNewestRevision);
+  EXPECT_EQ(problem_of(study_).revision, search::kNewestRevision);
+  add_trial();
+  study_.status.search.back().revision.reset();  // as an earlier version wrote it
+  EXPECT_EQ(problem_of(study_).revision, search::kFirstRevision);
+  ASSERT_TRUE(settle("another"));
+  EXPECT_EQ(problem_of(study_).revision, search::kFirstRevision);
+  study_.spec.budget.trials = 70;
+  ASSERT_TRUE(settle("another"));
+  EXPECT_EQ(last().revision, search::kFirstRevision);
+}
+
+TEST_F(SettledSearchTest, TrialsOfAVersionThatSettledNothingHaveTheFirstRevision) {
+  add_trial();
+  ASSERT_TRUE(settle());
+  EXPECT_EQ(last().revision, search::kFirstRevision);
+}
+
 TEST_F(SettledSearchTest, OnlyTheNumberOfTrialsIsAskedAgain) {
   ASSERT_TRUE(settle());
   add_trial();

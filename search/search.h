@@ -23,6 +23,12 @@
 
 namespace fettle::search {
 
+// Revisions of the search: which points follow from the same history. A Study keeps the one that it
+// began with (api::SearchPeriod), so that it goes on, and is replayed, as it was decided. They are
+// listed in docs/decisions/0064.
+inline constexpr std::int64_t kFirstRevision = 1;
+inline constexpr std::int64_t kNewestRevision = 2;
+
 // Everything that stays the same during a Study.
 struct Problem {
   // Defined in search.cpp: long code, once (docs/decisions/0027).
@@ -50,6 +56,7 @@ struct Problem {
   // chooses.
   std::optional<api::AlgorithmKind> chosen;
   std::string chosen_because;
+  std::int64_t revision = kNewestRevision;
 };
 
 // One thing that was learnt about a trial, in the order in which it was learnt.

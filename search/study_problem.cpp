@@ -1,5 +1,6 @@
 #include "search/study_problem.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -65,6 +66,7 @@ Problem problem_of(const api::StudySpec& spec, const api::SearchPeriod& period) 
   keep_steps(period, out);
   out.max_trials = period.trials;
   out.parallelism = period.parallelism;
+  out.revision = period.revision.value_or(kFirstRevision);
   const auto algorithm = algorithm_of(period);
   if (out.algorithm.name == kAuto && algorithm != kAuto) {
     out.chosen = algorithm;
@@ -94,6 +96,7 @@ Problem problem_at(const api::Study& study, std::int64_t next, std::int64_t basi
 }
 
 bool is_known(const api::SearchPeriod& period) {
+  if (period.revision.value_or(kFirstRevision) > kNewestRevision) return false;
   return algorithm_of(period) && (period.early_stopping.empty() ||
                                   api::from_string<api::StoppingKind>(period.early_stopping));
 }
@@ -114,6 +117,10 @@ api::SearchPeriod settle(const api::Study& study, api::Place place) {
   out.trials = problem.max_trials;
   out.parallelism = problem.parallelism;
   out.steps = problem.fidelity;
+  // A Study that has begun goes on by the rules that it began with.
+  out.revision = begins
+                     ? kNewestRevision
+                     : std::min(periods.back().revision.value_or(kFirstRevision), kNewestRevision);
   const bool adds = problem.early_stopping && !study.spec.early_stopping;
   if (adds) out.early_stopping = to_string(problem.early_stopping->name);
   if (problem.algorithm.name != kAuto) return out;

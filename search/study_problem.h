@@ -42,7 +42,7 @@ api::SearchPeriod settle(const api::Study& study, api::Place place = api::Place:
 // Study began. If not, each run starts from the first step.
 bool keeps_checkpoints(const api::StudyStatus& status);
 
-// Whether there is an algorithm of that name here.
+// Whether its algorithm and its revision are known here.
 bool is_known(const api::SearchPeriod& period);
 
 // The steps at which a Rung fact is wanted of the Study's trials (search.h).

@@ -82,6 +82,7 @@ Result<GpSettings> gp_settings(const Problem& problem) {
   const api::Algorithm& algorithm = problem.algorithm;
   GpSettings out;
   out.cost = cost_budget(problem);
+  out.revision = problem.revision;
   out.startup_trials = algorithm.startup_trials;
   out.candidates = algorithm.candidates.value_or(out.candidates);
   FETTLE_TRY(check_model(name_of(algorithm.name), out.startup_trials.value_or(0), out.candidates));
@@ -204,7 +205,8 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
     case AlgorithmKind::kEhvi:
       return ehvi(problem, std::move(space));
     case AlgorithmKind::kPortfolio:
-      return make_gp(std::move(space), seed, {.opinion = true}, problem.objectives);
+      return make_gp(std::move(space), seed, {.opinion = true, .revision = problem.revision},
+                     problem.objectives);
     case AlgorithmKind::kCmaes:
       return cmaes(problem, std::move(space));
     case AlgorithmKind::kNsga2:

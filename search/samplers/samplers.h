@@ -39,9 +39,10 @@ std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings se
 // objectives have one each; more are compared by fronts.
 struct GpSettings {
   std::optional<std::int64_t> startup_trials{};  // before the model is used; nothing: by the space
-  std::int64_t candidates = 1000;    // points at which the acquisition is evaluated first
-  std::optional<CostBudget> cost{};  // nothing: what trials cost does not count
-  bool opinion = false;              // whether what tpe would say of a point counts, too
+  std::int64_t candidates = 1000;           // points at which the acquisition is evaluated first
+  std::optional<CostBudget> cost{};         // nothing: what trials cost does not count
+  bool opinion = false;                     // whether what tpe would say of a point counts, too
+  std::int64_t revision = kNewestRevision;  // of the search (search.h)
 };
 std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
                                  std::vector<api::Objective> objectives);
