@@ -6,6 +6,7 @@
 
 #include "api/names.h"
 #include "search/rungs/rung_table.h"
+#include "search/rungs/twins.h"
 
 namespace fettle::search {
 namespace {
@@ -87,16 +88,17 @@ std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
 }
 
 // The best trial that waits at `rung`, if it is among the best `places` that ever came there; those
-// that were promoted from it, or failed since, keep their places.
+// that were promoted from it, or failed since, keep their places. `twins`: whether those count that
+// repeat one which was promoted (twins.h).
 std::optional<Promotion> promote_from(const RungTable& table, const History& history,
-                                      std::int64_t rung, std::size_t places) {
+                                      std::int64_t rung, std::size_t places, bool twins) {
   const std::vector<RungTable::Entry>& entries = table.at(rung);
   for (std::size_t i = 0; i < std::min(places, entries.size()); ++i) {
     const std::int64_t trial = entries[i].trial;
     const Stage& stage = history.stages[static_cast<std::size_t>(trial)];
     const bool ready =
         stage.rung == rung && std::isfinite(entries[i].loss) && table.waits(trial, stage);
-    if (!ready) continue;
+    if (!ready || (!twins && has_promoted_twin(table, history.stages, rung, trial))) continue;
     const Stage next{
         .bracket = stage.bracket, .rung = rung + 1, .until_step = table.step(rung + 1)};
     return Promotion{trial, next,
@@ -224,9 +226,9 @@ std::optional<Promotion> next_halving(const Problem& problem, const RungTable& t
   if (auto promotion = next_silent(table, history)) return promotion;
   const double eta = reduction_factor(problem);
   // `places_of`: how many of the entries of a rung are to be promoted altogether.
-  const auto promote = [&](auto&& places_of) -> std::optional<Promotion> {
+  const auto promote = [&](auto&& places_of, bool twins) -> std::optional<Promotion> {
     for (std::int64_t rung = table.rungs() - 2; rung >= 0; --rung) {
-      auto promotion = promote_from(table, history, rung, places_of(table.at(rung).size()));
+      auto promotion = promote_from(table, history, rung, places_of(table.at(rung).size()), twins);
       if (promotion) return promotion;
     }
     return std::nullopt;
@@ -234,15 +236,16 @@ std::optional<Promotion> next_halving(const Problem& problem, const RungTable& t
   const auto share = [eta](std::size_t entries) {
     return static_cast<std::size_t>(std::floor(static_cast<double>(entries) / eta));
   };
-  if (auto promotion = promote(share)) return promotion;
+  const bool all = problem.revision < 2;
+  if (auto promotion = promote(share, all)) return promotion;
   if (!last || table.any_runs(history.stages)) return std::nullopt;
   const auto at_least_one = [&](std::size_t entries) {
     return std::max<std::size_t>(1, share(entries));
   };
-  if (auto promotion = promote(at_least_one)) return promotion;
+  if (auto promotion = promote(at_least_one, all)) return promotion;
   // Those that were better have failed since. One trial at the end is enough.
   if (!table.at(table.rungs() - 1).empty()) return std::nullopt;
-  return promote([](std::size_t entries) { return entries; });
+  return promote([](std::size_t entries) { return entries; }, /*twins=*/true);
 }
 
 }  // namespace fettle::search

@@ -249,6 +249,24 @@ TEST(Promotion, ThoseWithinAllConstraintsComeFirst) {
   EXPECT_EQ(story.promotes(), within);
 }
 
+// Whether trial 1 goes on to the last rung after trial 0, whose loss at the second one is the same.
+bool promotes_second(std::int64_t revision, double second_at_start) {
+  Problem problem = asha_on(1, 9);
+  problem.revision = revision;
+  Story story(problem);
+  story.begins(1, {1.0, 0.5});
+  story.begins(1, {second_at_start, 0.5});
+  for (int i = 0; i < 4; ++i) story.begins(1, {2.0 + i, 20.0 + i});
+  EXPECT_EQ(story.promotes(), 0);
+  return story.promotes() == 1;
+}
+
+TEST(Promotion, TheTwinOfOneThatWasPromotedStays) {
+  EXPECT_FALSE(promotes_second(kNewestRevision, 1.0));
+  EXPECT_TRUE(promotes_second(kNewestRevision, 1.5)) << "different below: no twin";
+  EXPECT_TRUE(promotes_second(kFirstRevision, 1.0));
+}
+
 TEST(Promotion, ATrialThatRanToTheEndUnaskedIsNotPromoted) {
   Story story(asha_on(1, 9));
   story.begins(0, {0.1, 0.1, 0.1});
@@ -435,6 +453,17 @@ TEST(Scores, HigherRungsPutRightWhatLowerOnesSaid) {
   EXPECT_LT(scores[2], scores[1]);
   EXPECT_LT(scores[1], scores[3]);
   EXPECT_LT(scores[3], scores[4]);
+}
+
+TEST(Scores, EqualTrialsHoldEqualOnes) {
+  Problem problem = problem_on("bohb", 1, 9);
+  Story story(problem);
+  for (const double loss : {1.0, 2.0, 3.0, 4.0}) story.begins(0, {loss, 5.0});
+  const std::vector<double> scores = scores_from_rung(problem, story.history, 0);
+  EXPECT_EQ(scores[0], scores[3]) << "the second rung cannot tell them apart";
+  problem.revision = 1;
+  EXPECT_LT(scores_from_rung(problem, story.history, 0)[0],
+            scores_from_rung(problem, story.history, 0)[3]);
 }
 
 TEST(Scores, OfAHigherRungKnowNothingOfLowerOnes) {

@@ -194,11 +194,28 @@ void mark_infeasible(const RungTable& table, const History& history, std::int64_
   }
 }
 
+// Gives trials that are equal at a rung the mean of the scores they hold, so that the model sees no
+// slope between them.
+void level_ties(const std::vector<RungTable::Entry>& entries, std::vector<double>& scores) {
+  for (std::size_t from = 0; from < entries.size();) {
+    std::size_t to = from;
+    double sum = 0;
+    while (to < entries.size() && are_tied(entries[from], entries[to])) {
+      sum += scores[static_cast<std::size_t>(entries[to++].trial)];
+    }
+    for (std::size_t i = from; i < to; ++i) {
+      scores[static_cast<std::size_t>(entries[i].trial)] = sum / static_cast<double>(to - from);
+    }
+    from = to;
+  }
+}
+
 // Ranks the trials of one rung, best first in `entries`, among each other, and leaves all others
 // where they are. Invariant: the trials of the rung together hold the same scores as before, so
 // each keeps its rank relative to the trials it met on lower rungs; only who holds which of these
-// scores changes.
-void merge_ranks(const std::vector<RungTable::Entry>& entries, std::vector<double>& scores) {
+// scores changes. With `keep_ties` equal trials share the mean of theirs.
+void merge_ranks(const std::vector<RungTable::Entry>& entries, bool keep_ties,
+                 std::vector<double>& scores) {
   const std::vector<double> fresh = normal_scores(entries);
   // A trial that began at this rung brings a score of its own: that of its rank here.
   std::vector<double> held;
@@ -211,6 +228,7 @@ void merge_ranks(const std::vector<RungTable::Entry>& entries, std::vector<doubl
   for (std::size_t i = 0; i < entries.size(); ++i) {
     scores[static_cast<std::size_t>(entries[i].trial)] = held[i];
   }
+  if (keep_ties) level_ties(entries, scores);
 }
 
 }  // namespace
@@ -220,7 +238,7 @@ std::vector<double> scores_from_rung(const Problem& problem, const History& hist
   const RungTable table(problem, history, ladder_of(problem));
   std::vector<double> scores(history.trials.size(), std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t rung = first; rung < table.rungs(); ++rung) {
-    merge_ranks(table.at(rung), scores);
+    merge_ranks(table.at(rung), problem.revision >= 2, scores);
   }
   mark_infeasible(table, history, first, scores);
   return scores;

@@ -159,15 +159,16 @@ bool RungTable::is_probe(std::int64_t trial, const Stage& stage) const {
          (row.over || runs(trial, stage));
 }
 
+bool are_tied(const RungTable::Entry& a, const RungTable::Entry& b) {
+  return a.loss == b.loss && a.outside == b.outside;
+}
+
 std::vector<double> normal_scores(const std::vector<RungTable::Entry>& entries) {
   std::vector<double> out(entries.size());
   const auto count = static_cast<double>(entries.size());
   for (std::size_t from = 0; from < entries.size();) {
     std::size_t to = from;
-    const auto ties = [&](const RungTable::Entry& other) {
-      return other.loss == entries[from].loss && other.outside == entries[from].outside;
-    };
-    while (to < entries.size() && ties(entries[to])) ++to;
+    while (to < entries.size() && are_tied(entries[to], entries[from])) ++to;
     const double place = 0.5 * static_cast<double>(from + to);  // the mean of from + 1/2 ...
     for (std::size_t i = from; i < to; ++i) out[i] = normal_quantile(place / count);
     from = to;

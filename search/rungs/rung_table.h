@@ -89,6 +89,9 @@ class RungTable {
       lowest_reported_;  // the lowest rung at which a leg ended with a value; rungs(): none
 };
 
+// Whether nothing tells two trials of a rung apart.
+bool are_tied(const RungTable::Entry& a, const RungTable::Entry& b);
+
 // Normal scores of ascending values, by place: equal ones share the mean of their places.
 std::vector<double> normal_scores(const std::vector<RungTable::Entry>& entries);
 
