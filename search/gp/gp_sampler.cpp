@@ -16,6 +16,8 @@
 
 #include "search/fold.h"
 #include "search/gp/candidates.h"
+#include "search/gp/deflation.h"
+#include "search/gp/forced_exploration.h"
 #include "search/gp/inner_search.h"
 #include "search/gp/model.h"
 #include "search/gp/opinion.h"
@@ -39,8 +41,11 @@ constexpr std::size_t kMostModelledPending = 1000;  // with more of them a model
 constexpr std::uint64_t kMostListed = 1000;         // points of a space that all are candidates
 constexpr std::size_t kDrawn = 200;                 // candidates by tpe's model
 constexpr double kPendingMargin = 0.002;            // for each, in standard deviations
-constexpr double kLeastGain = 1e-3;  // worth a trial, as a share of the results' spread
-constexpr int kStarts = 5;           // of the inner search
+constexpr double kLeastGain = 1e-3;        // worth a trial, as a share of the results' spread
+constexpr std::int64_t kExploreEvery = 4;  // trials: the best point of a neglected slice
+// Where the best basin is used up: one trial there, one from the prior, two in the next basin.
+constexpr std::int64_t kTurns = 4;
+constexpr int kStarts = 5;  // of the inner search
 constexpr int kStartsWithPending = 3;
 
 class GpSampler final : public FoldingSampler {
@@ -56,9 +61,7 @@ class GpSampler final : public FoldingSampler {
         opinion_(this->space(), objectives_, settings.opinion),
         sobol_(this->space().dimensions(), seed),
         fits_(this->space(), axes_) {
-    // As many as a linear model has coefficients, within bounds.
-    const auto usual = static_cast<std::int64_t>(this->space().dimensions()) + 1;
-    startup_ = settings.startup_trials.value_or(std::clamp(usual, kLeastStartup, kMostStartup));
+    startup_ = settings.startup_trials.value_or(usual_startup());
   }
 
   std::string description() const override {
@@ -108,18 +111,76 @@ class GpSampler final : public FoldingSampler {
     // Apart from the draws of make_candidates(), which count by version.
     const std::uint64_t key = mix_keys(draw_key(seed(), Purpose::kModel), 1);
     Random random(key, static_cast<std::uint64_t>(trial));
+    if (const std::optional<Candidate> found = in_neglected_slice(trial, random)) {
+      return found->point;
+    }
     const gp::Improvement improvement = model_->improvement(kPendingMargin);
-    const auto is_taken = [this](const Point& point) { return tried(point); };
-    const gp::InnerSearch search{space(), model_->posteriors(), improvement, low_, high_, is_taken,
-                                 terms()};
-    const int starts = model_->pending() == 0 ? kStarts : kStartsWithPending;
-    const std::optional<Candidate> found =
-        search.maximise(model_->pools(), model_->candidates(), starts, random);
-    const bool elsewhere = found && trial % 2 == 1 && is_worthless(search.gain(*found));
-    return found && !elsewhere ? found->point : draw_untried(trial);
+    const Found found = maximise(
+        improvement, [](const Point&) { return true; }, random);
+    if (!found.candidate) return draw_untried(trial);
+    if (!is_worthless(found.gain, model_->best())) return found.candidate->point;
+    const std::int64_t turn = trial % kTurns;
+    const bool deflates = explores() && turn >= kTurns / 2;
+    if (!deflates) return turn % 2 == 1 ? draw_untried(trial) : found.candidate->point;
+    const std::optional<Candidate> other = in_next_basin(random);
+    return other ? other->point : draw_untried(trial);
   }
 
  private:
+  // The point that gains most among the admitted ones, and what it is expected to gain.
+  struct Found {
+    std::optional<Candidate> candidate;
+    double gain = 0;
+  };
+  template <class Admits>
+  Found maximise(const gp::Improvement& improvement, const Admits& admits, Random& random) const {
+    const auto is_taken = [&](const Point& point) { return tried(point) || !admits(point); };
+    const gp::InnerSearch search{space(), model_->posteriors(), improvement, low_, high_, is_taken,
+                                 terms()};
+    const int starts = model_->pending() == 0 ? kStarts : kStartsWithPending;
+    Found out{search.maximise(model_->pools(), model_->candidates(), starts, random)};
+    if (out.candidate) out.gain = search.gain(*out.candidate);
+    return out;
+  }
+
+  // Slices and basins count from the second revision on, and not for several objectives.
+  bool explores() const { return settings_.revision >= 2 && objectives_.size() == 1; }
+
+  // For every kExploreEvery-th trial: the best point of a slice of the space that few trials saw.
+  std::optional<Candidate> in_neglected_slice(std::int64_t trial, Random& random) const {
+    if (!explores() || trial % kExploreEvery != kExploreEvery - 1) return std::nullopt;
+    const std::optional<gp::Slice> slice = gp::neglected_slice(space(), outcomes_);
+    if (!slice) return std::nullopt;
+    const gp::Improvement improvement = model_->improvement(kPendingMargin);
+    return maximise(
+               improvement, [&](const Point& point) { return slice->contains(point); }, random)
+        .candidate;
+  }
+
+  // Where the best basin is used up: the point that is expected to gain most on the best trial
+  // outside of it, or outside of that one's as well.
+  std::optional<Candidate> in_next_basin(Random& random) {
+    gp::Deflation deflation(space(), *model_, outcomes_);
+    while (deflation.close_best()) {
+      const std::optional<double> best = deflation.best();
+      if (!best) break;
+      const auto admits = [&](const Point& point) { return !deflation.is_closed(point); };
+      const gp::Improvement improvement =
+          model_->improvement_on(*best, kPendingMargin, outcomes_, admits);
+      const Found found = maximise(improvement, admits, random);
+      if (found.candidate && !is_worthless(found.gain, *best)) return found.candidate;
+    }
+    return std::nullopt;
+  }
+
+  // As many as a linear model has coefficients, within bounds. The most where values of a choice
+  // may come so rarely in fewer that the model has no opinion of them.
+  std::int64_t usual_startup() const {
+    if (explores() && gp::has_slices(space())) return kMostStartup;
+    const auto coefficients = static_cast<std::int64_t>(space().dimensions()) + 1;
+    return std::clamp(coefficients, kLeastStartup, kMostStartup);
+  }
+
   bool starting(std::int64_t trial) const {
     const auto ended = static_cast<std::int64_t>(outcomes_.ended().size());
     return trial + priors() < startup_ || ended < std::max<std::int64_t>((startup_ + 1) / 2, 1) ||
@@ -160,10 +221,9 @@ class GpSampler final : public FoldingSampler {
   // Whether an expected improvement is next to nothing in the objective's own units. The warp of
   // the targets zooms in on where many good results lie: without this a search that has found a
   // local optimum would polish it forever.
-  bool is_worthless(double log_improvement) {
+  bool is_worthless(double log_improvement, double best) {
     const std::optional<double> spread = outcomes_.spread();
     if (!spread) return false;
-    const double best = model_->best();
     const auto here = outcomes_.value_of(best);
     const auto there = outcomes_.value_of(best - std::exp(log_improvement));
     return here && there && std::abs(*here - *there) < kLeastGain * *spread;

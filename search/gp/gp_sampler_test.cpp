@@ -152,11 +152,23 @@ TEST(GpSampler, ANewOneGivesTheSameAnswersOnALongHistory) {
   EXPECT_GT(ended, static_cast<std::int64_t>(gp::kMostModelled));
 }
 
+// The parameters of the trial with the best result.
+const Json& looks_best(const History& history) {
+  const auto value = [](const Event& event) { return *event.fact.values[0]; };
+  const auto found =
+      std::min_element(history.events.begin(), history.events.end(),
+                       [&](const Event& a, const Event& b) { return value(a) < value(b); });
+  return history.trials[static_cast<std::size_t>(found->trial)];
+}
+
 // A good place on the first choice, a better one on the last: results that differ by noise alone
-// are no reason to stay at the first.
+// are no reason to stay at the first. Judged by what a user takes: the trial that looks best. With
+// the same seeds it is 0.049 without regard to the noise, and 0.053 in the first revision.
 TEST(GpSampler, NoiseDoesNotKeepItWhereItIs) {
-  int found = 0;
-  for (std::int64_t seed = 0; seed < 12; ++seed) {
+  if (kSanitized) GTEST_SKIP() << "measures what a search is worth";
+  constexpr std::int64_t kSeeds = 48;
+  double sum = 0;
+  for (std::int64_t seed = 0; seed < kSeeds; ++seed) {
     const Problem problem = problem_of(
         {real("x", 0, 1), real("y", 0, 1), real("z", 0, 1), choice("c", {"a", "b", "c", "d"})},
         "gp", seed);
@@ -168,12 +180,9 @@ TEST(GpSampler, NoiseDoesNotKeepItWhereItIs) {
     };
     Random random(static_cast<std::uint64_t>(seed));
     const auto noisy = [&](const Json& point) { return loss(point) + 0.04 * random.normal(); };
-    const History history = run(problem, noisy, 50);
-    const auto tail = history.trials.end() - 10;
-    found += std::count_if(tail, history.trials.end(),
-                           [&](const Json& point) { return loss(point) < 0.1; }) >= 5;
+    sum += loss(looks_best(run(problem, noisy, 50)));
   }
-  EXPECT_GE(found, 10);
+  EXPECT_LT(sum / kSeeds, 0.043);
 }
 
 TEST(GpSampler, ManyPendingTrialsSpread) {

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/check.h"
+
 namespace fettle::search::gp {
 namespace {
 
@@ -131,6 +133,16 @@ std::vector<std::int64_t> Model::best_trials(std::size_t most) const {
   return out;
 }
 
+double Model::mean_of(std::int64_t trial) const {
+  const auto found = std::find(trials_.begin(), trials_.end(), trial);
+  CHECK(found != trials_.end(), "the trial has a target");
+  return means_[static_cast<std::size_t>(found - trials_.begin())][0];
+}
+
+bool Model::is_noisy() const {
+  return posteriors_.front().noise() > kUsualNoise * posteriors_.front().scale();
+}
+
 void Model::set_candidates(std::vector<Candidate> candidates) {
   candidates_ = std::move(candidates);
   const Inputs inputs = gp::inputs_of(space_, candidates_);
@@ -179,6 +191,18 @@ Improvement Model::improvement(double margin) const {
   }
   double best = known.front()[0];
   for (const Losses& mean : pending_means_) best = std::min(best, mean[0]);
+  return improvement_on(best, margin);
+}
+
+Improvement Model::improvement_on(double best, double margin, const Outcomes& outcomes,
+                                  const std::function<bool(const Point&)>& admits) const {
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    if (admits(outcomes.point(pending_[i]))) best = std::min(best, pending_means_[i][0]);
+  }
+  return improvement_on(best, margin);
+}
+
+Improvement Model::improvement_on(double best, double margin) const {
   // The more are on their way, the less is a last bit of refinement beside them worth.
   const double lowered = margin * static_cast<double>(pending_.size());
   const Posterior& posterior = posteriors_.front();

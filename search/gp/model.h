@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -65,14 +66,22 @@ class Model {
   void set_pending(const Outcomes& outcomes);
   // The lowest mean of the first target at a trial that none dominates.
   double best() const { return means_[front_.front()][0]; }
+  // The mean of the first target at a trial that has one.
+  double mean_of(std::int64_t trial) const;
+  // Whether results speak for more noise than any fit finds.
+  bool is_noisy() const;
   std::size_t pending() const { return pending_.size(); }
 
   // On what is known, pending trials taken to end where they are expected to, so that no worker is
   // sent after what another one fetches. `margin`: what the best is lowered by for each of them, in
   // standard deviations. It and the noise that results speak for count where there is one target.
   Improvement improvement(double margin) const;
+  // Of one target, on `best` and the pending trials whose points are admitted.
+  Improvement improvement_on(double best, double margin, const Outcomes& outcomes,
+                             const std::function<bool(const Point&)>& admits) const;
 
  private:
+  Improvement improvement_on(double best, double margin) const;
   void add(const Axes& axes, const Outcomes& outcomes, const Hyperparameters& hyperparameters,
            std::size_t first, const std::vector<std::int64_t>& trials,
            const Eigen::VectorXd& targets);

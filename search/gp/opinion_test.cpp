@@ -188,7 +188,7 @@ TEST(Portfolio, IsTheSameAfterARestartWhereTheOpinionBeginsAndCeasesToCount) {
 
 TEST(Portfolio, SaysWhatItIs) {
   EXPECT_EQ(sampler_of("portfolio")->description(),
-            "portfolio of gp (Matern-5/2, log expected improvement, 4 startup trials) and tpe's "
+            "portfolio of gp (Matern-5/2, log expected improvement, 10 startup trials) and tpe's "
             "opinion");
 }
 

@@ -49,6 +49,13 @@ void Posterior::solve(VectorXd& values) const {
   factor_.topLeftCorner(n, n).triangularView<Eigen::Lower>().solveInPlace(values);
 }
 
+double Posterior::likeness(Inputs points) const {
+  kernel_.bend(points, 0, 2);
+  Kernel::Row row;
+  kernel_.row(points, 0, 1, points, 1, row);
+  return row.value[0];
+}
+
 void Posterior::append(const Inputs& from, Index row) {
   CHECK(rows_ < factor_.rows(), "a posterior has room for its rows");
   inputs_.copy(rows_, from, row);

@@ -26,6 +26,9 @@ class Posterior {
   void truncate(Index rows);
   Index rows() const { return rows_; }
 
+  // The covariance of the only two points of `points` as the kernel sees it, from 0 to 1.
+  double likeness(Inputs points) const;
+
   // Of the first targets.size() rows. Fits the output variance along with it.
   void set_targets(const Eigen::VectorXd& targets);
   double scale() const { return scale_; }
