@@ -91,6 +91,11 @@ def mean_over_problems(by_problem):
             math.sqrt(sum(error ** 2 for _, error in found)) / len(found))
 
 
+def low_quantile(scores):
+    """What nine runs in ten reach."""
+    return sorted(scores)[len(scores) // 10]
+
+
 # ------------------------------------------------------------------------------------------ search
 def reference(name, problem):
     """The expected loss of the best of that number of random points, and the lowest seen."""
@@ -157,14 +162,15 @@ def scores(options, everything, found, pending):
         mean, error = mean_over_problems(values.values())
         cpu = [run["ask_cpu_ms"] for (who, _, _, at_once), run in found.items() if who == label and at_once == pending]
         out[label] = {"score": round(mean, 1), "standard_error": round(error, 1),
+                      "low_quantile": round(low_quantile([v for of in values.values() for v in of]), 1),
                       "rank": round(statistics.fmean(place[at] for place in places), 2),
                       "ask_cpu_ms": round(statistics.median(cpu), 2),
                       "problems": {name: round(statistics.fmean(of), 1) for name, of in values.items()}}
     order = sorted(out, key=lambda label: -out[label]["score"])
     print(f"\n{pending} pending, {options.seeds} seeds (models {min(options.seeds, options.model_seeds)})\n")
-    print(table(["optimiser", "score", "±", "rank", "ask, CPU ms"] + names,
-                [[label, out[label]["score"], out[label]["standard_error"], out[label]["rank"],
-                  out[label]["ask_cpu_ms"], *out[label]["problems"].values()] for label in order]))
+    print(table(["optimiser", "score", "±", "10 %", "rank", "ask, CPU ms"] + names,
+                [[label, out[label]["score"], out[label]["standard_error"], out[label]["low_quantile"],
+                  out[label]["rank"], out[label]["ask_cpu_ms"], *out[label]["problems"].values()] for label in order]))
     return {"pending": pending, "optimisers": out}
 
 

@@ -12,7 +12,7 @@ import os
 import sys
 
 import drive
-from bench import mean_over_problems, names, plus_minus, reference, score, table
+from bench import low_quantile, mean_over_problems, names, plus_minus, reference, score, table
 from development_models import DEVELOPMENT
 
 
@@ -40,6 +40,8 @@ def show(contenders, models, found):
             for name in models]
     rows.append(["all", *("%.1f ± %.1f" % mean_over_problems([found[contender, name] for name in models])
                           for contender in contenders)])
+    rows.append(["10 % quantile", *("%.1f" % low_quantile([x for name in models for x in found[contender, name]])
+                                    for contender in contenders)])
     first = contenders[0]
     rows.append(["difference", "", *(
         "%+.1f ± %.1f" % mean_over_problems([[a - b for a, b in zip(found[contender, name], found[first, name])]
