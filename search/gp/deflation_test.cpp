@@ -16,10 +16,8 @@ namespace {
 
 using search::testing::choice;
 using search::testing::integer;
-using search::testing::problem_of;
 using search::testing::real;
 using search::testing::result;
-using ::testing::ElementsAre;
 
 Space space_of(const std::vector<api::Parameter>& parameters) {
   return std::move(Space::make(parameters)).value();
@@ -36,7 +34,7 @@ class Known {
 
   void add(const Point& point, std::optional<double> loss) {
     outcomes.add_trial(&point);
-    if (loss) outcomes.add_event(result(trials_, *loss));
+    if (loss) outcomes.add_event(result(trials_, loss));
     ++trials_;
   }
   Model model() { return {space, axes, outcomes, fits.current(outcomes)}; }

@@ -4,7 +4,8 @@
 //
 // Starts with the middle of the space and quasi-random points. Pending trials narrow the variance
 // where they are, so that workers spread. Nothing is tried twice. Where next to nothing is left to
-// gain, every second trial is drawn from the prior. Two or three objectives have a
+// gain, trials go to the next basin (deflation.h) and to draws from the prior; values that few
+// trials have get theirs (forced_exploration.h). Two or three objectives have a
 // process each, and what is to improve is the hypervolume of their front. The hyperparameters are
 // those of a prefix of the history (fit_schedule.h), so that trial i is a function of (seed, i) and
 // the history; the Cholesky factors grow with each outcome and each pending trial.
