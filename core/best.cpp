@@ -45,20 +45,6 @@ void worsen(search::Losses& worst, const search::Losses& losses) {
   for (std::size_t i = 0; i < worst.size(); ++i) worst[i] = std::max(worst[i], losses[i]);
 }
 
-BestTrial describe(const api::Trial& trial, FactKind kind) {
-  const Fact& fact = *newest_fact(trial, kind);
-  BestTrial best;
-  best.trial = trial.metadata.name;
-  best.step = fact.step;
-  // The values are of the newest report, which may be past the last step that was asked for.
-  if (kind == FactKind::kResult && trial.status.report) {
-    best.step = std::max(best.step, trial.status.report->step);
-  }
-  best.parameters = trial.spec.parameters;
-  for (const std::optional<double>& value : fact.values) best.objectives.push_back(*value);
-  return best;
-}
-
 // Approximate size of the entry in a status.
 std::size_t bytes_of(const BestTrial& best) {
   constexpr std::size_t kNumber = 24;
@@ -85,6 +71,20 @@ std::optional<search::Losses> losses_of(const api::StudySpec& spec, const api::T
     losses.push_back(loss_of(spec.objectives[i], *fact->values[i]));
   }
   return losses;
+}
+
+BestTrial best_entry(const api::Trial& trial, FactKind kind) {
+  const Fact& fact = *newest_fact(trial, kind);
+  BestTrial best;
+  best.trial = trial.metadata.name;
+  best.step = fact.step;
+  // The values are of the newest report, which may be past the last step that was asked for.
+  if (kind == FactKind::kResult && trial.status.report) {
+    best.step = std::max(best.step, trial.status.report->step);
+  }
+  best.parameters = trial.spec.parameters;
+  for (const std::optional<double>& value : fact.values) best.objectives.push_back(*value);
+  return best;
 }
 
 void Front::set(std::size_t position, std::optional<search::Losses> losses, std::int64_t step) {
@@ -160,7 +160,7 @@ std::vector<BestTrial> best_trials(const api::StudySpec& spec, const Front& fron
   std::vector<BestTrial> best;
   std::size_t bytes = 0;
   for (const std::size_t position : order) {
-    BestTrial next = describe(*trials[position], kind);
+    BestTrial next = best_entry(*trials[position], kind);
     bytes += bytes_of(next);
     if (!best.empty() && bytes > kMaxBestBytes) break;
     best.push_back(std::move(next));

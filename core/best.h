@@ -60,6 +60,9 @@ class Front {
   mutable std::optional<std::optional<double>> volume_;
 };
 
+// The entry of a trial that has a fact of this kind with a value for each objective.
+api::BestTrial best_entry(const api::Trial& trial, api::FactKind kind);
+
 // The entries of Study.status.best: the best trial or, with several objectives, the front, sorted
 // by the first objective. Ties go to the trial that was created first. At most kMaxFront entries of
 // kMaxBestBytes in all.

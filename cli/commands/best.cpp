@@ -5,6 +5,7 @@
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
 #include "cli/views/best_schedule.h"
+#include "cli/views/expected_best.h"
 #include "cli/views/summary.h"
 
 namespace fettle::cli {
@@ -25,12 +26,13 @@ Result<int> print_schedule(const RunView& view, Output output) {
 }  // namespace
 
 Result<int> best_command(const Target& place, const BestOptions& options) {
-  FETTLE_ASSIGN(const SeenStudy seen, read_study(place, options.study));
+  FETTLE_ASSIGN(SeenStudy seen, read_study(place, options.study));
   if (seen.view.study.status.best.empty()) {
     std::cerr << "fettle: study " << seen.view.study.metadata.name << " has no result yet\n";
     return kExitFailed;
   }
   if (options.schedule) return print_schedule(seen.view, options.output);
+  expect_best(seen.view);
   if (options.output == Output::kJson) {
     std::cout << best_json(seen.view).dump() << '\n';
   } else if (options.output == Output::kEnv) {

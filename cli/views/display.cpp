@@ -3,6 +3,7 @@
 #include <iostream>
 #include <utility>
 
+#include "cli/views/expected_best.h"
 #include "cli/views/screen.h"
 #include "cli/views/summary.h"
 #include "cli/views/terminal.h"
@@ -10,10 +11,15 @@
 namespace fettle::cli {
 namespace {
 
+RunView with_expectation(RunView view) {
+  expect_best(view);
+  return view;
+}
+
 // Returns the end of a text display.
 std::string ending_text(const RunView& view, const LogHint& log, const std::string& program,
                         const Farewell& farewell) {
-  std::string text = render_summary(view, log, program, style_of_stdout());
+  std::string text = render_summary(with_expectation(view), log, program, style_of_stdout());
   if (!farewell.text.empty()) text += '\n' + farewell.text + '\n';
   return text;
 }
@@ -85,7 +91,7 @@ class JsonDisplay final : public Display {
   }
 
   void finish(const RunView& view, const Farewell& farewell) override {
-    Json result = summary_json(view, log_);
+    Json result = summary_json(with_expectation(view), log_);
     if (!farewell.resume.empty()) result.set("resume", farewell.resume);
     write_stdout(Json::object({{"result", std::move(result)}}).dump() + '\n');
   }

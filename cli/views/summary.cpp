@@ -56,6 +56,22 @@ std::string place_of(const RunView& view, const api::BestTrial& best) {
   return best.trial + at_step(view.study.spec, best.step);
 }
 
+// "accuracy 0.912"; where results are noisy "accuracy 0.912 measured, 0.905 expected".
+std::string value_text(const RunView& view, const api::BestTrial& best) {
+  const std::string text = objectives_text(view.study.spec, best);
+  if (!view.expected_best) return text;
+  return text + " measured, " + format_number(view.expected_best->expected) + " expected";
+}
+
+// Why the best trial is not the one with the best value; "" where it is.
+std::string luck_text(const RunView& view) {
+  if (!view.expected_best || !view.expected_best->luckier) return "";
+  const api::BestTrial& luckier = *view.expected_best->luckier;
+  return luckier.trial + " measured " + format_number(luckier.objectives.front()) +
+         ", but results vary by " + format_number(view.expected_best->noise) +
+         " for the same parameters";
+}
+
 // "1,234 trials: 3 completed, ..."
 std::string counts_text(const RunView& view) {
   const api::TrialCounts& counts = view.study.status.trials;
@@ -130,12 +146,12 @@ std::string best_text(const RunView& view, const Style& style) {
   const std::string label =
       is_front ? "Best by " + printable(view.study.spec.objectives.front().metric) + ": "
                : "Best: ";
-  std::string text = "\n" +
-                     render_line({{label},
-                                  {objectives_text(view.study.spec, best), Ink::kGood},
-                                  {", " + place_of(view, best)}},
-                                 kAnyWidth, style) +
-                     '\n';
+  std::string text =
+      "\n" +
+      render_line({{label}, {value_text(view, best), Ink::kGood}, {", " + place_of(view, best)}},
+                  kAnyWidth, style) +
+      '\n';
+  if (const std::string luck = luck_text(view); !luck.empty()) text += "      " + luck + '\n';
   const api::Trial* trial = find_trial(view.trials, best.trial);
   const auto tested =
       trial != nullptr ? metric_of(*trial, api::metric::kTestAccuracy) : std::nullopt;
@@ -237,8 +253,9 @@ std::string render_summary(const RunView& view, const LogHint& log, const std::s
 
 std::string best_yaml(const RunView& view) {
   const api::BestTrial& best = view.study.status.best.front();
-  return "# " + objectives_text(view.study.spec, best) + ": " + place_of(view, best) + '\n' +
-         configuration_yaml(view, best, 0);
+  std::string text = "# " + value_text(view, best) + ": " + place_of(view, best) + '\n';
+  if (const std::string luck = luck_text(view); !luck.empty()) text += "# " + luck + '\n';
+  return text + configuration_yaml(view, best, 0);
 }
 
 std::string best_env(const RunView& view) {
@@ -251,7 +268,16 @@ std::string best_env(const RunView& view) {
 }
 
 Json best_json(const RunView& view) {
-  return best_trial_json(view, view.study.status.best.front());
+  Json json = best_trial_json(view, view.study.status.best.front());
+  if (!view.expected_best) return json;
+  json.set("expected", view.expected_best->expected);
+  json.set("noise", view.expected_best->noise);
+  if (view.expected_best->luckier) {
+    const api::BestTrial& luckier = *view.expected_best->luckier;
+    json.set("luckier",
+             Json::object({{"trial", luckier.trial}, {"objective", luckier.objectives.front()}}));
+  }
+  return json;
 }
 
 Json summary_json(const RunView& view, const LogHint& log) {

@@ -19,7 +19,8 @@ std::string render_summary(const RunView& view, const LogHint& log, const std::s
 Json summary_json(const RunView& view, const LogHint& log);
 
 // Render the best trial of a study that has one (view.study.status.best): as YAML to paste into a
-// study, under a comment with its result, and for machines.
+// study, under a comment with its result, and for machines. If results are noisy, also its expected
+// value, the noise, and the trial that had more luck (view.expected_best).
 std::string best_yaml(const RunView& view);
 Json best_json(const RunView& view);
 // Renders its parameters for a shell: FETTLE_PARAM_LEARNING_RATE=0.01, one per line.

@@ -16,13 +16,21 @@
 
 namespace fettle::cli {
 
+// The effect of noise on the best trial (expected_best.h), in the units of the objective.
+struct ExpectedBest {
+  double expected = 0;                    // at the trial's parameters, by the model
+  double noise = 0;                       // standard deviation of results there
+  std::optional<api::BestTrial> luckier;  // the trial with the best value, if it is another one
+};
+
 struct RunView {
   api::Study study;
   std::vector<api::TrialPtr> trials;    // sorted by spec.index
   std::vector<TimelineEntry> timeline;  // oldest first; the renderers show the newest
   std::int64_t now_ms = 0;
-  bool interrupted = false;  // no runner exists, though the study has not ended
-  std::string notice;        // the runner's own message ("stopping ...")
+  bool interrupted = false;                   // no runner exists, though the study has not ended
+  std::optional<ExpectedBest> expected_best;  // of study.status.best.front(); set by expect_best()
+  std::string notice;                         // the runner's own message ("stopping ...")
 };
 
 // Returns where the log of a run is: a file, or the command that prints it.

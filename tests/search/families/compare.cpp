@@ -7,7 +7,8 @@
 // for each kind, with the standard error of its mean, then the mean of the kinds and the score that
 // nine runs in ten reach. With --pending k there are always k trials running, of random durations.
 // A search is judged by the trial whose result looked best, as a user would take it, and that trial
-// by its loss without noise; random search likewise.
+// by its loss without noise; random search likewise. The row "expected" has the difference where
+// the trial of gp/recommendation.h is taken instead, over the kinds whose results are noisy.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -17,6 +18,7 @@
 #include <queue>
 
 #include "base/check.h"
+#include "search/gp/recommendation.h"
 #include "search/search.h"
 #include "search/space/space.h"
 #include "search/testing/problems.h"
@@ -144,6 +146,7 @@ Yardstick measure(Task task, std::uint64_t number) {
 
 struct Run {
   double score = 0;
+  double expected = 0;      // the score of the trial that the model expects to be best
   double milliseconds = 0;  // of processor time for each ask
 };
 
@@ -191,8 +194,15 @@ Run run(const Yardstick& yardstick, const std::string& algorithm, std::uint64_t 
         testing::result(ended, std::isfinite(loss) ? std::optional(told) : std::nullopt));
   }
   const double range = std::max(yardstick.random - yardstick.best, 1e-12);
-  const double score = 100 * (1 - (best - yardstick.best) / range);
-  return {std::clamp(score, -100.0, 100.0), spent / static_cast<double>(task.trials)};
+  const auto score = [&](double loss) {
+    return std::clamp(100 * (1 - (loss - yardstick.best) / range), -100.0, 100.0);
+  };
+  Run out{score(best), score(best), spent / static_cast<double>(task.trials)};
+  if (const auto taken = gp::recommend(problem, history)) {
+    const Json& parameters = history.trials[static_cast<std::size_t>(taken->trial)];
+    out.expected = score(loss_at(task, yardstick.space, *yardstick.space.read(parameters)));
+  }
+  return out;
 }
 
 std::string mean_and_error(const std::vector<double>& scores) {
@@ -216,6 +226,7 @@ double low_quantile(std::vector<double> scores) {
 
 void compare(const Options& options) {
   std::vector<std::vector<double>> all(options.algorithms.size());
+  std::vector<std::vector<double>> gained(options.algorithms.size());  // by the expected trial
   std::vector<double> spent(options.algorithms.size(), 0);
   std::printf("%-10s", "");
   for (const std::string& name : options.algorithms) std::printf(" %14s", name.c_str());
@@ -226,6 +237,7 @@ void compare(const Options& options) {
       for (std::size_t a = 0; a < options.algorithms.size(); ++a) {
         const Run result = run(yardstick, options.algorithms[a], i, options.pending);
         scores[a].push_back(result.score);
+        if (yardstick.task.noise > 0) gained[a].push_back(result.expected - result.score);
         spent[a] += result.milliseconds;
       }
     }
@@ -240,6 +252,8 @@ void compare(const Options& options) {
   for (const auto& scores : all) std::printf(" %s", mean_and_error(scores).c_str());
   std::printf("\n%-10s", "10 %");
   for (const auto& scores : all) std::printf(" %7.1f       ", low_quantile(scores));
+  std::printf("\n%-10s", "expected");
+  for (const auto& gains : gained) std::printf(" %s", mean_and_error(gains).c_str());
   std::printf("\n%-10s", "ms an ask");
   for (std::size_t a = 0; a < all.size(); ++a) {
     std::printf(" %14.3f", spent[a] / static_cast<double>(all[a].size()));

@@ -1,0 +1,13 @@
+// ExpectedBest: which trial to take where results are noisy (search/gp/recommendation.h). Pure.
+#pragma once
+
+#include "cli/views/view.h"
+
+namespace fettle::cli {
+
+// Where results are noisy, makes the trial that the model expects to be best the first of
+// study.status.best, and sets view.expected_best. Leaves the view as it is elsewhere. May take some
+// tenths of a second: it fits a model.
+void expect_best(RunView& view);
+
+}  // namespace fettle::cli
