@@ -190,6 +190,7 @@ class GpSampler final : public FoldingSampler {
 
   // First the middle, where people put what they think best; then points that cover the space.
   std::optional<Point> start(std::int64_t trial) const {
+    if (trial == 0 && settings_.revision >= 2 && !tried(space().middle())) return space().middle();
     std::optional<std::vector<double>> unit = sobol_.at(trial);
     if (unit && trial == 0) unit->assign(unit->size(), 0.5);
     return untried_at(unit, trial);

@@ -174,6 +174,11 @@ double Dimension::from_unit(double unit) const {
   return std::clamp(std::round((value - min_) / step_), 0.0, last);
 }
 
+double Dimension::middle() const {
+  const double middle = from_unit(0.5);
+  return continuous() ? std::clamp(tidy(middle), min_, max_) : middle;
+}
+
 Dimension::Interval Dimension::to_unit(double coordinate) const {
   if (!continuous()) return {edge(coordinate), edge(coordinate + 1)};
   double unit = 0;

@@ -39,6 +39,8 @@ class Dimension {
 
   // `unit` in [0, 1] to the coordinate there.
   double from_unit(double unit) const;
+  // from_unit(0.5), on a continuum as the shortest decimal there: 0.001 between 1e-6 and 1.
+  double middle() const;
 
   // The part of the unit interval that a coordinate owns; one point (low == high) on a continuum.
   struct Interval {

@@ -188,6 +188,14 @@ Point Space::from_unit(const std::vector<double>& unit) const {
   return point;
 }
 
+Point Space::middle() const {
+  Point point = from_unit(std::vector<double>(dimensions_.size(), 0.5));
+  for (std::size_t i = 0; i < dimensions_.size(); ++i) {
+    if (is_active(point[i])) point[i] = dimensions_[i].middle();
+  }
+  return point;
+}
+
 Point Space::draw(Random& random) const {
   std::vector<double> unit(dimensions_.size());
   for (double& u : unit) u = random.uniform();

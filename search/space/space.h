@@ -52,6 +52,8 @@ class Space {
 
   // The point at a place in the unit cube (one number a parameter; those of inactive ones unused).
   Point from_unit(const std::vector<double>& unit) const;
+  // The middle of every scale (Dimension::middle).
+  Point middle() const;
   // A point from the prior: one draw a parameter, active or not.
   Point draw(Random& random) const;
 

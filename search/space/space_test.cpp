@@ -43,6 +43,21 @@ TEST(Space, PlacesOfTheUnitIntervalAreValues) {
   EXPECT_EQ(one(boolean("x"), 0.4), Json(false));
 }
 
+// People write the middle of a scale themselves: 0.001, not 0.0010000000000000002.
+TEST(Space, TheMiddleOfAScaleIsAShortDecimal) {
+  const auto middle = [](const api::Parameter& parameter) {
+    const Space space = space_of({parameter});
+    return *space.write(space.middle()).find("x");
+  };
+  EXPECT_EQ(middle(real("x", 1e-6, 1, api::Scale::kLog)), Json(0.001));
+  EXPECT_EQ(middle(real("x", 1e-5, 1e-1, api::Scale::kLog)), Json(0.001));
+  EXPECT_EQ(middle(real("x", 0.1, 0.5)), Json(0.3));
+  EXPECT_EQ(middle(integer("x", 1, 5)), Json(3));
+  EXPECT_EQ(middle(choice("x", {"a", "b", "c"})), Json("b"));
+  const Space branch = space_of({choice("x", {"a", "b"}), only_if(real("y", 0, 1), "x", {"a"})});
+  EXPECT_EQ(branch.write(branch.middle()).find("y"), nullptr);
+}
+
 TEST(Space, LogarithmicIntegersHaveCellsAsWideAsTheirRounding) {
   const Dimension dimension = *Dimension::make(integer("x", 1, 100, api::Scale::kLog));
   const double range = std::log(100.5) - std::log(0.5);
