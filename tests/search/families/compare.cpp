@@ -1,7 +1,7 @@
 // fettle-search-families: compares samplers on random problems (tasks.h), for their developers.
 //
 //   fettle-search-families [--algorithms tpe,gp,...] [--kinds bowl,...] [--tasks 10] [--first 0]
-//                          [--pending 1]
+//                          [--pending 1] [--revision 2]
 //
 // Score: 0 = random search with the same budget, 100 = the optimum, clipped to -100 ... 100; a row
 // for each kind, with the standard error of its mean, then the mean of the kinds and the score that
@@ -153,12 +153,13 @@ struct Run {
 double processor_time() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 Run run(const Yardstick& yardstick, const std::string& algorithm, std::uint64_t number,
-        std::int64_t pending) {
+        const Options& options) {
   const Task& task = yardstick.task;
   Problem problem =
       testing::problem_of(task.parameters, algorithm, static_cast<std::int64_t>(number));
   problem.max_trials = task.trials;
-  problem.parallelism = pending;
+  problem.parallelism = options.pending;
+  problem.revision = options.revision;
   auto sampler = make_sampler(problem);
   CHECK(sampler.ok(), "the algorithm searches the space");
   Random noise(0x6e6f697365, number);
@@ -171,7 +172,7 @@ Run run(const Yardstick& yardstick, const std::string& algorithm, std::uint64_t 
   double best = looks;
   double spent = 0;
   for (std::int64_t trial = 0; trial < task.trials || !running.empty();) {
-    if (trial < task.trials && static_cast<std::int64_t>(running.size()) < pending) {
+    if (trial < task.trials && static_cast<std::int64_t>(running.size()) < options.pending) {
       const double begin = processor_time();
       const Suggestion suggestion = sampler.value()->suggest(history, 1);
       spent += processor_time() - begin;
@@ -235,7 +236,7 @@ void compare(const Options& options) {
     for (std::uint64_t i = options.first; i < options.first + options.tasks; ++i) {
       const Yardstick yardstick = measure(make_task(kind, i), i);
       for (std::size_t a = 0; a < options.algorithms.size(); ++a) {
-        const Run result = run(yardstick, options.algorithms[a], i, options.pending);
+        const Run result = run(yardstick, options.algorithms[a], i, options);
         scores[a].push_back(result.score);
         if (yardstick.task.noise > 0) gained[a].push_back(result.expected - result.score);
         spent[a] += result.milliseconds;

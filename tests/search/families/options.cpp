@@ -31,6 +31,8 @@ bool read_options(const std::vector<std::string>& arguments, Options& options) {
       options.first = std::stoull(value);
     } else if (name == "--pending") {
       options.pending = std::stoll(value);
+    } else if (name == "--revision") {
+      options.revision = std::stoll(value);
     } else {
       std::cerr << "there is no option " << name << "\n";
       return false;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "search/search.h"
 #include "tests/search/families/tasks.h"
 
 namespace fettle::search::families {
@@ -16,6 +17,7 @@ struct Options {
   std::uint64_t tasks = 10;       // of each kind
   std::uint64_t first = 0;        // number of the first
   std::int64_t pending = 1;
+  std::int64_t revision = kNewestRevision;  // of the search (search/search.h)
 };
 
 // Replaces the options that `arguments`, --name value pairs, set. False, after a sentence on
