@@ -106,14 +106,22 @@ Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& 
 }
 
 // bohb's model of the places at rungs: the same that `auto` takes where there are no rungs. TPE,
-// the paper's, needs several times the trials.
-Result<std::unique_ptr<Sampler>> model_of_places(const Problem& problem) {
+// the paper's, needs several times the trials. `memo`: of the fits of earlier models.
+Result<std::unique_ptr<Sampler>> model_of_places(const Problem& problem,
+                                                 const std::shared_ptr<gp::FitMemo>& memo) {
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
   FETTLE_ASSIGN(const TpeSettings tpe, tpe_settings(problem.algorithm));
-  FETTLE_ASSIGN(const GpSettings gp, gp_settings(problem));
+  FETTLE_ASSIGN(GpSettings gp, gp_settings(problem));
+  gp.memo = memo;
   const std::int64_t seed = problem.algorithm.seed;
   return is_worth_gp(problem, space) ? make_gp(std::move(space), seed, gp, problem.objectives)
                                      : make_tpe(std::move(space), seed, tpe, problem.objectives);
+}
+
+Result<std::unique_ptr<Sampler>> bohb(const Problem& problem) {
+  const auto memo = make_fit_memo();
+  const auto factory = [memo](const Problem& places) { return model_of_places(places, memo); };
+  return make_rung_model(problem, factory, /*models=*/true);
 }
 
 Result<std::unique_ptr<Sampler>> evolution_model(const Problem& problem) {
@@ -214,9 +222,9 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
     case AlgorithmKind::kHyperband:
       return hyperband(problem, std::move(space));
     case AlgorithmKind::kBohb:
-      return make_rung_model(problem, model_of_places);
+      return bohb(problem);
     case AlgorithmKind::kDehb:
-      return make_rung_model(problem, evolution_model);
+      return make_rung_model(problem, evolution_model, /*models=*/false);
     case AlgorithmKind::kPbt:
     case AlgorithmKind::kPb2:
       return make_population(problem, std::move(space));

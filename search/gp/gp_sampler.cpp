@@ -61,7 +61,7 @@ class GpSampler final : public FoldingSampler {
         price_(this->space(), settings.cost),
         opinion_(this->space(), objectives_, settings.opinion),
         sobol_(this->space().dimensions(), seed),
-        fits_(this->space(), axes_) {
+        fits_(this->space(), axes_, settings.memo) {
     startup_ = settings.startup_trials.value_or(usual_startup());
   }
 
@@ -346,5 +346,7 @@ std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, GpSettings sett
                                  std::vector<api::Objective> objectives) {
   return std::make_unique<GpSampler>(std::move(space), seed, settings, std::move(objectives));
 }
+
+std::shared_ptr<gp::FitMemo> make_fit_memo() { return std::make_shared<gp::FitMemo>(); }
 
 }  // namespace fettle::search

@@ -50,14 +50,44 @@ Fits::Fit Fits::fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix,
   return out;
 }
 
+// All that fit() depends on, besides the space.
+FitMemo::Key key_of(const Inputs& fitted, const Outcomes::Prefix& prefix,
+                    const std::vector<Hyperparameters>& warm) {
+  FitMemo::Key out;
+  const auto add = [&](const auto& values) {
+    out.push_back(static_cast<double>(values.size()));
+    out.insert(out.end(), values.data(), values.data() + values.size());
+  };
+  out.push_back(static_cast<double>(prefix.count));
+  add(fitted.at);
+  add(fitted.active);
+  const std::set<std::int64_t> valued(prefix.valued.begin(), prefix.valued.end());
+  for (const std::int64_t trial : prefix.fitted) out.push_back(valued.count(trial) > 0 ? 1 : 0);
+  add(prefix.targets);
+  add(prefix.walls);
+  for (const Hyperparameters& each : warm) add(each.pack());
+  return out;
+}
+
+Fits::Fit Fits::remembered(const Outcomes& outcomes, const Outcomes::Prefix& prefix,
+                           const Fit* warm) const {
+  if (memo_ == nullptr) return fit(outcomes, prefix, warm);
+  FitMemo::Key key = key_of(inputs_of(space_, outcomes, prefix.fitted), prefix,
+                            warm != nullptr ? warm->of_process : std::vector<Hyperparameters>());
+  if (const auto* known = memo_->find(key)) return {prefix.count, *known};
+  Fit out = fit(outcomes, prefix, warm);
+  memo_->add(std::move(key), out.of_process);
+  return out;
+}
+
 const std::vector<Hyperparameters>& Fits::current(const Outcomes& outcomes) {
   const Outcomes::Prefix& anchor = outcomes.anchor();
   const Outcomes::Prefix& last = outcomes.last_fit();
   if (anchor.count > 0 && (!anchor_ || anchor_->count != anchor.count)) {
-    anchor_ = fit(outcomes, anchor, nullptr);
+    anchor_ = remembered(outcomes, anchor, nullptr);
   }
   if (!last_ || last_->count != last.count) {
-    last_ = fit(outcomes, last, anchor.count > 0 ? &*anchor_ : nullptr);
+    last_ = remembered(outcomes, last, anchor.count > 0 ? &*anchor_ : nullptr);
   }
   return last_->of_process;
 }

@@ -11,9 +11,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "search/gp/candidates.h"
+#include "search/gp/fit_memo.h"
 #include "search/gp/improvement.h"
 #include "search/gp/likelihood.h"
 #include "search/gp/outcomes.h"
@@ -22,10 +24,12 @@
 
 namespace fettle::search::gp {
 
-// Hyperparameters for each process, fitted when the schedule says so, and remembered.
+// Hyperparameters for each process, fitted when the schedule says so, and remembered. `memo`: where
+// fits of other samplers over the same space are found as well; may be null.
 class Fits {
  public:
-  Fits(const Space& space, const Axes& axes) : space_(space), axes_(axes) {}
+  Fits(const Space& space, const Axes& axes, std::shared_ptr<FitMemo> memo)
+      : space_(space), axes_(axes), memo_(std::move(memo)) {}
   const std::vector<Hyperparameters>& current(const Outcomes& outcomes);
   void reset();
 
@@ -36,9 +40,11 @@ class Fits {
   };
   // `warm`: an earlier prefix's fit to start from as well; nullptr = from the priors alone.
   Fit fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix, const Fit* warm) const;
+  Fit remembered(const Outcomes& outcomes, const Outcomes::Prefix& prefix, const Fit* warm) const;
 
   const Space& space_;
   const Axes& axes_;
+  std::shared_ptr<FitMemo> memo_;
   std::optional<Fit> anchor_;
   std::optional<Fit> last_;
 };

@@ -25,4 +25,17 @@ constexpr bool is_anchor(std::int64_t count) {
   return count >= kFirstAnchor && std::has_single_bit(static_cast<std::uint64_t>(count));
 }
 
+// The last lengths up to `count` at which hyperparameters were fitted, and at which an anchor was
+// set; 0 where there is none.
+constexpr std::int64_t last_fit(std::int64_t count) {
+  if (count < 1) return 0;
+  std::int64_t out = 1;
+  while (next_fit(out) <= count) out = next_fit(out);
+  return out;
+}
+constexpr std::int64_t last_anchor(std::int64_t count) {
+  if (count < kFirstAnchor) return 0;
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count)));
+}
+
 }  // namespace fettle::search

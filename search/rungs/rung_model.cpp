@@ -5,10 +5,12 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <utility>
 
+#include "search/maths/fit_schedule.h"
 #include "search/maths/normal.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
@@ -16,16 +18,38 @@
 namespace fettle::search {
 namespace {
 
+// After how many events each trial first had a place from rung `first` on, ascending.
+std::vector<std::size_t> times_of_places(const Problem& problem, const History& history,
+                                         std::int64_t first) {
+  const std::vector<std::int64_t> steps = ladder_of(problem);
+  std::vector<bool> known(history.trials.size());
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < history.events.size(); ++i) {
+    const api::Fact& fact = history.events[i].fact;
+    const bool places = fact.kind == api::FactKind::kFailed ||
+                        fact.kind == api::FactKind::kResult ||
+                        (fact.kind == api::FactKind::kRung &&
+                         std::find(steps.begin() + first, steps.end(), fact.step) != steps.end());
+    const auto trial = static_cast<std::size_t>(history.events[i].trial);
+    if (!places || known[trial]) continue;
+    known[trial] = true;
+    out.push_back(i + 1);
+  }
+  return out;
+}
+
 // The history as the model of one bracket gets it.
 class View {
  public:
-  View(const Problem& problem, const History& history, std::int64_t bracket) : bracket_(bracket) {
+  View(const Problem& problem, const History& history, std::int64_t bracket, bool models)
+      : bracket_(bracket) {
     const std::vector<double> scores = scores_from_rung(problem, history, bracket);
     for (std::size_t trial = 0; trial < history.trials.size(); ++trial) {
       const bool known = !std::isnan(scores[trial]);
       add(history.trials[trial], known ? bracket_ : begun_at(history, trial));
-      if (known) tell(static_cast<std::int64_t>(trial), scores[trial], problem.resource.max);
     }
+    if (models && problem.revision >= 2) tell_as_of_fits(problem, history);
+    tell(scores, problem.resource.max);
   }
 
   // A trial without a value, which began at rung `began`. One that will not come to the rungs that
@@ -38,6 +62,33 @@ class View {
  private:
   static std::int64_t begun_at(const History& history, std::size_t trial) {
     return history.stages.empty() ? 0 : history.stages[trial].bracket;
+  }
+  // The places as they were when hyperparameters were fitted last, and when the anchor was set that
+  // this fit started from. A fold keeps what it was told by then (../gp/outcomes.h), so a fit is
+  // the same until the next one is due.
+  void tell_as_of_fits(const Problem& problem, const History& history) {
+    const std::vector<std::size_t> times = times_of_places(problem, history, bracket_);
+    const auto count = static_cast<std::int64_t>(times.size());
+    const std::set<std::int64_t> lengths = {last_anchor(count), last_fit(count)};
+    for (const std::int64_t length : lengths) {
+      if (length < 1) continue;
+      const std::size_t events = times[static_cast<std::size_t>(length) - 1];
+      tell(scores_from_rung(problem, history, bracket_, events), problem.resource.max);
+    }
+  }
+
+  // The score of each trial that has one: new ones for those that were told of, then the others.
+  void tell(const std::vector<double>& scores, std::int64_t step) {
+    told_.resize(scores.size());
+    for (const bool again : {true, false}) {
+      for (std::size_t trial = 0; trial < scores.size(); ++trial) {
+        if (told_[trial] != again || std::isnan(scores[trial])) continue;
+        tell(static_cast<std::int64_t>(trial), scores[trial], step);
+      }
+    }
+    for (std::size_t trial = 0; trial < scores.size(); ++trial) {
+      if (!std::isnan(scores[trial])) told_[trial] = true;
+    }
   }
   void tell(std::int64_t trial, double score, std::int64_t step) {
     Event event;
@@ -52,6 +103,7 @@ class View {
 
   const std::int64_t bracket_;
   History history_;
+  std::vector<bool> told_;  // by trial: whether an event says its place
 };
 
 // "among the best 12 % (5 to 24 %)", with a deviation to either side, of a predicted normal score.
@@ -69,9 +121,13 @@ std::string place_text(const Explanation& predicted) {
 // places of all.
 class Models {
  public:
-  Models(const Problem& problem, const Problem& places, const ModelFactory& factory,
+  Models(const Problem& problem, const Problem& places, const ModelFactory& factory, bool models,
          const History& history)
-      : problem_(problem), places_(places), factory_(factory), history_(history) {
+      : problem_(problem),
+        places_(places),
+        factory_(factory),
+        models_places_(models),
+        history_(history) {
     for (const Json& point : history.trials) tried_.insert(point.dump());
   }
 
@@ -96,7 +152,7 @@ class Models {
   std::optional<Json> ask(std::int64_t bracket) {
     auto found = models_.find(bracket);
     if (found == models_.end()) {
-      Model model{View(problem_, history_, bracket), factory_(places_).value()};
+      Model model{View(problem_, history_, bracket, models_places_), factory_(places_).value()};
       for (const auto& [point, began] : added_) model.view.add(point, began);
       found = models_.emplace(bracket, std::move(model)).first;
     }
@@ -108,6 +164,7 @@ class Models {
   const Problem& problem_;
   const Problem& places_;
   const ModelFactory& factory_;
+  const bool models_places_;
   const History& history_;
   std::map<std::int64_t, Model> models_;  // by bracket
   std::unordered_set<std::string> tried_;
@@ -116,14 +173,15 @@ class Models {
 
 class RungModel final : public Sampler {
  public:
-  RungModel(Problem problem, Problem places, ModelFactory factory, std::string name)
+  RungModel(Problem problem, Problem places, ModelFactory factory, bool models, std::string name)
       : problem_(std::move(problem)),
         places_(std::move(places)),
         factory_(std::move(factory)),
+        models_places_(models),
         name_(std::move(name)) {}
 
   Suggestion suggest(const History& history, std::int64_t n) override {
-    Models models(problem_, places_, factory_, history);
+    Models models(problem_, places_, factory_, models_places_, history);
     Suggestion out;
     for (const std::int64_t bracket : brackets_of(history, static_cast<std::size_t>(n))) {
       std::optional<Json> point = models.next(bracket);
@@ -140,7 +198,7 @@ class RungModel final : public Sampler {
   // are told as such: losses at its rungs do not compare.
   std::optional<Explanation> explain(const History& history, const Json& point) override {
     const std::int64_t bracket = brackets_of(history, 1).front();
-    const View view(problem_, history, bracket);
+    const View view(problem_, history, bracket, models_places_);
     // make_rung_model() has tried the factory on this problem: there is a sampler.
     std::optional<Explanation> out = factory_(places_).value()->explain(view.history(), point);
     if (!out) return std::nullopt;
@@ -175,20 +233,23 @@ class RungModel final : public Sampler {
   const Problem problem_;
   const Problem places_;  // the problem as the models see it
   const ModelFactory factory_;
+  const bool models_places_;
   const std::string name_;
 };
 
 // Infinity, the score of no place, for a trial that failed or has, at one of the rungs from `first`
 // on, a value that is not finite. So has an infeasible result at the last rung (rung_table.h).
+// `events`: as many as count.
 void mark_infeasible(const RungTable& table, const History& history, std::int64_t first,
-                     std::vector<double>& scores) {
+                     std::size_t events, std::vector<double>& scores) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   for (std::int64_t rung = first; rung < table.rungs(); ++rung) {
     for (const RungTable::Entry& entry : table.at(rung)) {
       if (std::isinf(entry.loss)) scores[static_cast<std::size_t>(entry.trial)] = kNone;
     }
   }
-  for (const Event& event : history.events) {
+  for (std::size_t i = 0; i < events; ++i) {
+    const Event& event = history.events[i];
     if (event.fact.kind != api::FactKind::kFailed) continue;
     scores[static_cast<std::size_t>(event.trial)] = kNone;
   }
@@ -235,23 +296,29 @@ void merge_ranks(const std::vector<RungTable::Entry>& entries, bool keep_ties,
 
 std::vector<double> scores_from_rung(const Problem& problem, const History& history,
                                      std::int64_t first) {
-  const RungTable table(problem, history, ladder_of(problem));
+  return scores_from_rung(problem, history, first, history.events.size());
+}
+
+std::vector<double> scores_from_rung(const Problem& problem, const History& history,
+                                     std::int64_t first, std::size_t events) {
+  const RungTable table(problem, history, ladder_of(problem), events);
   std::vector<double> scores(history.trials.size(), std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t rung = first; rung < table.rungs(); ++rung) {
     merge_ranks(table.at(rung), problem.revision >= 2, scores);
   }
-  mark_infeasible(table, history, first, scores);
+  mark_infeasible(table, history, first, events, scores);
   return scores;
 }
 
-Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory) {
+Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory,
+                                                 bool models) {
   Problem ranked = problem;
   ranked.objectives.assign(1, api::Objective());
   ranked.objectives[0].metric = "place";
   ranked.early_stopping.reset();
   FETTLE_ASSIGN(const std::unique_ptr<Sampler> model, factory(ranked));
   return std::unique_ptr<Sampler>(std::make_unique<RungModel>(
-      problem, std::move(ranked), std::move(factory), model->description()));
+      problem, std::move(ranked), std::move(factory), models, model->description()));
 }
 
 }  // namespace fettle::search

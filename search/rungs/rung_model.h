@@ -25,12 +25,19 @@ namespace fettle::search {
 // Makes the sampler that is fed, for a problem with the places as its one objective.
 using ModelFactory = std::function<Result<std::unique_ptr<Sampler>>(const Problem&)>;
 
+// `models`: whether the samplers model the places, with hyperparameters by schedule
+// (../maths/fit_schedule.h). From the second revision on they are told first which places trials
+// had when a fit was due: every new value changes the places of all, and would change past fits.
 // Errors: those of the factory.
-Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory);
+Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory,
+                                                 bool models);
 
 // The places described above as scores, less is better, from the values at rung `first` and above;
 // NaN for a trial without one.
 std::vector<double> scores_from_rung(const Problem& problem, const History& history,
                                      std::int64_t first);
+// The same from the first `events` of the history.
+std::vector<double> scores_from_rung(const Problem& problem, const History& history,
+                                     std::int64_t first, std::size_t events);
 
 }  // namespace fettle::search

@@ -50,6 +50,10 @@ struct Moments {
 
 RungTable::RungTable(const Problem& problem, const History& history,
                      std::vector<std::int64_t> steps)
+    : RungTable(problem, history, std::move(steps), history.events.size()) {}
+
+RungTable::RungTable(const Problem& problem, const History& history,
+                     std::vector<std::int64_t> steps, std::size_t events)
     : steps_(std::move(steps)),
       rows_(history.trials.size()),
       by_rung_(steps_.size()),
@@ -63,7 +67,7 @@ RungTable::RungTable(const Problem& problem, const History& history,
   }
   for (std::size_t i = 0; i < history.stages.size(); ++i)
     rows_[i].bracket = history.stages[i].bracket;
-  for (const Event& event : history.events) add(event, sign);
+  for (std::size_t i = 0; i < events; ++i) add(history.events[i], sign);
   for (const Row& row : rows_) {
     if (row.silent_legs == 0 || !has_value(row)) continue;
     first_rung_ = std::max(first_rung_, std::min(row.bracket + row.silent_legs, rungs() - 1));

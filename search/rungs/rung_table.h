@@ -19,8 +19,11 @@ namespace fettle::search {
 
 class RungTable {
  public:
-  // `steps`: of the rungs, ascending, the last one resource.max.
+  // `steps`: of the rungs, ascending, the last one resource.max. `events`: as much of the history
+  // as counts.
   RungTable(const Problem& problem, const History& history, std::vector<std::int64_t> steps);
+  RungTable(const Problem& problem, const History& history, std::vector<std::int64_t> steps,
+            std::size_t events);
 
   std::int64_t rungs() const { return static_cast<std::int64_t>(steps_.size()); }
   std::int64_t step(std::int64_t rung) const { return steps_[static_cast<std::size_t>(rung)]; }

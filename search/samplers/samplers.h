@@ -15,6 +15,10 @@
 
 namespace fettle::search {
 
+namespace gp {
+class FitMemo;
+}  // namespace gp
+
 // Independent draws from the prior; without repeats in a finite space.
 std::unique_ptr<Sampler> make_random(Space space, std::int64_t seed);
 
@@ -36,16 +40,19 @@ std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings se
                                   std::vector<api::Objective> objectives);
 
 // Bayesian optimisation with Gaussian processes (gp/gp_sampler.cpp). Up to kMostEhviObjectives
-// objectives have one each; more are compared by fronts.
+// objectives have one each; more are compared by fronts. `memo`: fits that samplers over the same
+// space share; may be null.
 struct GpSettings {
   std::optional<std::int64_t> startup_trials{};  // before the model is used; nothing: by the space
   std::int64_t candidates = 1000;           // points at which the acquisition is evaluated first
   std::optional<CostBudget> cost{};         // nothing: what trials cost does not count
   bool opinion = false;                     // whether what tpe would say of a point counts, too
   std::int64_t revision = kNewestRevision;  // of the search (search.h)
+  std::shared_ptr<gp::FitMemo> memo{};
 };
 std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
                                  std::vector<api::Objective> objectives);
+std::shared_ptr<gp::FitMemo> make_fit_memo();
 
 // Evolution strategy with covariance matrix adaptation (cma_es_sampler.cpp). `population`: trials
 // of a generation; nothing = by the number of parameters. Error: too many numeric parameters, since

@@ -1,0 +1,40 @@
+// FitMemo: hyperparameters by what they were fitted to. Samplers that are made anew for each
+// suggestion (../rungs/rung_model.h) share one, so that the same fit is made once.
+//
+// Invariant: an answer is what the fit would give again, to the bit: the whole of its input is the
+// key. The oldest of kMost fits is forgotten. Not synchronised.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "search/gp/kernel.h"
+
+namespace fettle::search::gp {
+
+class FitMemo {
+ public:
+  using Key = std::vector<double>;
+
+  // nullptr where this fit was not made, or was forgotten. Valid until add().
+  const std::vector<Hyperparameters>* find(const Key& key) const {
+    const auto found =
+        std::find_if(fits_.begin(), fits_.end(), [&](const auto& fit) { return fit.first == key; });
+    return found == fits_.end() ? nullptr : &found->second;
+  }
+  void add(Key key, std::vector<Hyperparameters> of_process) {
+    if (fits_.size() == kMost) fits_.pop_front();
+    fits_.emplace_back(std::move(key), std::move(of_process));
+  }
+  std::size_t size() const { return fits_.size(); }
+
+ private:
+  // Two for each bracket of a ladder, and as many that another number of trials asks for.
+  static constexpr std::size_t kMost = 32;
+  std::deque<std::pair<Key, std::vector<Hyperparameters>>> fits_;
+};
+
+}  // namespace fettle::search::gp
