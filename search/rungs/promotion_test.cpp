@@ -267,6 +267,26 @@ TEST(Promotion, TheTwinOfOneThatWasPromotedStays) {
   EXPECT_TRUE(promotes_second(kFirstRevision, 1.0));
 }
 
+// Five trials that are equal at the lowest rung, of which four came to the next one, where they had
+// these values. Whether the fifth follows.
+bool promotes_fifth(std::int64_t revision, const std::vector<double>& second) {
+  Problem problem = asha_on(1, 9);
+  problem.revision = revision;
+  Story story(problem);
+  for (const double loss : second) story.begins(1, {1.0, loss});
+  story.begins(0, {1.0});
+  for (int i = 0; i < 12; ++i) story.begins(0, {2.0 + i});
+  story.history.stages[0].rung = 2;  // the best of the second rung is on its way
+  return story.promotes() == 4;
+}
+
+TEST(Promotion, ATieAtTheLowestRungStaysWhereTiesRepeat) {
+  EXPECT_FALSE(promotes_fifth(kNewestRevision, {0.5, 0.5, 0.5, 0.5}));
+  EXPECT_TRUE(promotes_fifth(kNewestRevision, {0.5, 0.6, 0.7, 0.8})) << "equal by chance";
+  EXPECT_TRUE(promotes_fifth(kNewestRevision, {0.5, 0.5, 0.5, 0.7})) << "too few to tell";
+  EXPECT_TRUE(promotes_fifth(kFirstRevision, {0.5, 0.5, 0.5, 0.5}));
+}
+
 TEST(Promotion, ATrialThatRanToTheEndUnaskedIsNotPromoted) {
   Story story(asha_on(1, 9));
   story.begins(0, {0.1, 0.1, 0.1});

@@ -14,6 +14,9 @@
 #include "search/maths/normal.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
+#include "search/rungs/twins.h"
+#include "search/samplers/samplers.h"
+#include "search/space/space.h"
 
 namespace fettle::search {
 namespace {
@@ -37,6 +40,9 @@ std::vector<std::size_t> times_of_places(const Problem& problem, const History& 
   }
   return out;
 }
+
+// Equal trials that are the best a model knows, from which on nothing is to be found beside them.
+constexpr std::int64_t kUsedUp = 3;
 
 // The history as the model of one bracket gets it.
 class View {
@@ -133,7 +139,7 @@ class Models {
 
   // The point of one more trial, which will begin in `bracket`; nothing if none is left.
   std::optional<Json> next(std::int64_t bracket) {
-    std::optional<Json> point = ask(bracket);
+    std::optional<Json> point = is_used_up(bracket) ? draw() : ask(bracket);
     // Only the lowest bracket's model knows of every trial.
     if (!point || tried_.count(point->dump()) > 0) point = ask(0);
     if (!point) return std::nullopt;
@@ -148,6 +154,30 @@ class Models {
     View view;
     std::unique_ptr<Sampler> sampler;
   };
+
+  // Whether a model of this bracket has nothing to go on: its best trials are one curve, found
+  // again and again, which it would propose once more. Ties are judged by the lowest rung, where
+  // there are most.
+  bool is_used_up(std::int64_t bracket) const {
+    if (!models_places_ || problem_.revision < 2) return false;
+    const std::vector<double> scores = scores_from_rung(problem_, history_, bracket);
+    double best = std::numeric_limits<double>::infinity();
+    for (const double score : scores) best = std::isnan(score) ? best : std::min(best, score);
+    return std::count(scores.begin(), scores.end(), best) >= kUsedUp &&
+           ties_repeat({problem_, history_, ladder_of(problem_)}, /*rung=*/0);
+  }
+
+  // A draw from the prior, by the trial's number.
+  std::optional<Json> draw() const {
+    History points;
+    points.trials = history_.trials;
+    for (const auto& [point, began] : added_) points.trials.push_back(point);
+    auto space = Space::make(problem_.parameters);  // as the factory has
+    const auto random = make_random(std::move(space).value(), problem_.algorithm.seed);
+    Suggestion one = random->suggest(points, 1);
+    if (one.points.empty()) return std::nullopt;
+    return std::move(one.points.front());
+  }
 
   std::optional<Json> ask(std::int64_t bracket) {
     auto found = models_.find(bracket);

@@ -178,5 +178,39 @@ TEST(RungModel, SuggestsTheSameAfterARestart) {
   }
 }
 
+// Trials whose losses at the two lowest rungs are the same in half of the space, where they are
+// best; `apart`: how much sets them apart at the second rung.
+History plateau(std::int64_t trials, double apart) {
+  History out = history_of(trials);
+  for (Event& event : out.events) {
+    const auto trial = static_cast<std::size_t>(event.trial);
+    if (out.trials[trial].find("x")->as_double() > 0.5) continue;
+    const bool second = event.fact.step > 1;
+    event.fact.values = {second ? 0.2 + apart * static_cast<double>(event.trial) : 0.1};
+  }
+  return out;
+}
+
+// How many of the points that are asked for one by one, each forgotten again, are draws from the
+// prior: those that random search has at this place.
+int draws(std::int64_t revision, double apart) {
+  const Problem problem = bohb_problem(revision);
+  Problem random = problem;
+  random.algorithm.name = api::AlgorithmKind::kRandom;
+  int out = 0;
+  for (std::int64_t trials = 30; trials <= 60; trials += 3) {
+    const History history = plateau(trials, apart);
+    const Json point = std::move(make_sampler(problem)).value()->suggest(history, 1).points.at(0);
+    out += point == std::move(make_sampler(random)).value()->suggest(history, 1).points.at(0);
+  }
+  return out;
+}
+
+TEST(RungModel, DrawsWhereItsBestIsOneCurveAgainAndAgain) {
+  EXPECT_GT(draws(kNewestRevision, 0), 3);
+  EXPECT_EQ(draws(kNewestRevision, 0.001), 0) << "ties at the lowest rung alone";
+  EXPECT_EQ(draws(kFirstRevision, 0), 0);
+}
+
 }  // namespace
 }  // namespace fettle::search

@@ -11,8 +11,13 @@
 
 namespace fettle::search {
 
-// Whether another trial, with the same values at `rung` and the rung below, was promoted from
-// `rung`. A single equal value proves nothing: at the lowest rung no trial has a twin.
+// Whether ties at `rung` mean that curves are equal: of the trials that are equal there and have
+// come to the next rung, nearly all were equal there as well, and some were. Metrics of few values
+// have ties by chance, which the next rung resolves.
+bool ties_repeat(const RungTable& table, std::int64_t rung);
+
+// Whether another trial that shows the same was promoted from `rung`: one with the same values here
+// and at the rung below; at the lowest rung one with the same value, where ties repeat.
 bool has_promoted_twin(const RungTable& table, const std::vector<Stage>& stages, std::int64_t rung,
                        std::int64_t trial);
 
