@@ -188,6 +188,21 @@ void check_warm_start(const Study& study, const FieldPath& warm_start, FieldErro
   }
 }
 
+// Of a front there is no single order to lead, and where trials take over from each other a trial
+// is more than its parameters.
+void check_replicates(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  if (!spec.replicates || errors.any_under(path)) return;
+  if (replaces_trials(spec.algorithm.name)) {
+    errors.add(path, "found beside algorithm " + name_of(spec.algorithm.name) +
+                         ", whose trials take over from each other, so that their parameters alone "
+                         "do not repeat them: remove one of the two");
+  } else if (spec.objectives.size() > 1) {
+    errors.add(path, "found with " + std::to_string(spec.objectives.size()) +
+                         " objectives, expected one: its value says which configurations lead; "
+                         "remove replicates, or limit the other metrics by constraints");
+  }
+}
+
 }  // namespace
 
 void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
@@ -242,6 +257,7 @@ void check_study(const Study& study, FieldErrors& errors) {
   check_early_stopping(spec, path, errors);
   check_rungs(spec, path, errors);
   check_population(spec, path, errors);
+  check_replicates(spec, path.member("replicates"), errors);
   // check_sets() runs before check_trial(), whose errors it would take for unreadable fields.
   check_sets(spec, parameters, errors);
   check_trial(spec, path.member("trial"), errors);

@@ -258,6 +258,14 @@ struct WarmStart {
   bool operator==(const WarmStart&) const = default;
 };
 
+// What is run again once the search is over, to tell how much of a result is luck
+// (docs/decisions/0067).
+struct Replicates {
+  std::int64_t leaders = 3;  // the best configurations
+  std::int64_t runs = 1;     // further runs of each, with other seeds
+  bool operator==(const Replicates&) const = default;
+};
+
 struct StudySpec {
   // Defined in study.cpp, to compile this long code once (docs/decisions/0027).
   StudySpec();
@@ -276,6 +284,7 @@ struct StudySpec {
   Budget budget;
   TrialTemplate trial;
   std::optional<WarmStart> warm_start;
+  std::optional<Replicates> replicates;
   bool suspend = false;
   // Seconds from its end until a cluster deletes the Study and its trials; absent: never. Local
   // runs keep theirs.
@@ -293,16 +302,28 @@ struct TrialCounts {
   std::int64_t stopped = 0;    // early, by a decision
   std::int64_t failed = 0;
   std::int64_t infeasible = 0;  // completed, but non-finite or outside a constraint
+  std::int64_t replicates = 0;  // among those created: further runs of the leaders
   bool operator==(const TrialCounts&) const = default;
 };
 
 inline constexpr std::size_t kMaxFront = 100;  // trials of a Pareto front kept in Study.status
+
+// What the replicates of a trial have shown. The value by which the trial was chosen is not among
+// them: it was selected for being high, and luck with it.
+struct ReplicateResults {
+  std::int64_t runs = 0;            // replicates with a feasible result
+  std::optional<double> mean;       // of their values; absent without any
+  std::optional<double> deviation;  // their sample standard deviation; absent below two
+  std::int64_t failed = 0;          // replicates without a feasible result
+  bool operator==(const ReplicateResults&) const = default;
+};
 
 struct BestTrial {
   std::string trial;
   std::int64_t step = 0;
   std::vector<double> objectives;  // in the order of spec.objectives
   Json parameters;
+  std::optional<ReplicateResults> replicates = {};  // absent: none has ended
   bool operator==(const BestTrial&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include "api/field.h"
 #include "api/label_syntax.h"
 #include "api/names.h"
+#include "api/replicate_fields.h"
 #include "api/study.h"
 #include "api/study_rules.h"
 #include "api/trainer_fields.h"
@@ -439,6 +440,10 @@ void visit_fields(Visitor& v, T& c) {
   v.field("trial", c.trial, "How a trial runs: its program and its resources.",
           FieldRules{}.needed());
   v.field("warmStart", c.warm_start, "Earlier Studies to learn from, and points to try first.");
+  v.field("replicates", c.replicates,
+          "Further runs of the best configurations with other seeds, once the search is over. They "
+          "show how much of a result is luck, and do not count in budget.trials. One objective "
+          "only.");
   v.field("suspend", c.suspend,
           "Whether the Study is suspended: its trials stop at a checkpoint, and resume once this "
           "is false.");
@@ -469,6 +474,9 @@ void visit_fields(Visitor& v, T& c) {
   v.field("failed", c.failed, "Number of trials that failed.", count);
   v.field("infeasible", c.infeasible,
           "Number of completed trials whose result is not finite or violates a constraint.", count);
+  v.field("replicates", c.replicates,
+          "Number of replicates among the trials created: further runs of the best configurations.",
+          count);
 }
 
 template <class Visitor, Like<BestTrial> T>
@@ -478,6 +486,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("objectives", c.objectives, "Objective values, in the order of spec.objectives.",
           list(0, kMostObjectives));
   v.field("parameters", c.parameters, "Parameters of the trial.", FieldRules{}.as(Form::kObject));
+  v.field("replicates", c.replicates,
+          "What its replicates have shown. Absent before one has ended.");
 }
 
 template <class Visitor, Like<PriorObservation> T>

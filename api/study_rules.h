@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "api/field.h"
@@ -17,6 +18,8 @@ inline constexpr std::size_t kLongestValue = 256;  // bytes
 inline constexpr std::size_t kMostObjectives = 8;
 inline constexpr std::size_t kMostConstraints = 16;
 inline constexpr std::size_t kMostFirstPoints = 100;
+inline constexpr std::int64_t kMostLeaders = 20;      // configurations that replicates repeat
+inline constexpr std::int64_t kMostReplicates = 100;  // of each
 inline constexpr std::size_t kLongestStudyName = 40;
 inline constexpr std::size_t kLongestName = 63;
 inline constexpr std::size_t kLongestMessage = 4096;

@@ -35,7 +35,8 @@ struct SearchOrigin {
   std::int64_t bracket = 0;  // the rung it began at
   std::int64_t rung = 0;     // the rung it was last sent to
   std::vector<TrialPromotion> promotions;
-  std::string replaces;  // the trial whose place it took in a population; "" = none
+  std::string replaces;    // the trial whose place it took in a population; "" = none
+  std::string replicates;  // the trial that it repeats with another seed; "" = none
   bool operator==(const SearchOrigin&) const = default;
 };
 

@@ -33,6 +33,8 @@ void visit_fields(Visitor& v, T& c) {
           list(0, kMaxPromotions));
   v.field("replaces", c.replaces, "Name of the trial that this one replaced in a population.",
           text(0, kLongestName));
+  v.field("replicates", c.replicates, "Name of the trial that this one repeats with another seed.",
+          text(0, kLongestName));
 }
 
 template <class Visitor, Like<Parent> T>

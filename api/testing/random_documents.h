@@ -75,6 +75,10 @@ class RandomDocuments {
         maybe<double>([&] { return static_cast<double>(whole(0, 100'000)); });
     s.status.conditions = {{"Running", coin(), "Started", any_text(), whole(1, 1'000'000)}};
     s.status.best = {{"study-1", 3, {positive(), -positive()}, Json::object({{"p0", 1}})}};
+    s.status.best[0].replicates = maybe<ReplicateResults>([&] {
+      return ReplicateResults{whole(0, 9), maybe<double>([&] { return -positive(); }),
+                              maybe<double>([&] { return positive(); }), whole(0, 9)};
+    });
     s.status.eta_seconds = maybe<double>([&] { return positive(); });
     return s;
   }
@@ -86,6 +90,7 @@ class RandomDocuments {
     t.spec.parameters = Json::object({{"a", positive()}, {"b", any_text()}, {"c", coin()}});
     t.spec.seed = static_cast<std::int64_t>(random_.bits64() >> 1);
     t.spec.parent = maybe<Parent>([&] { return Parent{"study-0", whole(0, 9)}; });
+    if (coin()) t.spec.search.replicates = "study-0";
     t.spec.stop = maybe<Stop>([&] { return Stop{"GoalReached", any_text(), whole(0, 9)}; });
     t.status.phase = static_cast<TrialPhase>(whole(0, 5));
     RunRecord run;
@@ -171,6 +176,8 @@ class RandomDocuments {
                    maybe<double>([&] { return positive(); })};
     const bool warm = coin() && spec.algorithm.name != AlgorithmKind::kSchedule;
     if (warm) spec.warm_start = WarmStart{{"pilot", "digits"}};
+    const bool repeats = coin() && !replaces_trials(spec.algorithm.name);
+    if (repeats) spec.replicates = Replicates{whole(1, 20), whole(1, 100)};
   }
 
   void fill_trial(TrialTemplate& trial) {

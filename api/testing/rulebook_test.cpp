@@ -73,6 +73,7 @@ TEST(Rulebook, WhatResultsAreResultsOfDoesNotChange) {
            },
            [](TrialSpec& s) { s.search.basis = 1; },
            [](TrialSpec& s) { s.search.replaces = "digits-1"; },
+           [](TrialSpec& s) { s.search.replicates = "digits-1"; },
        }) {
     TrialSpec changed = spec();
     change(changed);

@@ -320,6 +320,7 @@ def base_documents():
         "constraints": [{"metric": "memory", "min": 0.5, "max": "20Gi"}],
         "budget": {"trials": 9, "parallelism": 3, "failures": 1, "wallTime": "2h", "gpuHours": 1.5},
         "warmStart": {"studies": ["pilot"]},
+        "replicates": {"leaders": 2, "runs": 5},
         "suspend": False,
     }
     container = {
@@ -430,6 +431,7 @@ def base_documents():
             "rung": 1,
             "promotions": [{"basis": 5, "untilStep": 2}, {"basis": 6, "untilStep": 3}],
             "replaces": "templated-0",
+            "replicates": "templated-1",
         },
         "stop": {"reason": "GoalReached", "message": "so", "basis": 5},
         "suspend": False,
