@@ -135,6 +135,38 @@ TEST_P(EverySampler, BearsWithOutliers) {
   });
 }
 
+// Replicates repeat points; each counts as a trial, and as a point only once.
+TEST_P(EverySampler, GoesOnAfterPointsThatWereRepeated) {
+  if (testing::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
+  for (const bool finite : {true, false}) {
+    const Problem problem = eager(
+        problem_of({boolean("a"), finite ? integer("n", 1, 4) : real("n", 1, 4)}, GetParam()));
+    const auto kept = sampler_of(problem);
+    History history;
+    const auto add = [&history](const Json& point, double value) {
+      history.trials.push_back(point);
+      history.events.push_back(result(std::ssize(history.trials) - 1, value));
+    };
+    for (int trial = 0; trial < 5; ++trial) {
+      add(kept->suggest(history, 1).points.at(0), static_cast<double>(trial));
+    }
+    // The same value each time, as where a program fixes its seed; or noise.
+    for (int run = 0; run < 12; ++run) {
+      add(history.trials[static_cast<std::size_t>(run % 2)], finite ? 0 : std::cos(run));
+    }
+    const Suggestion next = kept->suggest(history, 10);
+    EXPECT_EQ(next.points, sampler_of(problem)->suggest(history, 10).points);
+    EXPECT_EQ(next.points.size(), finite ? 3U : 10U);
+    EXPECT_EQ(next.exhausted, finite);
+    std::set<std::string> seen;
+    for (const Json& point : history.trials) seen.insert(point.dump());
+    for (const Json& point : next.points) {
+      EXPECT_EQ(complaint(problem.parameters, point), "");
+      EXPECT_TRUE(seen.insert(point.dump()).second) << point.dump() << " was tried";
+    }
+  }
+}
+
 // What another seed began, or what the user changed meanwhile, is history like any other.
 TEST_P(EverySampler, GoesOnFromWhatAnotherSeedBegan) {
   if (testing::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";

@@ -84,6 +84,7 @@ struct Stage {
   std::optional<Origin> parent = std::nullopt;
   std::optional<std::int64_t> replaces = std::nullopt;
   std::optional<std::int64_t> seed = std::nullopt;
+  bool is_replicate = false;  // it repeats another trial, and belongs to no bracket
   bool operator==(const Stage&) const = default;
 };
 

@@ -71,6 +71,7 @@ std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
                                        const std::vector<Stage>& stages, std::size_t n) {
   std::vector<double> taken(shares.size(), 0);
   for (const Stage& stage : stages) {
+    if (stage.is_replicate) continue;
     const auto bracket = static_cast<std::size_t>(stage.bracket);
     taken[std::min(bracket, taken.size() - 1)] += 1;
   }
