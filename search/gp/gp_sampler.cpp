@@ -42,10 +42,16 @@ constexpr std::size_t kMostModelledPending = 1000;  // with more of them a model
 constexpr std::uint64_t kMostListed = 1000;         // points of a space that all are candidates
 constexpr std::size_t kDrawn = 200;                 // candidates by tpe's model
 constexpr double kPendingMargin = 0.002;            // for each, in standard deviations
-constexpr double kLeastGain = 1e-3;        // worth a trial, as a share of the results' spread
-constexpr std::int64_t kExploreEvery = 4;  // trials: the best point of a neglected slice
+constexpr double kLeastGain = 1e-3;  // worth a trial, as a share of the results' spread
+// Trials: the best point of a neglected slice. More often beside kManyPending others, which all
+// look where the model expects most.
+constexpr std::int64_t kExploreEvery = 4;
+constexpr std::int64_t kExploreEveryBesideMany = 2;
+constexpr std::size_t kManyPending = 4;
 // Where the best basin is used up: one trial there, one from the prior, two in the next basin.
+// Beside more pending trials than kMostPendingToDeflate, draws cover more.
 constexpr std::int64_t kTurns = 4;
+constexpr std::size_t kMostPendingToDeflate = 16;
 constexpr int kStarts = 5;  // of the inner search
 constexpr int kStartsWithPending = 3;
 
@@ -121,7 +127,8 @@ class GpSampler final : public FoldingSampler {
     if (!found.candidate) return draw_untried(trial);
     if (!is_worthless(found.gain, model_->best())) return found.candidate->point;
     const std::int64_t turn = trial % kTurns;
-    const bool deflates = explores() && turn >= kTurns / 2;
+    const bool deflates =
+        explores() && turn >= kTurns / 2 && model_->pending() <= kMostPendingToDeflate;
     if (!deflates) return turn % 2 == 1 ? draw_untried(trial) : found.candidate->point;
     const std::optional<Candidate> other = in_next_basin(random);
     return other ? other->point : draw_untried(trial);
@@ -149,7 +156,9 @@ class GpSampler final : public FoldingSampler {
 
   // For every kExploreEvery-th trial: the best point of a slice of the space that few trials saw.
   std::optional<Candidate> in_neglected_slice(std::int64_t trial, Random& random) const {
-    if (!explores() || trial % kExploreEvery != kExploreEvery - 1) return std::nullopt;
+    const std::int64_t every =
+        model_->pending() < kManyPending ? kExploreEvery : kExploreEveryBesideMany;
+    if (!explores() || trial % every != every - 1) return std::nullopt;
     const std::optional<gp::Slice> slice = gp::neglected_slice(space(), outcomes_);
     if (!slice) return std::nullopt;
     const gp::Improvement improvement = model_->improvement(kPendingMargin);
