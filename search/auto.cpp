@@ -12,9 +12,9 @@ namespace {
 
 using api::AlgorithmKind;
 
-// What a Gaussian process is good for. Beyond, TPE asks in a fraction of the time and a model of
-// the whole space has little to gain: its cost grows with each parameter, its advantage does not
-// last.
+// Limits of a Gaussian process. Its cost grows with each parameter, but its advantage shrinks:
+// beyond them TPE suggests in a fraction of the time, and a model of the whole space has little to
+// gain.
 constexpr std::size_t kMostGpParameters = 50;
 constexpr std::size_t kMostGpBranches = 24;
 constexpr std::int64_t kMostGpTrials = 2000;
@@ -95,7 +95,7 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
   if (objectives > 1) reason += ", " + count(objectives, "objective");
   if (budget > 0) reason += " and a budget of " + count(trials, "trial");
   if (objectives > 1) return {AlgorithmKind::kEhvi, reason};
-  // The portfolio cannot count costs.
+  // The portfolio does not take costs into account.
   return {problem.algorithm.cost_aware ? AlgorithmKind::kGp : AlgorithmKind::kPortfolio, reason};
 }
 

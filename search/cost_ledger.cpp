@@ -27,12 +27,12 @@ void CostLedger::add_event(const Event& event) {
   const api::Fact& fact = event.fact;
   const bool usable = fact.cost && std::isfinite(*fact.cost) && *fact.cost >= 0;
   if (fact.kind == api::FactKind::kRung || !usable) return;
-  // A fact says what the trial has cost altogether by then, so the newest one replaces the others.
+  // A fact holds the trial's total cost so far, so the newest one replaces the others.
   double& spent = spent_[event.trial];
   total_spent_ += *fact.cost - spent;
   spent = *fact.cost;
   const std::optional<double> cost = cost_to_the_end(fact);
-  // No point: the trial's parameters are not of this space.
+  // No point: the trial's parameters are outside this space.
   if (!cost || points_[static_cast<std::size_t>(event.trial)].empty()) return;
   ++version_;
   if (!to_the_end_.insert_or_assign(event.trial, *cost).second) return;
@@ -54,7 +54,7 @@ CostLedger::Observations CostLedger::observations(std::size_t most) const {
     if (cost > 0) least = std::min(least, cost);
     out.log_costs.push_back(cost);  // the logarithm follows
   }
-  if (std::isinf(least)) least = 1;  // all cost nothing, or there are none
+  if (std::isinf(least)) least = 1;  // all costs are 0, or none is known
   for (double& cost : out.log_costs) cost = std::log(std::max(cost, least));
   if (out.log_costs.empty()) return out;
   std::vector<double> sorted = out.log_costs;

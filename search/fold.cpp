@@ -21,7 +21,7 @@ FoldingSampler::FoldingSampler(Space space, std::int64_t seed, bool random_order
 
 Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
   catch_up(history);
-  if (enumerating_) next_untried();  // moves cursor_ past what is tried for good
+  if (enumerating_) next_untried();  // moves cursor_ past points tried for good
   const std::uint64_t cursor = cursor_;
   Suggestion out;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -34,14 +34,14 @@ Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
     add(&*point);
   }
   while (!pending_keys_.empty()) remove_pending();
-  cursor_ = cursor;  // points of this call may never be created: they are not tried for good
+  cursor_ = cursor;  // the caller may not create these points: they are not tried for good
   return out;
 }
 
 std::optional<Explanation> FoldingSampler::explain(const History& history, const Json& point) {
   catch_up(history);
   const std::optional<Point> read = space_.read(point);
-  // While points to try first are due, a point is explained as the first that comes after them.
+  // While points to try first are pending, a point is explained as the first one after them.
   return read ? explain_point(std::max<std::int64_t>(trials_ - unnumbered_, 0), *read)
               : std::nullopt;
 }
@@ -63,7 +63,7 @@ void FoldingSampler::catch_up(const History& history) {
         space_.read(history.trials[static_cast<std::size_t>(trials_)]);
     add(point ? &*point : nullptr);
   }
-  pending_keys_.clear();  // these are there to stay
+  pending_keys_.clear();  // created trials stay
   for (; events_ < history.events.size(); ++events_) {
     const Event& event = history.events[events_];
     CHECK(event.trial >= 0 && event.trial < trials_, "an event is of a trial of its history");
@@ -96,8 +96,8 @@ std::optional<Point> FoldingSampler::draw_untried(std::int64_t trial) const {
     point = space_.draw(random);
     if (!tried(point)) return point;
   }
-  // In a space without an enumeration the same point again is all that is left: so it has next to
-  // no room (a continuum between two neighbouring doubles).
+  // A space without an enumeration has no alternative to the same point: it has almost no room (a
+  // continuum between two neighbouring doubles).
   return space_.finite() ? next_untried() : std::optional(std::move(point));
 }
 

@@ -1,10 +1,10 @@
-// FoldingSampler: what all samplers share. It folds the history into a cache, entry by entry, keeps
-// the set of points already tried, and asks a subclass for one point at a time.
+// FoldingSampler: the base of all samplers. It folds the history into a cache, entry by entry,
+// keeps the set of points already tried, and asks a subclass for one point at a time.
 //
 // Invariant: between calls the cache is a function of the history alone. Points suggested within
 // one call are added as pending trials and taken back at its end; the caller may or may not create
-// them. Work per call is proportional to what is new in the history and to the number of points
-// asked.
+// them. Work per call is proportional to the new entries of the history and to the number of points
+// requested.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace fettle::search {
 
-// What the draws of one Study are for: each gets a key of its own.
+// Purposes of random draws within one Study; each gets its own key.
 enum class Purpose : std::uint64_t {
   kPoint = 1,
   kModel = 2,
@@ -41,42 +41,44 @@ class FoldingSampler : public Sampler {
   const Space& space() const { return space_; }
 
  protected:
-  // `order`: the order in which the points of a finite space are enumerated when draws only find
-  // tried ones; nothing = by number.
+  // `random_order`: the points of a finite space are enumerated in random order instead of by
+  // number, when draws only find tried ones.
   FoldingSampler(Space space, std::int64_t seed, bool random_order);
 
-  // The point of trial number `trial`, given what was folded; nothing: none is left.
+  // Returns the point of trial number `trial`, given the folded history; nullopt if no point is
+  // left.
   virtual std::optional<Point> propose(std::int64_t trial) = 0;
 
-  // Explains a point of the space for trial number `trial`, given what was folded.
+  // Explains a point of the space for trial number `trial`, given the folded history.
   virtual std::optional<Explanation> explain_point(std::int64_t /*trial*/, const Point& /*point*/) {
     return std::nullopt;
   }
 
-  // The fold. A trial whose parameters are not of this space has no point; remove_trial() takes
+  // The fold. A trial whose parameters are outside this space has no point; remove_trial() takes
   // back the newest trial, reset() all.
   virtual void add_trial(const Point* /*point*/) {}
   virtual void remove_trial() {}
   virtual void add_event(const Event& /*event*/) {}
   virtual void reset() {}
 
-  // Trials of earlier Studies that come first, and with them points that others chose to try first:
-  // add_trial() and events count them, propose() does not.
+  // The first priors() trials are from earlier Studies; the first unnumbered() also include points
+  // to try first, which this sampler did not choose. add_trial() and events count them, propose()
+  // does not.
   std::int64_t priors() const { return priors_; }
   std::int64_t unnumbered() const { return unnumbered_; }
 
   std::int64_t seed() const { return seed_; }
   bool tried(const Point& point) const { return tried_.count(space_.key(point)) > 0; }
 
-  // A point from the prior, keyed by the trial's number, that was not tried. If a bounded number of
-  // draws only finds tried ones: the next untried point of a finite space, nothing if there is
-  // none.
+  // Draws an untried point from the prior, keyed by the trial's number. If a bounded number of
+  // draws finds only tried points, returns the next untried point of a finite space, or nullopt if
+  // none is left.
   std::optional<Point> draw_untried(std::int64_t trial) const;
-  // The point at this place of the unit cube; another one, drawn like that, where there is no such
-  // place or it was tried.
+  // Returns the point at `unit` in the unit cube. If `unit` is nullopt or the point was tried,
+  // draws one as draw_untried() does.
   std::optional<Point> untried_at(const std::optional<std::vector<double>>& unit,
                                   std::int64_t trial) const;
-  // The first untried point in the order of enumeration. Amortised constant time.
+  // Returns the first untried point in the order of enumeration. Amortised constant time.
   std::optional<Point> next_untried() const;
 
  private:
@@ -89,11 +91,11 @@ class FoldingSampler : public Sampler {
   std::optional<Permutation> order_;
   std::unordered_set<std::uint64_t> tried_;                 // keys
   std::vector<std::optional<std::uint64_t>> pending_keys_;  // added to tried_ within this call
-  std::int64_t trials_ = 0;                                 // all of them
+  std::int64_t trials_ = 0;                                 // priors included
   std::int64_t priors_ = 0;
   std::int64_t unnumbered_ = 0;
   std::size_t events_ = 0;
-  // All points before this place in the order were tried: a cache, moved forward by next_untried().
+  // Every point before this position in the order was tried: a cache that next_untried() advances.
   mutable std::uint64_t cursor_ = 0;
   mutable bool enumerating_ = false;
 };

@@ -1,12 +1,12 @@
-// Search: what to try next (Sampler) and which trials continue (judge).
+// Search: chooses the next points (Sampler) and which trials continue (judge).
 //
-// Both are pure functions of the problem and the history: no clock, no randomness but what follows
-// from the seed, no IO. A sampler is a fold over the history in order; it may cache what it folded,
-// and gives the same answers without the cache. So a restarted study continues the same search.
-// For the cache's sake one sampler is asked about one history that grows: what it saw stays as it
-// was. (A history that got shorter is read from the start; for another one, make another sampler.)
-// Objectives are handed over as the user sees them; each sampler turns directions around itself.
-// A Sampler is not synchronised; use it from one thread at a time.
+// Both are pure functions of the problem and the history: no clock, no IO, and no randomness except
+// from the seed. A sampler is a fold over the history in order; it may cache the fold, and gives
+// the same answers without the cache. So a restarted Study continues the same search. For the
+// cache's sake one sampler serves one history, which only grows: past entries must not change. (A
+// history that got shorter is read from the start; use another sampler for another history.)
+// Objectives are passed as the user wrote them; each sampler handles directions itself. A Sampler
+// is not synchronised; use it from one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@
 
 namespace fettle::search {
 
-// Revisions of the search: which points follow from the same history. A Study keeps the one that it
-// began with (api::SearchPeriod), so that it goes on, and is replayed, as it was decided. They are
-// listed in docs/decisions/0064.
+// Revisions of the search: two revisions may suggest different points for the same history. A Study
+// keeps the one that it began with (api::SearchPeriod), so that it continues, and is replayed, by
+// the same rules. Listed in docs/decisions/0064.
 inline constexpr std::int64_t kFirstRevision = 1;
 inline constexpr std::int64_t kNewestRevision = 2;
 
 // Everything that stays the same during a Study.
 struct Problem {
-  // Defined in search.cpp: long code, once (docs/decisions/0027).
+  // Defined once in search.cpp, because the code is long (docs/decisions/0027).
   Problem();
   Problem(const Problem& other);
   Problem(Problem&& other) noexcept;
@@ -44,22 +44,24 @@ struct Problem {
   api::Algorithm algorithm;
   api::Resource resource;
   std::int64_t max_trials = 0;   // 0 = no limit known
-  std::int64_t parallelism = 0;  // trials at once; 0 = not known
+  std::int64_t parallelism = 0;  // trials at once; 0 = unknown
   std::optional<api::EarlyStopping> early_stopping;
   std::vector<Json> first_points;             // to try first; parameters may be left out
-  std::vector<api::PriorObservation> priors;  // what earlier Studies found (warm_start.h)
-  // What all trials together may cost, in the unit of Fact::cost; nothing = no limit known.
+  std::vector<api::PriorObservation> priors;  // results of earlier Studies (warm_start.h)
+  // The most that all trials together may cost, in the unit of Fact::cost; nullopt = no limit
+  // known.
   std::optional<double> max_cost;
-  // What `auto` decided about steps (auto.h), for people: a clause. Empty where it had no say.
+  // The decision of `auto` about steps (auto.h), for people: a clause. Empty if `auto` decided
+  // nothing.
   std::string fidelity;
-  // What `auto` was settled to stand for, and why (study_problem.h); nothing = this problem
+  // The algorithm that `auto` was settled on, and why (study_problem.h); nullopt = this problem
   // chooses.
   std::optional<api::AlgorithmKind> chosen;
   std::string chosen_because;
   std::int64_t revision = kNewestRevision;
 };
 
-// One thing that was learnt about a trial, in the order in which it was learnt.
+// A fact about a trial; events are in the order in which their facts were learnt.
 struct Event {
   std::int64_t trial = 0;  // index into History::trials
   api::Fact fact;
@@ -72,15 +74,15 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 };
 
-// How far a trial has been sent where trials pause at rungs (promotion.h): from rung `bracket`,
-// where it began, to rung `rung`, which is at until_step. Rung 0 is the lowest.
+// How far a trial may run where trials pause at rungs (promotion.h): it began at rung `bracket` and
+// runs to rung `rung`, at until_step. Rung 0 is the lowest.
 struct Stage {
   std::int64_t bracket = 0;
   std::int64_t rung = 0;
   std::int64_t until_step = 0;
   bool ended = false;  // stopped for good: it is never promoted
-  // Where trials take over from others (population.h): whose weights this one starts with, and
-  // whose place it has taken. Of a new trial also the trainer's seed, if that is prescribed.
+  // In a population (population.h): the checkpoint this trial starts from, the trial it replaces,
+  // and for a new trial the trainer's seed, if prescribed.
   std::optional<Origin> parent = std::nullopt;
   std::optional<std::int64_t> replaces = std::nullopt;
   std::optional<std::int64_t> seed = std::nullopt;
@@ -95,36 +97,36 @@ struct Promotion {
   std::string reason;  // for people: "rung 1 (step 3): 0.71 is among the best 4 of 12"
 };
 
-// All there is to know. `trials[i]` are the parameters of trial i (active ones only), in the order
-// of creation; trials without a terminal event (Result, Stopped, Failed) are pending. The order of
-// events is that of their seq. Trials whose parameters are not of the space (another study's, an
-// older version's) are numbered like the others and otherwise passed over. A trial that paused at a
-// rung has a Stopped event there; if it is promoted, its later end replaces that.
+// Everything a sampler may know. `trials[i]` are the active parameters of trial i, in the order of
+// creation; trials without a terminal event (Result, Stopped, Failed) are pending. Events are in
+// the order of their seq. Trials whose parameters are outside the space (another Study's, an older
+// version's) keep their numbers and are otherwise ignored. A trial that paused at a rung has a
+// Stopped event there; if it is promoted, its later end replaces that event.
 struct History {
   std::vector<Json> trials;
   std::vector<Event> events;
-  std::vector<Stage> stages;  // one a trial where trials pause at rungs; otherwise empty
-  // The two below are for samplers among themselves (warm_start.h). The first `priors` trials are
-  // those of earlier Studies: learnt from, but not tried in this one. What the sampler itself chose
-  // comes after the first `unnumbered` trials, which include them.
+  std::vector<Stage> stages;  // one per trial if trials pause at rungs; otherwise empty
+  // The two fields below are for communication between samplers (warm_start.h). The first `priors`
+  // trials come from earlier Studies: the sampler learns from them, but they were not tried in this
+  // Study. The first `unnumbered` trials include them; the sampler's own choices follow.
   std::int64_t priors = 0;
   std::int64_t unnumbered = 0;
 };
 
 struct Suggestion {
   std::vector<Json> points;  // parameters of the next trials, in order
-  bool exhausted = false;    // fewer than asked for: the finite space has no untried point left
+  bool exhausted = false;    // no untried point is left: fewer points than requested
 };
 
-// What a sampler holds of a point, for people; what it has no opinion of is absent.
+// A sampler's predictions for a point, for people; unknown values are absent.
 struct Explanation {
   std::string words;                               // "point 7 of the quasi-random start"
-  std::optional<double> mean = std::nullopt;       // of the first objective, predicted
+  std::optional<double> mean = std::nullopt;       // prediction for the first objective
   std::optional<double> deviation = std::nullopt;  // of that prediction
   std::optional<double> acquisition =
-      std::nullopt;  // what was maximised; its unit is the sampler's
-  // What a trial there is predicted to cost, to its end, where that counts; in the unit of
-  // Fact::cost.
+      std::nullopt;  // the quantity maximised; its unit depends on the sampler
+  // The predicted cost of running this trial to its end, in the unit of Fact::cost; only if costs
+  // count.
   std::optional<double> cost = std::nullopt;
 };
 
@@ -132,22 +134,22 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
 
-  // The next n points after those in `history`. suggest(h, n) equals n times suggest(h, 1), each
-  // point appended to h.trials as pending. Active parameters only, in declaration order, within
-  // bounds and on the step; never a point of a finite space twice (but for members of a population,
-  // which may begin alike).
+  // Returns the next n points after `history`. suggest(h, n) equals n calls of suggest(h, 1), each
+  // point appended to h.trials as pending. Points have active parameters only, in declaration
+  // order, within bounds and on the step. A point of a finite space is never suggested twice,
+  // except for members of a population, which may begin alike.
   virtual Suggestion suggest(const History& history, std::int64_t n) = 0;
 
-  // Why `point` may be chosen after `history`; nothing where there is no model to ask.
+  // Explains why `point` may be chosen after `history`; nullopt if there is no model.
   virtual std::optional<Explanation> explain(const History& /*history*/, const Json& /*point*/) {
     return std::nullopt;
   }
 
-  // For people: the sampler in use and, where it was chosen automatically, why.
+  // For people: names the sampler in use and, if it was chosen automatically, gives the reason.
   virtual std::string description() const = 0;
 };
 
-// The sampler that problem.algorithm names. Error: a space or settings it cannot search with.
+// Makes the sampler that problem.algorithm names. Error: a space or settings that it cannot search.
 Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem);
 
 enum class Verdict { kContinue, kStop };
@@ -158,9 +160,9 @@ struct Judgement {
   std::string reason;     // for people: "asha: rung 1 (step 3): 0.71 is not among the best 4 of 12"
 };
 
-// The steps at which a Rung fact is wanted, ascending, resource.max excluded: where trials pause,
-// the rungs (promotion.h); for asha min, min*eta, min*eta^2 ...; for the other rules every step,
-// for some of them only from start_step. Empty where nothing is judged on the way.
+// Returns the steps at which a Rung fact is needed, ascending, without resource.max. If trials
+// pause: the rungs (promotion.h). For asha: min, min*eta, min*eta^2 ... For the other rules: every
+// step, for some of them only from start_step. Empty if nothing is judged before the end.
 std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
                                      const std::optional<api::EarlyStopping>& rules,
                                      const api::Resource& resource);

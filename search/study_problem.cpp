@@ -30,7 +30,7 @@ Problem unsettled(const api::StudySpec& spec) {
   return out;
 }
 
-// What `auto` decided about steps when the Study began.
+// Applies the decisions of `auto` about steps from the beginning of the Study.
 void keep_steps(const api::SearchPeriod& period, Problem& out) {
   const bool is_set = out.early_stopping.has_value();
   if (is_set && out.early_stopping->name == api::StoppingKind::kNone) out.early_stopping.reset();
@@ -46,8 +46,8 @@ void keep_steps(const api::SearchPeriod& period, Problem& out) {
 
 Problem problem_of(const api::StudySpec& spec, api::Place place) {
   Problem out = unsettled(spec);
-  // The built-in trainer always writes checkpoints. Of other images the Study says so by asking
-  // where they are to go.
+  // The built-in trainer always writes checkpoints. For other images the Study says so by naming a
+  // place for them.
   const bool writes = spec.trial.trainer || spec.trial.checkpoints;
   const bool resumes = writes && api::checkpoints_survive(spec, place);
   const bool limits_work = spec.budget.wall_time || spec.budget.gpu_hours;
@@ -117,7 +117,7 @@ api::SearchPeriod settle(const api::Study& study, api::Place place) {
   out.trials = problem.max_trials;
   out.parallelism = problem.parallelism;
   out.steps = problem.fidelity;
-  // A Study that has begun goes on by the rules that it began with.
+  // A running Study keeps the revision that it began with.
   out.revision = begins
                      ? kNewestRevision
                      : std::min(periods.back().revision.value_or(kFirstRevision), kNewestRevision);
@@ -125,7 +125,7 @@ api::SearchPeriod settle(const api::Study& study, api::Place place) {
   if (adds) out.early_stopping = to_string(problem.early_stopping->name);
   if (problem.algorithm.name != kAuto) return out;
   const Result<Space> space = Space::make(problem.parameters);
-  if (!space.ok()) return out;  // make_sampler says so
+  if (!space.ok()) return out;  // make_sampler reports the error
   const Choice choice = choose_algorithm(problem, *space);
   const auto before = begins ? std::nullopt : algorithm_of(periods.back());
   const bool keeps = before && is_known(periods.back()) && api::traits(*before).learns &&

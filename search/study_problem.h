@@ -1,11 +1,10 @@
-// The search problem that a Study poses, with what `auto` decides about steps (auto.h) settled:
-// what is read of its algorithm and its early stopping from here on is what is in force. Pure
-// functions; usable from any thread.
+// StudyProblem: the search problem of a Study, with the decisions of `auto` about steps (auto.h)
+// settled. The algorithm and early stopping in the result are those in force. Pure functions;
+// usable from any thread.
 //
-// A budget may change while a Study runs, and `auto` decides by it. So what it stands for is
-// written down before the first trial (api::SearchPeriod) and holds from then on. It is asked again
-// only when budget.trials changes, and the answer counts for the trials that come
-// (docs/decisions/0038).
+// The budget, which `auto` depends on, may change while a Study runs. So the resolved algorithm is
+// stored before the first trial (api::SearchPeriod) and stays in force. It is chosen again only
+// when budget.trials changes, and the new choice applies to later trials (docs/decisions/0038).
 #pragma once
 
 #include <cstdint>
@@ -17,35 +16,36 @@
 
 namespace fettle::search {
 
-// As a Study begins that has nothing settled. Without what earlier Studies found, which the spec
-// does not know.
+// Returns the problem of a new Study that has nothing settled. Excludes results of earlier Studies,
+// which the spec does not contain.
 Problem problem_of(const api::StudySpec& spec, api::Place place = api::Place::kLocal);
 
-// What is in force in `period` of the Study. A period whose algorithm this version does not know
-// settles nothing.
+// Returns the problem in force in `period` of the Study. A period whose algorithm this version does
+// not know settles nothing.
 Problem problem_of(const api::StudySpec& spec, const api::SearchPeriod& period);
 
-// What is in force now, or in that of the Study's periods in which a trial was created, or another
-// decision taken: `next` is the index that the next trial got, `basis` the highest seq known.
+// Return the problem in force now (problem_of), or in force when a trial was created or another
+// decision was taken (problem_at). `next` is the index that the next trial got, `basis` the highest
+// seq known.
 Problem problem_of(const api::Study& study);
 Problem problem_at(const api::Study& study, std::int64_t next, std::int64_t basis);
-// The period itself; nullptr where nothing is settled.
+// Returns the period itself; nullptr if nothing is settled.
 const api::SearchPeriod* period_at(const std::vector<api::SearchPeriod>& periods, std::int64_t next,
                                    std::int64_t basis);
 
-// What is to be settled now: `since`, `basis` and `computed_by` are left to the caller. What was
-// settled about steps at the beginning stays as it is, and a search that learns from results is not
-// given up for one that does not.
+// Returns the period to store now, except `since`, `basis` and `computed_by`, which the caller
+// sets. Keeps what was settled about steps at the beginning, and never replaces a search that
+// learns from results by one that does not.
 api::SearchPeriod settle(const api::Study& study, api::Place place = api::Place::kLocal);
 
-// Whether the next run of a trial finds the checkpoints of the run before, as was settled when the
+// Whether the next run of a trial finds the checkpoints of the previous run, as settled when the
 // Study began. If not, each run starts from the first step.
 bool keeps_checkpoints(const api::StudyStatus& status);
 
-// Whether its algorithm and its revision are known here.
+// Whether this version knows the period's algorithm, early stopping and revision.
 bool is_known(const api::SearchPeriod& period);
 
-// The steps at which a Rung fact is wanted of the Study's trials (search.h).
+// Returns the steps at which the Study's trials need a Rung fact (search.h).
 std::vector<std::int64_t> rung_steps(const api::Study& study);
 
 }  // namespace fettle::search

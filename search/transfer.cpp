@@ -10,8 +10,8 @@
 namespace fettle::search {
 namespace {
 
-constexpr std::size_t kNeighbours = 3;  // priors that say what is to be expected at a point
-constexpr double kTiny = 1e-9;          // a distance at which two points are the same
+constexpr std::size_t kNeighbours = 3;  // priors that predict the value at a point
+constexpr double kTiny = 1e-9;          // keeps the weight of an identical point finite
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -21,7 +21,7 @@ double median(std::vector<double> values) {
 
 double sign(double a, double b) { return a < b ? -1 : (a > b ? 1 : 0); }
 
-// Kendall's tau-a between the two: from -1, the reverse, to 1, the same order.
+// Kendall's tau-a between the two: from -1 (reversed) to 1 (the same order).
 double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
   double agreement = 0;
   double pairs = 0;
@@ -65,8 +65,8 @@ bool Transfer::add(Observation result) {
   return true;
 }
 
-// Euclidean on the unit cube; a choice that differs is one edge away, and so is any parameter that
-// only one point has.
+// Returns the Euclidean distance on the unit cube; a choice that differs counts as one edge, and so
+// does a parameter that only one point has.
 double Transfer::distance(const Point& a, const Point& b) const {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -83,7 +83,7 @@ double Transfer::distance(const Point& a, const Point& b) const {
   return std::sqrt(sum);
 }
 
-// What the nearest priors say of a point, nearer ones louder.
+// Predicts the values at a point from the nearest priors, weighted by inverse distance.
 std::vector<double> Transfer::foretold(const Point& point) const {
   std::vector<std::pair<double, std::size_t>> near;
   for (std::size_t i = 0; i < priors_.size(); ++i) {
@@ -100,7 +100,7 @@ std::vector<double> Transfer::foretold(const Point& point) const {
       out[o] += weight * priors_[near[k].second].values[o];
     }
   }
-  for (double& value : out) value /= weights;  // not 0: add() asks only where there are priors
+  for (double& value : out) value /= weights;  // not 0: add() compares only if there are priors
   return out;
 }
 
@@ -121,14 +121,14 @@ void Transfer::compare() {
     shifts_[o] = median(std::move(off));
     trust += rank_correlation(expected[o], found[o]) / static_cast<double>(found.size());
   }
-  const auto count = static_cast<double>(results_.size());  // kFirstCheck or more: see add()
-  // The standard error of tau-a over `count` results where the two are independent.
+  const auto count = static_cast<double>(results_.size());  // at least kFirstCheck: see add()
+  // The standard error of tau-a over `count` results if the two are independent.
   const double chance = std::sqrt(2 * (2 * count + 5) / (9 * count * (count - 1)));
   const double left = 1 - count / static_cast<double>(kOutweighed);
   const double share = std::clamp((trust - chance) * left, 0.0, 1.0);
   const auto kept = static_cast<std::size_t>(share * static_cast<double>(priors_.size()));
   in_force_.clear();
-  for (std::size_t k = 0; k < kept; ++k) {  // evenly over the ranks
+  for (std::size_t k = 0; k < kept; ++k) {  // spread evenly over the ranks
     in_force_.push_back(best_first_[k * priors_.size() / kept]);
   }
   std::sort(in_force_.begin(), in_force_.end());

@@ -13,7 +13,7 @@ namespace fettle::search {
 namespace {
 
 constexpr std::size_t kBestTried = 3;  // best priors that are tried first
-// Keeps the draws of parameters that are left out apart from all others of the same seed.
+// Separates the draws of omitted parameters from all other draws of the same seed.
 constexpr std::uint64_t kFillPurpose = 0x7761726D;  // "warm"
 
 class WarmStart final : public Sampler {
@@ -36,7 +36,7 @@ class WarmStart final : public Sampler {
       if (static_cast<std::int64_t>(out.points.size()) == n) return out;
       if (!tried_[i]) out.points.push_back(first_[i]);
     }
-    // For this call the inner sampler knows the points to try first as pending trials; where trials
+    // For this call the inner sampler sees the points to try first as pending trials; if trials
     // pause, each of them needs a stage, too.
     const std::size_t before = known_.trials.size();
     known_.trials.insert(known_.trials.end(), out.points.begin(), out.points.end());
@@ -76,7 +76,7 @@ class WarmStart final : public Sampler {
     return static_cast<std::size_t>(first - first_.begin());
   }
 
-  // Those in force, as trials that ended before this Study began.
+  // Resets known_ to the priors in force, as trials that ended before this Study began.
   void put_priors_in_front() {
     known_ = {};
     const std::vector<double>& shifts = transfer_.shifts();
@@ -92,7 +92,7 @@ class WarmStart final : public Sampler {
       known_.trials.push_back(space_.write(prior.point));
       known_.events.push_back(std::move(event));
     }
-    // What the inner sampler chose itself comes after the priors and the points to try first. Those
+    // The inner sampler's own choices come after the priors and the points to try first. Those
     // points come with the history (catch_up).
     known_.unnumbered = known_.priors + static_cast<std::int64_t>(first_.size());
     // catch_up() adds this Study's trials and events again, behind the priors.
@@ -119,11 +119,12 @@ class WarmStart final : public Sampler {
     }
     for (; events_ < history.events.size(); ++events_) {
       known_.events.push_back(history.events[events_]);
-      known_.events.back().trial += known_.priors;  // which are in front of this Study's trials
+      known_.events.back().trial += known_.priors;  // priors come before this Study's trials
     }
   }
 
-  // Where trials pause: those of the history, behind those of priors, which are over.
+  // If trials pause: sets the stages of known_, ended ones for the priors, then those of the
+  // history.
   void add_stages(const History& history) {
     if (history.stages.empty()) return;
     known_.stages.assign(static_cast<std::size_t>(known_.priors), Stage{.ended = true});
@@ -133,10 +134,10 @@ class WarmStart final : public Sampler {
 
   void begin_again() {
     put_priors_in_front();
-    sampler_->suggest({}, 0);  // it forgets what it folded
+    sampler_->suggest({}, 0);  // makes it forget its fold
   }
 
-  // A result of this Study against the priors; whether they count otherwise now.
+  // Passes a result of this Study to transfer_; returns whether the priors were weighed anew.
   bool compare(const History& history, const Event& event) {
     if (event.fact.kind != api::FactKind::kResult || event.fact.infeasible) return false;
     auto point = space_.read(history.trials[static_cast<std::size_t>(event.trial)]);
@@ -154,14 +155,14 @@ class WarmStart final : public Sampler {
   Transfer transfer_;
   const std::int64_t last_step_;
   std::unique_ptr<Sampler> sampler_;
-  History known_;           // what the inner sampler is asked about
-  std::size_t trials_ = 0;  // of the history, that are in known_
+  History known_;           // the history that the inner sampler sees
+  std::size_t trials_ = 0;  // trials of the history that are in known_
   std::size_t events_ = 0;
-  std::size_t compared_ = 0;  // events
-  std::vector<bool> tried_;   // of first_
+  std::size_t compared_ = 0;  // events passed to compare()
+  std::vector<bool> tried_;   // which of first_ were tried
 };
 
-// Numbers a result can have, one an objective.
+// Whether the prior has one finite value per objective.
 bool is_usable(const Problem& problem, const api::PriorObservation& prior) {
   return prior.values.size() == problem.objectives.size() &&
          std::all_of(prior.values.begin(), prior.values.end(),
