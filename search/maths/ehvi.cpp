@@ -23,10 +23,10 @@ std::vector<Losses> front_of(const std::vector<Losses>& points) {
   return out;
 }
 
-// The boxes of one slice, put on top of those `open` below it: one that continues stays open, the
-// others end at `height` in the objective that is added. `open` has that objective's low face as an
-// additional entry. Boxes of a slice differ in their last low face (all others are minus infinity),
-// by which both lists ascend: this merges them.
+// Stacks the boxes of one slice on the `open` ones below it: a box that continues stays open, the
+// others end at `height` in the added objective. `open` has that objective's low face as an
+// additional entry. Boxes of a slice differ in their last low face (all others are minus infinity)
+// and both lists ascend by it, so this is a merge.
 void stack(const std::vector<Box>& slice, double height, std::vector<Box>& open,
            std::vector<Box>& done) {
   const std::size_t key = slice.empty() ? 0 : slice[0].low.size() - 1;
@@ -52,7 +52,7 @@ void stack(const std::vector<Box>& slice, double height, std::vector<Box>& open,
   open = std::move(next);
 }
 
-// Of the expected improvement on a face, by the loss's mean and sigma.
+// The derivatives of the expected improvement at a face, with respect to the loss's mean and sigma.
 NormalMarginal slope_at(double face, const NormalMarginal& loss) {
   if (face == -kInfinity) return {};
   const double z = (face - loss.mean) / loss.sigma;
@@ -69,8 +69,8 @@ double expected_improvement(double threshold, const NormalMarginal& loss) {
   return std::max(gap * normal_cdf(z) + loss.sigma * normal_density(z), 0.0);
 }
 
-// A sweep along the last objective: between two neighbouring losses in it, the free part is what
-// the points below leave free in the other objectives.
+// Sweeps along the last objective: between two neighbouring losses in it, the free region is the
+// one that the points below leave free in the other objectives.
 std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& reference) {
   CHECK(reference.size() <= kMostObjectivesInBoxes, "boxes are of up to three objectives");
   const std::size_t last = reference.size() - 1;
@@ -84,8 +84,8 @@ std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& ref
             [&](const Losses& a, const Losses& b) { return a[last] < b[last]; });
   const Losses rest(reference.begin(), reference.end() - 1);
   std::vector<Box> done;      // boxes whose upper end is known
-  std::vector<Box> open;      // boxes that reach up to where the sweep is
-  std::vector<Losses> below;  // the front of the points passed so far, in the other objectives
+  std::vector<Box> open;      // boxes that reach up to the sweep
+  std::vector<Losses> below;  // the front of the points passed, in the other objectives
   stack(free_boxes(below, rest), -kInfinity, open, done);
   for (const Losses& point : order) {
     if (point[last] >= reference[last]) break;
@@ -102,7 +102,7 @@ std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& ref
   return done;
 }
 
-// Many boxes share their faces: expected improvements are wanted once for each face.
+// Many boxes share faces, so expected improvements are computed once per face.
 ExpectedHypervolume::ExpectedHypervolume(const std::vector<Losses>& points,
                                          const Losses& reference) {
   CHECK(reference.size() >= 2, "a front has 2 or 3 objectives");
@@ -125,9 +125,9 @@ ExpectedHypervolume::ExpectedHypervolume(const std::vector<Losses>& points,
   }
 }
 
-// The improvement is the part of the space that the new point dominates and the front does not. A
-// place u of it is dominated with probability P(Y1 < u1) P(Y2 < u2) ..., which over a box
-// integrates to a product of differences of expected improvements.
+// The improvement is the volume that the new point dominates and the front does not. It dominates a
+// position u with probability P(Y1 < u1) P(Y2 < u2) ..., which integrates over a box to a product
+// of differences of expected improvements.
 double ExpectedHypervolume::improvement(const std::vector<NormalMarginal>& losses,
                                         std::vector<NormalMarginal>* slopes) const {
   const std::size_t objectives = losses.size();

@@ -1,8 +1,8 @@
-// Expected hypervolume improvement: how much a point whose losses are only known as independent
-// normals is expected to add to what a Pareto front dominates.
+// Expected hypervolume improvement: the expected growth of the volume that a Pareto front
+// dominates, if a point is added whose losses are independent normals.
 //
-// For two and three objectives, exact, with its derivatives (Emmerich et al. 2011, in the form of
-// Yang et al. 2019). Pure; any thread.
+// Exact for two and three objectives, with derivatives (Emmerich et al. 2011, in the form of Yang
+// et al. 2019). Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace fettle::search {
 
-// What a model says of one loss; sigma >= 0, and 0 is certainty.
+// A model's prediction of one loss; sigma >= 0, where 0 is certainty.
 struct NormalMarginal {
   double mean = 0;
   double sigma = 0;
@@ -21,29 +21,30 @@ struct NormalMarginal {
 // E[max(threshold - Y, 0)]: the expected improvement of a single objective.
 double expected_improvement(double threshold, const NormalMarginal& loss);
 
-// The part of the space that no point dominates and that dominates the reference, as boxes that do
-// not overlap. Of a front of n points of two objectives n + 1, of three at most 2 n + 1 boxes.
+// The region that dominates the reference and that no point dominates, as disjoint boxes. A front
+// of n points gives n + 1 boxes for two objectives and at most 2 n + 1 for three.
 struct Box {
-  Losses low;  // minus infinity where it is open
+  Losses low;  // minus infinity if open
   Losses high;
   bool operator==(const Box&) const = default;
 };
 inline constexpr std::size_t kMostObjectivesInBoxes = 3;
-// The most that the sampler ehvi takes.
+// The most objectives that the sampler ehvi takes.
 inline constexpr std::size_t kMostEhviObjectives = kMostObjectivesInBoxes;
 std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& reference);
 
 class ExpectedHypervolume {
  public:
-  // `points`: losses seen, dominated ones too; two or three numbers each, like the reference.
+  // `points`: losses seen, including dominated ones; two or three numbers each, like the reference.
   ExpectedHypervolume(const std::vector<Losses>& points, const Losses& reference);
 
-  // One marginal an objective. `slopes`: where the derivatives by each mean and sigma > 0 go.
+  // `losses`: one marginal per objective. `slopes`: receives the derivatives with respect to each
+  // mean and sigma; requires sigma > 0.
   double improvement(const std::vector<NormalMarginal>& losses,
                      std::vector<NormalMarginal>* slopes = nullptr) const;
 
  private:
-  // A box by the places of its faces among `faces_` of each objective.
+  // A box as indices of its faces in `faces_` of each objective.
   struct Cell {
     std::vector<std::size_t> low;
     std::vector<std::size_t> high;

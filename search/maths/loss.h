@@ -1,4 +1,5 @@
-// Losses: values of the first objective turned so that less is better. Pure functions.
+// Losses: values of the first objective with the sign turned so that less is better. Pure
+// functions.
 #pragma once
 
 #include <limits>
@@ -9,17 +10,17 @@
 
 namespace fettle::search {
 
-// Of what is infeasible or not finite.
+// The loss of an infeasible or non-finite value.
 inline constexpr double kWorstLoss = std::numeric_limits<double>::infinity();
 
-// -1 where the first objective is maximised, else 1.
+// -1 if the first objective is maximised, else 1.
 double loss_sign(const std::vector<api::Objective>& objectives);
 
-// At a rung the objectives alone count: whether a constraint holds is known at the end.
+// At a rung only the objectives count: constraints are checked at the end.
 double loss_of(const api::Fact& fact, double sign);
 
-// Whether it is a finite value at a rung, but outside a constraint as of then. Where values are put
-// in order, those come after the ones within all constraints; nothing else rests on it.
+// Whether the fact is a finite value at a rung that violates a constraint so far. In a ranking such
+// values come after the values within all constraints; nothing else depends on it.
 bool is_outside(const api::Fact& fact);
 
 }  // namespace fettle::search

@@ -10,7 +10,8 @@
 namespace fettle::search {
 namespace {
 
-// A difference, halved: the range of an objective may be wider than a double. For ratios of two.
+// Half the difference, since the range of an objective may be wider than a double. For ratios of
+// two.
 double half_gap(double high, double low) { return 0.5 * high - 0.5 * low; }
 
 bool better_everywhere(const Losses& point, const Losses& reference) {
@@ -26,7 +27,7 @@ double box(const Losses& point, const Losses& reference, std::size_t objectives)
   return out;
 }
 
-// Hypervolumes over the first objectives, counting the work.
+// Hypervolumes in the first `objectives` dimensions; counts the work.
 class Wfg {
  public:
   explicit Wfg(const Losses& reference) : reference_(reference) {}
@@ -37,9 +38,9 @@ class Wfg {
     if (points.empty() || gave_up()) return 0;
     if (objectives == 1) return reference_[0] - best_first(points);
     if (objectives == 2) return area(points);
-    // Worst first along the last objective: seen from a point, all later ones end where it ends
-    // there, and what they share with it is a volume of one objective less. So a point adds its
-    // height times what it alone covers of the other objectives: exclusive().
+    // Worst first along the last objective: every later point reaches at least as far there. So a
+    // point adds its height in the last objective times the volume that it alone covers of the
+    // others: exclusive().
     const std::size_t last = objectives - 1;
     std::sort(points.begin(), points.end(), [last](const Losses& a, const Losses& b) {
       return a[last] != b[last] ? a[last] > b[last] : a > b;
@@ -51,7 +52,7 @@ class Wfg {
     return out;
   }
 
-  // What points[at] covers and none after it does.
+  // The volume that points[at] covers and no later point does.
   double exclusive(const std::vector<Losses>& points, std::size_t at, std::size_t objectives) {
     return box(points[at], reference_, objectives) -
            volume(limited(points, at, objectives), objectives);
@@ -76,7 +77,7 @@ class Wfg {
     return out;
   }
 
-  // The points after `at`, cut to what lies behind it; without those that another one dominates.
+  // The points after `at`, clipped to the region that it dominates; dominated points are removed.
   std::vector<Losses> limited(const std::vector<Losses>& points, std::size_t at,
                               std::size_t objectives) {
     std::vector<Losses> out;
@@ -109,7 +110,7 @@ bool dominates(const Losses& a, const Losses& b) {
   return better_somewhere;
 }
 
-// Over the lexicographic order, in which nothing is dominated by what comes later.
+// Visits points in lexicographic order: no point is dominated by a later one.
 std::vector<std::size_t> front_numbers(const std::vector<Losses>& points) {
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,6 +1,6 @@
-// Several objectives at once: who dominates whom, how crowded a front is, how much it covers.
+// Pareto fronts of several objectives: dominance, crowding and hypervolume.
 //
-// Losses: one number an objective, all to be minimised, finite. Pure functions; any thread.
+// Losses: one number per objective, all to be minimised, finite. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ namespace fettle::search {
 
 using Losses = std::vector<double>;
 
-// At least as good everywhere and better somewhere. Both have the same length.
+// Whether `a` is at least as good in all objectives and better in some. Both have the same length.
 bool dominates(const Losses& a, const Losses& b);
 
-// The front of each: 0 = dominated by none, 1 = only by those of front 0, and so on (Zhang et al.
-// 2015, "efficient non-dominated sort"). Equal losses are of one front.
+// The front of each point: 0 = dominated by none, 1 = dominated only by points of front 0, and so
+// on (Zhang et al. 2015, "efficient non-dominated sort"). Equal losses are in one front.
 std::vector<std::size_t> front_numbers(const std::vector<Losses>& points);
 
 // Crowding distance within one front (Deb et al. 2002): the sum over the objectives of the gap
@@ -23,12 +23,12 @@ std::vector<std::size_t> front_numbers(const std::vector<Losses>& points);
 std::vector<double> crowding_distances(const std::vector<Losses>& front);
 
 // The volume that `points` dominate and that dominates `reference`: a sweep for two objectives, the
-// WFG algorithm (While et al. 2012) for more. Points that are dominated or no better than the
-// reference somewhere add nothing. Nothing: the work exceeds kMaxHypervolumeWork, or the volume is
-// no finite number.
+// WFG algorithm (While et al. 2012) for more. Points that are dominated, or not better than the
+// reference in every objective, add nothing. Returns nullopt if the work exceeds
+// kMaxHypervolumeWork, or if the volume is not finite.
 std::optional<double> hypervolume(std::vector<Losses> points, const Losses& reference);
 
-// Of three and more objectives: comparisons of two points before hypervolume() gives up, about a
+// With three or more objectives: comparisons of two points before hypervolume() gives up, about a
 // tenth of a second. A hundred points of four objectives stay well below it.
 inline constexpr std::size_t kMaxHypervolumeWork = 10'000'000;
 

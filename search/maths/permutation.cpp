@@ -9,7 +9,8 @@
 namespace fettle::search {
 namespace {
 
-// Four are enough for a good round function (Luby & Rackoff 1988); small halves like a few more.
+// Four rounds are enough with a good round function (Luby & Rackoff 1988); small halves need a few
+// more.
 constexpr std::uint32_t kRounds = 8;
 
 }  // namespace

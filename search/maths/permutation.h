@@ -1,8 +1,8 @@
-// Permutation: a random order of 0 ... size-1 that is never written down.
+// Permutation: a random order of 0 ... size-1 that is computed, not stored.
 //
-// A Feistel network over Philox permutes the smallest even number of bits that holds the size; what
-// falls outside is permuted again until it falls inside ("cycle walking", Black & Rogaway 2002).
-// at() is a bijection for every key. Constant memory; pure; safe to share between threads.
+// A Feistel network over Philox permutes the smallest even number of bits that holds the size; a
+// value outside the range is permuted again until it is inside ("cycle walking", Black & Rogaway
+// 2002). at() is a bijection for every key. Constant memory; pure; safe to share between threads.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Permutation {
  public:
   // 1 <= size <= 2^63.
   Permutation(std::uint64_t size, std::uint64_t key);
-  // The index at `position` < size.
+  // The index at `position`, which must be below `size`.
   std::uint64_t at(std::uint64_t position) const;
 
  private:

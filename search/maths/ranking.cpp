@@ -33,7 +33,7 @@ void Ranking::add(std::int64_t trial, const api::Fact& fact) {
   const auto [at, is_new] = entries_.try_emplace(trial);
   at->second = entry_of(fact);
   if (signs_.size() > 1 || !is_new) {
-    stale_ = true;  // fronts or places of others may have changed
+    stale_ = true;  // fronts or positions of others may have changed
   } else if (!stale_) {
     const auto place = std::upper_bound(order_.begin(), order_.end(), trial,
                                         [this](auto a, auto b) { return better(a, b); });

@@ -1,11 +1,11 @@
-// Ranking: the trials that ended, best first. A fold over events; only comparisons of values
-// matter, so any finite size of them does no harm.
+// Ranking: the trials that ended, best first. A fold over events that only compares values, so any
+// finite magnitude is safe.
 //
-// Three classes, each better than the next: with a result (one objective: by value; several: by
-// front of non-domination, then by the first objective); stopped early (by the step they reached,
-// then by their first value there: values at different steps do not compare); and infeasible or
-// failed. Ties go to what was learnt first. Invariant: order() depends on the events alone, not on
-// when it is called. Not synchronised.
+// Three classes, each better than the next: trials with a result (one objective: by value; several:
+// by front of non-domination, then by the first objective); trials stopped early (by the step they
+// reached, then by their first value there, since values at different steps do not compare); and
+// infeasible or failed trials. Ties go to the result learnt first. Invariant: order() depends on
+// the events alone, not on when it is called. Not synchronised.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ class Ranking {
  public:
   explicit Ranking(const std::vector<api::Objective>& objectives);
 
-  // Takes notice of a fact; a later one that ends the same trial replaces an earlier one.
+  // Adds a fact; a later fact that ends the same trial replaces the earlier one.
   void add(std::int64_t trial, const api::Fact& fact);
   std::size_t size() const { return entries_.size(); }
 
-  // Whether nothing but the order in which they were learnt sets two ended trials apart; with
-  // several objectives, those of one front.
+  // Whether two ended trials differ only in the order in which they were learnt; with several
+  // objectives, whether they are in the same front.
   bool tied(std::int64_t a, std::int64_t b) const;
 
-  // What a trial ended with, every objective turned to be minimised; nothing for one that did not
-  // end with a feasible result.
+  // The losses with which a trial ended, one per objective, all to be minimised; nullptr if it did
+  // not end with a feasible result.
   const std::vector<double>* losses(std::int64_t trial) const;
 
   // Whether a trial ended infeasible or failed.
@@ -45,8 +45,8 @@ class Ranking {
   struct Entry {
     Class kind = Class::kInfeasible;
     std::int64_t front = 0;      // with several objectives; 0 = not dominated
-    std::int64_t step = 0;       // reached, where stopped early
-    std::vector<double> losses;  // objectives, all turned to be minimised
+    std::int64_t step = 0;       // reached, if stopped early
+    std::vector<double> losses;  // one per objective, all to be minimised
     std::int64_t learnt = 0;     // the number of this fact, from 1
   };
   Entry entry_of(const api::Fact& fact) const;

@@ -13,7 +13,7 @@ namespace fettle::search {
 
 class SobolSequence {
  public:
-  static constexpr std::size_t kMaxDimensions = 3667;  // for which there are direction numbers
+  static constexpr std::size_t kMaxDimensions = 3667;  // limit of the table of direction numbers
 
   // 1 <= dimensions <= kMaxDimensions. Without a seed the sequence is not scrambled and starts at
   // 0.
