@@ -10,7 +10,7 @@
 namespace fettle::search {
 namespace {
 
-// So few are sorted faster than the window is walked.
+// Up to this number of trials, sorting is faster than a pass over the window.
 constexpr std::size_t kFew = 64;
 constexpr std::uint32_t kNotGiven = std::numeric_limits<std::uint32_t>::max();
 

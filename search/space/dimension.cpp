@@ -12,8 +12,8 @@ namespace {
 
 // Integers up to here are exact in a double.
 constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
-// In steps. A range that is a multiple of the step but for rounding (0.1 + 2 * 0.1 > 0.3) includes
-// its end.
+// In steps. A range that is a multiple of the step except for rounding (0.1 + 2 * 0.1 > 0.3)
+// includes its end.
 constexpr double kStepTolerance = 1e-9;
 // The relative error of a quotient of two doubles: about two units in the last place.
 constexpr double kRounding = 4e-16;
@@ -30,7 +30,7 @@ double tidy(double number) {
   return out;
 }
 
-// a + t (b - a) without overflow for bounds as far apart as doubles go.
+// a + t (b - a) without overflow, however far apart the bounds are.
 double blend(double a, double b, double t) { return a * (1 - t) + b * t; }
 
 }  // namespace
@@ -70,7 +70,7 @@ Status Dimension::set_range(const api::Parameter& parameter) {
   if (log_ && min_ <= 0) {
     return invalid("a logarithmic scale needs a lower bound above 0; found " + text(min_));
   }
-  // A range of one number is a lattice of one cell, whatever the step.
+  // A range of one number is a lattice of one cell, whatever the step is.
   if (integer_ || parameter.step || min_ == max_) return set_lattice(parameter);
   if (log_) {
     log_low_ = std::log(min_);
@@ -91,17 +91,17 @@ Status Dimension::set_lattice(const api::Parameter& parameter) {
     }
   }
   const double steps = max_ / step_ - min_ / step_;
-  if (!(steps <= 2 * kMaxExactInteger)) {  // as many as from -2^53 to 2^53
+  if (!(steps <= 2 * kMaxExactInteger)) {  // the number of integers from -2^53 to 2^53
     return invalid("the step " + text(step_) + " is too small for a range from " + text(min_) +
                    " to " + text(max_));
   }
   cells_ = static_cast<std::uint64_t>(steps + std::max(kStepTolerance, kRounding * steps)) + 1;
-  if (integer_) {  // exact where the tolerance would be more than a cell
+  if (integer_) {  // exact even if the tolerance exceeds a cell
     cells_ = static_cast<std::uint64_t>(std::floor((max_ - min_) / step_)) + 1;
   }
   if (log_) {
-    // Half a step beyond either end, so that the first and last cell are as wide as the others;
-    // not so far down that a small minimum gets the whole scale.
+    // Half a step beyond either end, so that the first and last cell are as wide as the others; but
+    // not so far down that a small minimum takes up most of the scale.
     const double last = number(static_cast<double>(cells_ - 1));
     log_low_ = std::log(std::max(min_ - 0.5 * step_, 0.5 * min_));
     log_high_ = std::log(last) + std::log1p(0.5 * step_ / last);
@@ -185,7 +185,7 @@ Dimension::Interval Dimension::to_unit(double coordinate) const {
   if (log_) {
     unit = (std::log(coordinate) - log_low_) / (log_high_ - log_low_);
   } else {
-    // Halves, so that the length of the widest range is still a double.
+    // Halves, so that the length of the widest range still fits in a double.
     unit = (0.5 * coordinate - 0.5 * min_) / (0.5 * max_ - 0.5 * min_);
   }
   unit = std::clamp(unit, 0.0, 1.0);
@@ -217,8 +217,8 @@ std::optional<double> Dimension::coordinate(const Json& value) const {
     guess = share * static_cast<double>(cells_ - 1);
   }
   const double cell = std::clamp(std::round(guess), 0.0, static_cast<double>(cells_ - 1));
-  // In cells. The k-th value as written is off by a relative error, so by more the larger k is. The
-  // rounding of `wanted` itself is many steps where the range lies far from 0.
+  // In cells. The k-th value as written has a relative error, so its absolute error grows with k.
+  // The rounding of `wanted` itself is many steps if the range lies far from 0.
   double tolerance = kStepTolerance * std::max(1.0, cell);
   if (step_ > 0) tolerance += kRounding * std::abs(wanted) / step_;
   const bool near = std::abs(guess - cell) <= tolerance;  // otherwise it lies between two cells

@@ -12,7 +12,7 @@
 namespace fettle::search {
 namespace {
 
-constexpr int kPlaces = 512;  // few results differ between variants, and by the last bit
+constexpr int kPlaces = 512;  // few results differ between variants, and only in the last bit
 
 // FNV-1a over the bits of doubles.
 class Sum {
@@ -34,11 +34,11 @@ class Sum {
   std::uint32_t sum_ = 2166136261U;
 };
 
-// All functions of the library that samplers call.
+// Hashes results of every library function that samplers call.
 std::string probe() {
   Sum sum;
   for (int i = 1; i <= kPlaces; ++i) {
-    const volatile double place = 0.013 * i;  // computed when it runs, not by the compiler
+    const volatile double place = 0.013 * i;  // computed at run time, not by the compiler
     const double x = place;
     sum.add(std::exp(-x));
     sum.add(std::log(x));

@@ -11,9 +11,9 @@
 namespace fettle::search {
 namespace {
 
-// Sums and products of what is at most kUnbounded, and that stay there once they are there.
+// Saturating arithmetic: operands are at most kUnbounded, and so is the result.
 std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
-  return a >= Space::kUnbounded - b ? Space::kUnbounded : a + b;  // twice kUnbounded would be 0
+  return a >= Space::kUnbounded - b ? Space::kUnbounded : a + b;  // 2 * kUnbounded would wrap to 0
 }
 std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   if (a == 0 || b == 0) return 0;
@@ -80,13 +80,13 @@ void Space::finish() {
   group();
 }
 
-// From the last parameter to the first, so that children are counted before what they hang on.
+// From the last parameter to the first, so that children are counted before their parents.
 void Space::count() {
   branches_.assign(dimensions_.size(), {});
   sizes_.assign(dimensions_.size(), 1);
   size_ = 1;
   for (std::size_t index = dimensions_.size(); index-- > 0;) {
-    // By value on which others depend: the points of all that hangs on it.
+    // For each value that conditions name: the points of its children.
     std::map<double, std::uint64_t> below;
     for (const std::size_t child : children_[index]) {
       for (const double cell : parents_[child]->cells) {
@@ -134,7 +134,8 @@ bool Space::active(std::size_t index, const Point& point) const {
   return is_active(cell) && std::binary_search(parent->cells.begin(), parent->cells.end(), cell);
 }
 
-// Shares `rest`, the number of a point below `cell`, among the parameters that this value opens.
+// Distributes `rest`, the number of a point below `cell`, among the parameters that this value
+// makes active.
 void Space::open(std::size_t parameter, double cell, std::uint64_t rest,
                  std::vector<std::uint64_t>& digits) const {
   const std::vector<std::size_t>& children = children_[parameter];
@@ -148,7 +149,7 @@ void Space::open(std::size_t parameter, double cell, std::uint64_t rest,
 
 Point Space::at(std::uint64_t index) const {
   CHECK(index < size_, "the number of a point is below the size of its space");
-  // Of each parameter: the number of a point among those of it and all that hangs on it.
+  // By parameter: the number of a point among the points of the parameter and its descendants.
   std::vector<std::uint64_t> digits(dimensions_.size(), 0);
   for (std::size_t i = dimensions_.size(); i-- > 0;) {
     if (parents_[i]) continue;
@@ -159,7 +160,7 @@ Point Space::at(std::uint64_t index) const {
   for (std::size_t i = 0; i < dimensions_.size(); ++i) {
     if (!active(i, point)) continue;
     CHECK(!dimensions_[i].continuous(), "points of a continuum have no numbers");
-    // Cells in order: runs of plain ones, one point each, between those on which others depend.
+    // Cells in order: runs of plain ones, one point each, between the cells that conditions name.
     double next = 0;
     std::uint64_t left = digits[i];
     for (const Branch& branch : branches_[i]) {
@@ -205,7 +206,7 @@ Point Space::draw(Random& random) const {
 Json Space::write(const Point& point) const {
   Json out = Json::object();
   Json::Object& members = out.as_object();
-  // Histories keep very many of these: none is larger than it must be.
+  // Histories keep very many of these objects, so each reserves only the members it needs.
   members.reserve(static_cast<std::size_t>(std::count_if(point.begin(), point.end(), is_active)));
   for (std::size_t i = 0; i < point.size(); ++i) {
     if (is_active(point[i])) members.emplace_back(names_[i], dimensions_[i].value(point[i]));
@@ -220,7 +221,7 @@ std::optional<Point> Space::read(const Json& parameters) const {
   std::size_t read = 0;
   for (std::size_t i = 0; i < dimensions_.size(); ++i) {
     if (!active(i, point)) continue;
-    // In the order of declaration, as write() leaves them, there is nothing to look for.
+    // Members in the order of declaration, as write() leaves them, need no search.
     const bool in_order = read < members.size() && members[read].first == names_[i];
     const Json* value = in_order ? &members[read].second : parameters.find(names_[i]);
     if (value == nullptr) return std::nullopt;
@@ -236,7 +237,7 @@ std::uint64_t Space::key(const Point& point) const {
   std::uint64_t key = 0;
   for (std::size_t i = 0; i < point.size(); ++i) {
     if (!is_active(point[i])) continue;
-    key = mix_keys(mix_keys(key, i), std::bit_cast<std::uint64_t>(point[i] + 0.0));  // -0 is 0
+    key = mix_keys(mix_keys(key, i), std::bit_cast<std::uint64_t>(point[i] + 0.0));  // -0 becomes 0
   }
   return key;
 }

@@ -12,7 +12,7 @@ bool is_numeric(const api::Parameter& parameter) {
          parameter.type == api::ParameterType::kInteger;
 }
 
-// A number within the bounds on the nearest step; everything else as it is.
+// Moves a number within the bounds to the nearest step; returns other values unchanged.
 Json on_step(const api::Parameter& parameter, const Json& value) {
   if (!is_numeric(parameter) || !value.is_number()) return value;
   double number = value.as_double();
@@ -20,7 +20,7 @@ Json on_step(const api::Parameter& parameter, const Json& value) {
   const bool whole = parameter.type == api::ParameterType::kInteger;
   const double step = parameter.step.value_or(whole ? 1 : 0);
   if (step > 0) {
-    // A range that is a multiple of the step but for rounding holds its end (dimension.cpp).
+    // A range that is a multiple of the step except for rounding includes its end (dimension.cpp).
     const double last = std::floor((parameter.max - parameter.min) / step + 1e-9);
     const double steps = std::min(std::round((number - parameter.min) / step), last);
     number = parameter.min + steps * step;
@@ -39,7 +39,7 @@ Result<SpaceMap> SpaceMap::make(const std::vector<api::Parameter>& parameters,
 std::optional<Json> SpaceMap::image(const Json& point, Random& random) const {
   Point out(space_.dimensions(), kInactive);
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const double drawn = random.uniform();  // in any case, so that each parameter has its own draw
+    const double drawn = random.uniform();  // always drawn, so that each parameter has its own draw
     if (!space_.active(i, out)) continue;
     const std::string& here = parameters_[i].name;
     const auto renamed = names_.find(here);

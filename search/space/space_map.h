@@ -1,11 +1,11 @@
-// SpaceMap: points of an earlier Study as points of another one.
+// SpaceMap: maps points of an earlier Study to points of this one.
 //
-// Parameters correspond by name, or as `names` says. A value carries over as it is; a number is
-// moved to the nearest step. A point that this space does not have (outside its bounds, a choice
-// that is no more) has no image: moved to the nearest bound its result would be told of a place
-// where it was not seen. A parameter that the earlier point lacks is drawn, since nothing is known
-// of it: one fixed value for all points would look as if it had been the only one worth trying.
-// Immutable; safe to share between threads.
+// Parameters correspond by name, or as `names` says. A value is kept; a number is moved to the
+// nearest step. A point outside this space (beyond a bound, or with a choice that was removed) has
+// no image: moved to the nearest bound, its result would be attributed to a point where it was not
+// observed. A parameter that the earlier point lacks is drawn, since nothing is known about it: one
+// fixed value for all points would look like the only one worth trying. Immutable; safe to share
+// between threads.
 #pragma once
 
 #include <map>
@@ -23,11 +23,11 @@ namespace fettle::search {
 
 class SpaceMap {
  public:
-  // `names`: what parameters of this space are called there. Errors: those of Space::make.
+  // `names`: maps names of this space to names in the earlier Study. Errors: those of Space::make.
   static Result<SpaceMap> make(const std::vector<api::Parameter>& parameters,
                                std::map<std::string, std::string> names);
 
-  // Active parameters only, as Space writes them.
+  // Active parameters only, as Space writes them; nullopt if the point has no image.
   std::optional<Json> image(const Json& point, Random& random) const;
 
  private:
