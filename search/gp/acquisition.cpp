@@ -12,8 +12,8 @@ constexpr int kTerms = 40;
 
 const double kLogSqrtTwoPi = 0.5 * std::log(2 * std::numbers::pi);
 
-// Mills' ratio is R(x) = 1 / (x + c), c = 1 / (x + 2 / (x + 3 / (x + ...))) (Laplace). With it
-// 1 - x R(x) = c / (x + c), in which nothing cancels.
+// Mills' ratio is R(x) = 1 / (x + c), c = 1 / (x + 2 / (x + 3 / (x + ...))) (Laplace). Then 1 - x
+// R(x) = c / (x + c), which is free of cancellation.
 double laplace(double x) {
   double tail = 0;
   for (int k = kTerms; k >= 1; --k) tail = k / (x + tail);
@@ -50,7 +50,7 @@ LogExpectedImprovement log_expected_improvement(double best, double mean, double
   return {std::log(sd) + h.value, -h.slope / sd, (1 - u * h.slope) / sd};
 }
 
-// 1 - t / r = sd^2 / (r (r + t)), r^2 = sd^2 + t^2, in which nothing cancels; 1 without noise.
+// 1 - t / r = sd^2 / (r (r + t)), r^2 = sd^2 + t^2: free of cancellation; 1 without noise.
 LogExpectedImprovement log_augmented_improvement(double best, double mean, double sd,
                                                  double noise) {
   LogExpectedImprovement out = log_expected_improvement(best, mean, sd);

@@ -7,10 +7,10 @@
 namespace fettle::search::gp {
 namespace {
 
-constexpr double kMeanChanges = 2;        // parameters that a perturbation changes, about
+constexpr double kMeanChanges = 2;        // parameters that a perturbation changes on average
 constexpr double kLargestStep = 0.5;      // of the unit interval
 constexpr double kStepRange = 100;        // ratio of the largest to the smallest step
-constexpr std::uint64_t kManyCells = 24;  // rounding to one of this many hardly matters
+constexpr std::uint64_t kManyCells = 24;  // rounding to this many cells or more hardly matters
 
 double reflect(double unit) {
   unit = std::abs(unit);
@@ -21,8 +21,8 @@ double middle(const Dimension& dimension, double coordinate) {
   return dimension.to_unit(coordinate).centre();
 }
 
-// A place in another cell where there is one: the step alone may not reach it. The step is normal
-// with a deviation that is log-uniform, from kLargestStep down to kLargestStep / kStepRange.
+// Returns a position in another cell if there is one: the step alone may not reach it. The step is
+// normal with a log-uniform deviation, from kLargestStep down to kLargestStep / kStepRange.
 double change(const Dimension& dimension, double unit, Random& random) {
   const double step = kLargestStep * std::pow(kStepRange, -random.uniform()) * random.normal();
   if (dimension.continuous()) return reflect(unit + step);
@@ -107,7 +107,7 @@ std::vector<Candidate> neighbours(const Space& space, const Candidate& from, Ran
         if (cell != here) add(i, cell);
       }
     } else {
-      // May draw `here` or a choice twice: a candidate more, which gains nothing.
+      // May draw `here` or a choice twice, which costs a candidate and gains nothing.
       for (std::uint64_t k = 0; k < kMostChoices; ++k) {
         add(i, static_cast<double>(random.below(dimension.cells())));
       }

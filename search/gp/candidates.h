@@ -1,8 +1,8 @@
-// Candidates: where to look for the maximum of an acquisition function.
+// Candidates: points at which to look for the maximum of an acquisition function.
 //
-// A candidate carries a place in the unit cube for every parameter, whether it exists or not, so
-// that changing a choice brings the parameters that hang on it into existence somewhere sensible.
-// Functions of their arguments and of the Random handed in.
+// A candidate has a position in the unit cube for every parameter, whether it exists or not, so
+// that a changed choice gives its conditional parameters sensible positions. Functions of their
+// arguments and of the Random passed in.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,26 @@ struct Candidate {
   Point point;
 };
 
-// The candidate at a place; with the middle of their interval for discrete values.
+// Returns the candidate at a position; discrete values move to the middle of their interval.
 Candidate candidate_at(const Space& space, std::vector<double> unit);
-// At a point; parameters that do not exist get the places of `elsewhere`.
+// Returns the candidate at a point; parameters that do not exist get positions from `elsewhere`.
 Candidate candidate_of(const Space& space, const Point& point,
                        const std::vector<double>& elsewhere);
 
-// A neighbour: one to a few parameters changed, numbers by a step of random length (over two orders
-// of magnitude), choices to any other. Reflected at the bounds.
+// Returns a neighbour with one or a few parameters changed: numbers by a step of random length
+// (over two orders of magnitude), choices to any other. Reflected at the bounds.
 Candidate perturb(const Space& space, const Candidate& from, Random& random);
 
-// All candidates that differ in one discrete parameter: numbers by one cell, choices by any of at
+// Returns all candidates that differ in one discrete parameter: numbers by one cell, choices by at
 // most kMostChoices others.
 inline constexpr std::uint64_t kMostChoices = 12;
 std::vector<Candidate> neighbours(const Space& space, const Candidate& from, Random& random);
 
-// Whether an optimiser may treat a parameter as a continuum: it is one, or its cells are many.
+// Whether an optimiser may treat a parameter as a continuum: it is one, or has many cells.
 bool is_smooth(const Dimension& dimension);
 
 Inputs inputs_of(const Space& space, const std::vector<Candidate>& candidates);
-// Of some trials' points, as `known` has them: outcomes.h, cost_ledger.h.
+// The points of some trials, as `known` holds them (outcomes.h, cost_ledger.h).
 template <class Known>
 Inputs inputs_of(const Space& space, const Known& known, const std::vector<std::int64_t>& trials) {
   Inputs out(static_cast<Index>(trials.size()), static_cast<Index>(space.dimensions()));

@@ -6,9 +6,9 @@
 namespace fettle::search::gp {
 namespace {
 
-constexpr int kFitEvaluations = 40;  // of the likelihood, from each start
+constexpr int kFitEvaluations = 40;  // of the likelihood, per start
 constexpr double kLongStart = 1.5;   // the second start's length scales: e^1.5 times the prior's
-constexpr double kFlat = 1e-9;       // deviation of logarithms that are all the same
+constexpr double kFlat = 1e-9;       // deviation of logarithms that count as equal
 
 struct Standardised {
   Eigen::VectorXd targets;
@@ -28,7 +28,8 @@ Standardised standardise(const std::vector<double>& logs) {
 
 }  // namespace
 
-// From the prior each time, so that a new model gets where one is that saw the history grow.
+// Starts from the prior each time, so that a new model reaches the same fit as one that saw the
+// history grow.
 void CostModel::fit(const CostLedger& ledger) {
   const CostLedger::Observations& observed = ledger.last_fit();
   if (fitted_ && observed.count == fitted_to_) return;
@@ -51,7 +52,7 @@ void CostModel::update(const CostLedger& ledger) {
   Standardised costs = standardise(observed.log_costs);
   centre_ = costs.centre;
   spread_ = costs.spread;
-  if (spread_ <= kFlat) return;  // all cost the same, so log_cost() is centre_ everywhere
+  if (spread_ <= kFlat) return;  // all costs are equal, so log_cost() is centre_ everywhere
   fit(ledger);
   const Inputs inputs = inputs_of(space_, ledger, observed.trials);
   posterior_.emplace(axes_, *fitted_, inputs, inputs.at.rows());

@@ -1,10 +1,11 @@
-// CostModel: what a trial at a point is predicted to cost, to its end: a Gaussian process
-// (kernel.h, likelihood.h) over the logarithms of what trials did cost (cost_ledger.h), so that
-// costs multiply and span decades, as those of trainings do.
+// CostModel: predicts the cost of a trial to its end: a Gaussian process (kernel.h, likelihood.h)
+// over the logarithms of known costs (cost_ledger.h), since training costs multiply and span
+// decades.
 //
-// What is predicted is the median. The mean of a log-normal cost would count a place that is not
-// known as expensive, the mean of its inverse as cheap: exploring is the improvement's business.
-// Invariant: a function of what the ledger was told, whatever was asked before. Not synchronised.
+// It predicts the median. The mean of a log-normal cost would make an unknown region look
+// expensive, the mean of its inverse would make it look cheap: exploration is left to the
+// improvement. Invariant: a function of the ledger's contents, whatever was asked before. Not
+// synchronised.
 #pragma once
 
 #include <Eigen/Core>
@@ -22,27 +23,28 @@ namespace fettle::search::gp {
 
 class CostModel {
  public:
-  // Fewer costs than this say nothing of others.
+  // With fewer costs there is no prediction.
   static constexpr std::size_t kLeastCosts = 3;
-  // Trials that predictions rest on, at most.
+  // At most this many trials are used for predictions.
   static constexpr std::size_t kMostModelled = 192;
 
   // Keeps a reference to `space`.
   explicit CostModel(const Space& space) : space_(space), axes_(axes_of(space)) {}
 
-  // Brings it up to what `ledger` knows.
+  // Updates the model to the contents of `ledger`.
   void update(const CostLedger& ledger);
   void reset();
 
-  // Whether it predicts anything, and not the same everywhere.
+  // Whether it predicts anything (knows), and whether predictions differ between points
+  // (tells_apart).
   bool knows() const { return known_; }
   bool tells_apart() const { return posterior_.has_value(); }
 
-  // The logarithm of the predicted cost, at a row of `points`; with the derivatives by its places
-  // on the unit interval, or without. 0 if nothing is known.
+  // The logarithm of the predicted cost at a row of `points`, with or without the derivatives with
+  // respect to its positions on the unit interval. 0 if nothing is known.
   double log_cost(const Inputs& points, Index row) const;
   double log_cost(const Inputs& points, Index row, Eigen::VectorXd& slope) const;
-  // At every row.
+  // The same at every row.
   Eigen::VectorXd log_costs(const Inputs& points) const;
 
  private:
@@ -51,12 +53,12 @@ class CostModel {
   const Space& space_;
   const Axes axes_;
   std::int64_t version_ = -1;  // of the ledger
-  std::size_t fitted_to_ = 0;  // costs that the hyperparameters rest on
+  std::size_t fitted_to_ = 0;  // number of costs that the hyperparameters were fitted to
   std::optional<Hyperparameters> fitted_;
   bool known_ = false;
-  std::optional<Posterior> posterior_;  // none if all costs are the same
+  std::optional<Posterior> posterior_;  // nullopt if all costs are equal
   double centre_ = 0;                   // of the logarithms
-  double spread_ = 0;                   // their deviation
+  double spread_ = 0;                   // standard deviation of the logarithms
 };
 
 }  // namespace fettle::search::gp

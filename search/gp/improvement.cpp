@@ -8,10 +8,11 @@
 namespace fettle::search::gp {
 namespace {
 
-// No volume is smaller: some 37 standard deviations behind the front it would be lost to rounding.
+// A smaller volume would be lost to rounding: it is reached some 37 standard deviations behind the
+// front.
 constexpr double kLeastVolume = 1e-290;
 
-constexpr double kMargin = 0.1;      // behind the front, of its width
+constexpr double kMargin = 0.1;      // behind the front, as a share of its width
 constexpr double kLeastWidth = 0.2;  // of a front, in standard deviations of all outcomes
 
 }  // namespace
@@ -34,7 +35,7 @@ double Improvement::gain(const std::vector<NormalMarginal>& losses,
 double Improvement::log_value(const std::vector<NormalMarginal>& losses,
                               std::vector<NormalMarginal>* slopes) const {
   if (losses.size() == objectives_) return gain(losses, slopes);
-  const NormalMarginal& wall = losses.back();  // a point is feasible where it is below 0
+  const NormalMarginal& wall = losses.back();  // the point is feasible where this is below 0
   const double u = -wall.mean / wall.sigma;
   const LogProbability feasible = log_probability(u);
   const double gained = gain({losses.begin(), losses.end() - 1}, slopes);

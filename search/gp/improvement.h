@@ -1,9 +1,9 @@
-// Improvement: what a trial at a point is expected to gain over what is known, in logarithms.
+// Improvement: the logarithm of the expected gain of a trial at a point over the known trials.
 //
-// One objective: expected improvement on the best mean, less what noise would hide of it
+// One objective: expected improvement on the best mean, reduced by the part that noise would hide
 // (acquisition.h). Two or three: expected hypervolume improvement on the front of the means
-// (ehvi.h). All losses as the models predict them. Where some trials were infeasible, times the
-// probability of being feasible. Immutable; safe to share between threads.
+// (ehvi.h). All losses are the models' predictions. If some trials were infeasible, the gain is
+// multiplied by the probability of being feasible. Immutable; safe to share between threads.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@ namespace fettle::search::gp {
 
 class Improvement {
  public:
-  // On the lowest loss known; `noise`: the variance that a result there has beside the function.
+  // Improvement on the lowest loss known. `noise`: the variance of a result around the function.
   explicit Improvement(double best, double noise = 0) : best_(best), noise_(noise) {}
-  // On the front of two or three losses each, as far as it is better than `reference`.
+  // Improvement on the front of `known`, two or three losses each, within `reference`.
   Improvement(const std::vector<Losses>& known, const Losses& reference)
       : objectives_(reference.size()), front_(std::in_place, known, reference) {}
 
-  // One marginal an objective, sigma > 0; one more where feasibility is modelled: of what is
-  // positive where a trial is infeasible.
-  // `slopes`: where the derivatives by each mean and sigma go.
+  // `losses`: one marginal per objective, sigma > 0; then, if feasibility is modelled, the marginal
+  // of the quantity that is positive for an infeasible trial. `slopes`: receives the derivatives
+  // with respect to each mean and sigma.
   double log_value(const std::vector<NormalMarginal>& losses,
                    std::vector<NormalMarginal>* slopes = nullptr) const;
 
@@ -37,7 +37,7 @@ class Improvement {
   std::optional<ExpectedHypervolume> front_;
 };
 
-// What a front is measured against: a little worse than its worst loss of each objective.
+// The reference point for a front: a little worse than its worst loss in each objective.
 Losses reference_of(const std::vector<Losses>& front);
 
 }  // namespace fettle::search::gp

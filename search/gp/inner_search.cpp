@@ -8,11 +8,11 @@
 namespace fettle::search::gp {
 namespace {
 
-constexpr int kEvaluations = 16;       // of one climb
-constexpr int kRounds = 2;             // of climbing and stepping
+constexpr int kEvaluations = 16;       // per climb
+constexpr int kRounds = 2;             // of a climb and a step
 constexpr double kTolerance = 1e-3;    // in log expected improvement
-constexpr double kTooLike = 0.95;      // covariance of two starts that would meet
-constexpr std::size_t kLookedAt = 64;  // best candidates among which starts are chosen
+constexpr double kTooLike = 0.95;      // covariance above which two starts would meet
+constexpr std::size_t kLookedAt = 64;  // best candidates from which starts are chosen
 
 std::vector<std::size_t> smooth_parameters(const Space& space, const Point& point) {
   std::vector<std::size_t> out;
@@ -22,7 +22,7 @@ std::vector<std::size_t> smooth_parameters(const Space& space, const Point& poin
   return out;
 }
 
-// A term at the only row; takes its slope along the free parameters off `gradient`.
+// Returns the term at the only row; subtracts its slope along the free parameters from `gradient`.
 double add_term(const Term& term, const Inputs& inputs, const std::vector<std::size_t>& free,
                 Eigen::VectorXd& gradient) {
   Eigen::VectorXd slope;
@@ -67,7 +67,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
     least[i] = low[axis];
     most[i] = high[axis];
   }
-  // Minus the value, with its gradient: the chain rule over the mean and deviation of each process.
+  // The negated value and its gradient: the chain rule over the mean and deviation of each process.
   const auto loss = [&](const Eigen::VectorXd& x, Eigen::VectorXd& gradient) {
     for (Index i = 0; i < n; ++i) {
       inputs.at(0, static_cast<Index>(free[static_cast<std::size_t>(i)])) = x[i];
@@ -80,7 +80,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
     }
     std::vector<NormalMarginal> slopes;
     double worth = improvement.log_value(losses, &slopes);
-    gradient.setZero();  // of minus the value: all slopes are subtracted, by add_term() too
+    gradient.setZero();  // of the negated value: add_term() subtracts slopes, too
     for (const Term* term : terms) worth += add_term(*term, inputs, free, gradient);
     for (std::size_t k = 0; k < at.size(); ++k) {
       for (Index i = 0; i < n; ++i) {
@@ -97,7 +97,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
   return candidate_at(space, std::move(unit));
 }
 
-// To the best neighbour in the discrete parameters; whether it is better.
+// Moves to the best neighbour in the discrete parameters; returns whether it is better.
 bool InnerSearch::step(Candidate& candidate, double& value_here, Random& random) const {
   bool better = false;
   for (Candidate& neighbour : neighbours(space, candidate, random)) {
@@ -153,7 +153,7 @@ std::optional<Candidate> InnerSearch::maximise(const std::vector<Pool>& pools,
     return values[a] != values[b] ? values[a] > values[b] : a < b;
   };
   std::sort(order.begin(), order.end(), better);
-  // The best that are not too much alike, among the first kLookedAt; the very best in any case.
+  // The best candidates that are not too similar, among the first kLookedAt; always the best one.
   std::vector<std::size_t> chosen;
   std::size_t looked_at = 0;
   for (const std::size_t i : order) {

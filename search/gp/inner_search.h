@@ -1,7 +1,7 @@
-// Inner search: the point of a Space where an acquisition function is largest.
+// InnerSearch: finds the point of a Space at which an acquisition function is largest.
 //
-// From the best of many candidates (a Pool), that are not too much alike: L-BFGS over the
-// parameters that are a continuum or nearly one, and exact moves over the others, until neither
+// Starts from the best of many candidates (a Pool) that are not too similar. Alternates L-BFGS over
+// the parameters that are a continuum or nearly one with exact moves over the others, until neither
 // gains. Functions of their arguments.
 #pragma once
 
@@ -20,24 +20,24 @@ namespace fettle::search::gp {
 
 struct InnerSearch {
   const Space& space;
-  const std::vector<Posterior>& posteriors;  // one an objective
+  const std::vector<Posterior>& posteriors;  // one per objective
   const Improvement& improvement;
   const std::vector<double>& low;              // the box, on the unit interval, in which smooth
   const std::vector<double>& high;             // parameters may move
-  std::function<bool(const Point&)> is_taken;  // points that are out of the question
-  std::vector<const Term*> terms;              // that count beside the gain
+  std::function<bool(const Point&)> is_taken;  // points that must not be returned
+  std::vector<const Term*> terms;              // added to the gain
 
   // The logarithm of the expected improvement at a candidate, without and with the terms.
   double gain(const Candidate& candidate) const;
   double value(const Candidate& candidate) const;
 
-  // `pools` (one an objective) and `candidates` are the same points, and those that the terms know.
-  // Nothing if all are taken.
+  // Returns the best point found; nullopt if all are taken. `pools` (one per objective) and
+  // `candidates` hold the same points, and so do the terms' candidates.
   std::optional<Candidate> maximise(const std::vector<Pool>& pools,
                                     const std::vector<Candidate>& candidates, int starts,
                                     Random& random) const;
 
-  // The local optimum that is reached from `start`.
+  // Returns the local optimum reached from `start`.
   Candidate polish(const Candidate& start, Random& random) const;
 
  private:

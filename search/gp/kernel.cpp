@@ -15,7 +15,7 @@ double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 // Matern-5/2 as a function of s = sqrt(5) r.
 double matern(double s) { return (1 + s + s * s / 3) * std::exp(-s); }
 
-// The Kumaraswamy distribution function, away from the ends where its slope may be infinite.
+// The Kumaraswamy distribution function, kept away from the ends, where its slope may be infinite.
 constexpr double kLeastPlace = 1e-6;
 double within(double place) { return std::clamp(place, kLeastPlace, 1 - kLeastPlace); }
 double bent(double x, double a, double b) { return 1 - std::pow(1 - std::pow(x, a), b); }
@@ -138,7 +138,7 @@ double Kernel::bend_slope(Index axis, double straight) const {
 }
 
 // Multiplies by the factor of a conditional parameter. A Matern factor is a polynomial of s times
-// exp(-s): the polynomial goes into `product`, s into `exponent`, so that row() needs one exp.
+// exp(-s): the polynomial goes into `product`, s into `exponent`, so that row() needs a single exp.
 void Kernel::multiply_conditional(Index axis, const Inputs& inputs, Index first, Index count,
                                   const Inputs& points, Index x, ArrayXd& product,
                                   ArrayXd& exponent) const {
@@ -213,7 +213,7 @@ MatrixXd Kernel::slopes(const Inputs& inputs, const Inputs& points, Index x, con
   return out;
 }
 
-// The sum of `weighted` over the pairs that differ in a choice, both triangles.
+// Returns the sum of `weighted` over the pairs that differ in a choice, both triangles.
 double Kernel::contract_shared_choice(const Inputs& inputs, Index axis,
                                       const MatrixXd& weighted) const {
   double out = 0;
@@ -227,8 +227,8 @@ double Kernel::contract_shared_choice(const Inputs& inputs, Index axis,
   return 2 * out;
 }
 
-// `weighted` = weights * values, lower triangle. Adds to the gradient, and, where numbers are bent,
-// to the derivatives by the places of the inputs.
+// Adds to the gradient and, if numbers are bent, to the derivatives with respect to the positions
+// of the inputs. `weighted` = weights * values, lower triangle.
 void Kernel::contract_conditional(const Inputs& inputs, Index axis, const MatrixXd& weighted,
                                   VectorXd& gradient, MatrixXd& by_place) const {
   const Factor& factor = factors_[static_cast<std::size_t>(axis)];
@@ -248,8 +248,8 @@ void Kernel::contract_conditional(const Inputs& inputs, Index axis, const Matrix
     ArrayXd offset = inputs.at(j, axis) - inputs.at.col(axis).segment(j + 1, count).array();
     if (categorical) offset = (offset != 0).cast<double>().eval();
     const ArrayXd s = scale * offset.abs();
-    // Times s^2 this is the derivative by log(length); times offset * weight it is, but for the
-    // sign, that by the place (see slopes()).
+    // Times s^2 this is the derivative by log(length); times offset * weight it is the negated
+    // derivative by the position (see slopes()).
     const ArrayXd share = column * active * (1 + s) / (3 * (1 + s + s.square() / 3));
     by_tie += (column * (1 - active)).sum();
     by_length += (share * s.square()).sum();
@@ -264,7 +264,7 @@ void Kernel::contract_conditional(const Inputs& inputs, Index axis, const Matrix
   gradient[static_cast<Index>(axes_.list.size()) + 1 + branch] += 2 * by_tie * factor.tie_change;
 }
 
-// The chain rule from places to the logarithms of the exponents a and b of bent().
+// Applies the chain rule from positions to the logarithms of the exponents a and b of bent().
 void Kernel::contract_bends(const Inputs& straight, const MatrixXd& by_place,
                             VectorXd& gradient) const {
   const Index first = gradient.size() - bends_.size();
@@ -302,7 +302,8 @@ VectorXd Kernel::contract(const Inputs& straight, const Inputs& bent, const Matr
       gradient[i] = weight * contract_shared_choice(bent, i, weighted);
       continue;
     }
-    // Minus the derivative by each place (see slopes()); times the places, that by log(length).
+    // The negated derivative by each position (see slopes()); times the positions it is the
+    // derivative by log(length).
     const VectorXd pull = 2 * weight * (at.col(i).cwiseProduct(sums) - product.col(i));
     gradient[i] = at.col(i).dot(pull);
     if (bends_.size() > 0) by_place.col(i) = -pull;

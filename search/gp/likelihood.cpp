@@ -14,20 +14,20 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr double kLengthVariance = 3;  // of the logarithm, as that of noise and ties
+constexpr double kLengthVariance = 3;  // of the logarithm, as for noise and ties
 constexpr double kNoiseCentre = -4;
 constexpr double kNoiseVariance = 1;
 constexpr double kTieCentre = 1;
 constexpr double kTieVariance = 2;
 constexpr double kBendVariance = 0.25;
-constexpr double kScaleObservations = 4;  // that the prior of the output variance is worth
+constexpr double kScaleObservations = 4;  // weight of the prior of the output variance
 
 // Bounds of the search.
 constexpr double kShortestLogLength = -5;
 constexpr double kLongestLogLength = 8;
 constexpr double kLargestTie = 5;
 constexpr double kLargestBend = 1.5;
-constexpr double kTolerance = 1e-3;  // in log posterior: far less than what data can tell apart
+constexpr double kTolerance = 1e-3;  // in log posterior: far below what data can distinguish
 
 }  // namespace
 
@@ -101,8 +101,9 @@ Likelihood::Value Likelihood::marginal(const Hyperparameters& hyperparameters, d
 void Likelihood::add_priors(const Hyperparameters& hyperparameters, Value& out) const {
   const Index lengths = hyperparameters.log_lengths.size();
   const auto from_centre = (hyperparameters.log_lengths.array() - length_centre_).eval();
-  // Densities of the length and of the noise, not of their logarithms: hence the linear terms.
-  // Those of ties and bends are of the logits and logarithms. The gradient's order is pack()'s.
+  // Densities of the length and of the noise, not of their logarithms: hence the linear terms. The
+  // densities of ties and bends are over logits and logarithms. The gradient is in the order of
+  // pack().
   out.log -= 0.5 * from_centre.square().sum() / kLengthVariance + hyperparameters.log_lengths.sum();
   out.gradient.head(lengths).array() -= from_centre / kLengthVariance + 1;
   const double noise = hyperparameters.log_noise - kNoiseCentre;
@@ -121,12 +122,12 @@ Likelihood::Value Likelihood::posterior(const Hyperparameters& hyperparameters) 
   out.gradient = VectorXd::Zero(hyperparameters.pack().size());
   out.log = -std::numeric_limits<double>::infinity();
   if (!factorise(hyperparameters, covariance)) return out;
-  // The prior of the scale counts as kScaleObservations targets of mean square 1. What no
-  // hyperparameter changes is left out of out.log.
+  // The prior of the scale counts as kScaleObservations targets of mean square 1. out.log omits
+  // terms that do not depend on hyperparameters.
   const double n = static_cast<double>(targets_.size()) + kScaleObservations;
   const double fit = covariance.fit + kScaleObservations;
   out.scale = fit / n;
-  // At the best scale the derivative by it is 0, so it may be held fixed in the gradient.
+  // At the best scale the derivative with respect to it is 0, so the gradient may hold it fixed.
   out.log = -0.5 * (fit / out.scale + covariance.log_det + n * std::log(out.scale));
   differentiate(covariance, out);
   add_priors(hyperparameters, out);

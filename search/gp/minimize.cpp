@@ -55,8 +55,8 @@ Minimum minimize(const Differentiable& function, const Eigen::VectorXd& start,
   nlopt_set_maxeval(opt.get(), evaluations);
   nlopt_set_ftol_abs(opt.get(), tolerance);
   double value = 0;
-  // How it ended does not matter (a line search that finds nothing better is called a failure):
-  // the best place seen is the answer.
+  // The way it ended does not matter (a line search without progress is called a failure): the
+  // answer is the best point seen.
   nlopt_optimize(opt.get(), x.data(), &value);
   return std::move(search.best);
 }

@@ -1,5 +1,6 @@
-// minimize: a smooth function within bounds, by limited-memory BFGS (NLopt's LD_LBFGS, by Luksan).
-// The only file that includes NLopt. A function of its arguments alone: no clock, no randomness.
+// minimize: minimises a smooth function within bounds, by limited-memory BFGS (NLopt's LD_LBFGS, by
+// Luksan). The only file that includes NLopt. A function of its arguments alone: no clock, no
+// randomness.
 #pragma once
 
 #include <Eigen/Core>
@@ -7,7 +8,7 @@
 
 namespace fettle::search::gp {
 
-// The value at x; writes the gradient, which has the size of x.
+// Returns the value at x; writes the gradient, which has the size of x.
 using Differentiable = std::function<double(const Eigen::VectorXd& x, Eigen::VectorXd& gradient)>;
 
 struct Minimum {
@@ -15,8 +16,8 @@ struct Minimum {
   double value = 0;
 };
 
-// The best place that was evaluated, of at most `evaluations`; ends sooner where the value changes
-// by less than `tolerance`. A value that is not finite counts as a very bad one.
+// Returns the best point seen in at most `evaluations`; ends earlier if the value changes by less
+// than `tolerance`. A non-finite value counts as very bad.
 Minimum minimize(const Differentiable& function, const Eigen::VectorXd& start,
                  const Eigen::VectorXd& low, const Eigen::VectorXd& high, int evaluations,
                  double tolerance);

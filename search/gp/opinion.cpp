@@ -8,10 +8,10 @@
 namespace fettle::search::gp {
 namespace {
 
-constexpr std::int64_t kFirst = 10;   // trials without which it does not count
-constexpr double kWhole = 20;         // trials until which it weighs 1
-constexpr double kLeastWeight = 0.1;  // that is worth its time
-// Of differences that stand for slopes along a continuum. No kernel of a density is that narrow.
+constexpr std::int64_t kFirst = 10;   // with fewer trials it does not count
+constexpr double kWhole = 20;         // up to this number of trials the weight is 1
+constexpr double kLeastWeight = 0.1;  // below this weight it is not worth its time
+// Step of the finite differences along a continuum. Every kernel of a density is wider.
 constexpr double kStep = 1e-4;
 
 }  // namespace
@@ -55,8 +55,8 @@ double Opinion::at(const Point& point) const {
   return weight_ * ratio_->log_ratios({point}).front();
 }
 
-// By central differences: all points are evaluated in one call. A parameter of many cells is
-// treated as a continuum, as everywhere where slopes are needed.
+// Central differences: all points are evaluated in one call. A parameter with many cells is treated
+// as a continuum, as wherever slopes are needed.
 double Opinion::at(const Inputs& points, Index row, Eigen::VectorXd& slope) const {
   Point here(space_.dimensions());
   for (std::size_t i = 0; i < here.size(); ++i) {

@@ -1,11 +1,11 @@
-// Opinion: what the portfolio adds to the logarithm of what a trial may gain: the logarithm of how
-// much denser the good trials lie at the point than the others (density_ratio.h), times a weight
-// that is 1 from the tenth trial to the twentieth and then falls as one over their number. So a
-// second kind of model has its say while there is little to go by, and the process decides in the
-// end (as in "piBO", Hvarfner et al. 2022, arXiv 2204.11051, where the density is what people
-// believe).
+// Opinion: the term that the portfolio adds to the log gain: the logarithm of the ratio of the
+// density of good trials to the density of the others at a point (density_ratio.h), times a weight.
+// The weight is 1 from the tenth trial to the twentieth and then falls as one over the number of
+// trials. So a second kind of model counts while there is little data, and the process decides in
+// the end (as in "piBO", Hvarfner et al. 2022, arXiv 2204.11051, whose density is a belief of the
+// user).
 //
-// Of a sampler that asks for none it is nothing everywhere. Not synchronised.
+// Zero everywhere for a sampler that does not want it. Not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -23,30 +23,30 @@ namespace fettle::search::gp {
 
 class Opinion final : public Term {
  public:
-  // Keeps a reference to `space`. Not `wanted`: it does not count.
+  // Keeps a reference to `space`. Without `wanted` it never counts.
   Opinion(const Space& space, const std::vector<api::Objective>& objectives, bool wanted);
 
-  // The fold, as FoldingSampler has it.
+  // The fold, as in FoldingSampler.
   void add_trial(const Point* point);
   void remove_trial();
   void add_event(const Event& event);
   void reset();
 
-  // For the next trial, after `begun` others.
+  // Fits the densities for the next trial, after `begun` others.
   void update(std::int64_t begun);
-  // Whether it knows enough, and still weighs enough, since the last update.
+  // Whether, as of the last update, there is enough data and the weight is large enough.
   bool counts() const { return weight_ > 0; }
-  // "0.5 times the logarithm of how much denser the good trials lie": what it adds.
+  // The added term in words: "0.5 times the logarithm of how much denser the good trials lie".
   std::string words() const;
 
   double at(const Point& point) const override;
   double at(const Inputs& points, Index row, Eigen::VectorXd& slope) const override;
 
-  // Points that the next trial is looked for at: their rows.
+  // Sets the candidates for the next trial, to which rows of at_candidate() refer.
   void set_candidates(const std::vector<Candidate>& candidates);
   double at_candidate(Index row) const override;
 
-  // Points where good trials lie.
+  // Draws points from the density of good trials.
   std::vector<Point> draws(std::size_t count, Random& random) const;
 
  private:

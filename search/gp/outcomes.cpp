@@ -12,8 +12,8 @@
 namespace fettle::search::gp {
 namespace {
 
-// What was learnt, as far as it is of one objective.
-// One that lacks any value is infeasible in all of them, or it would be good at some.
+// Reduces a fact to one objective. A trial with any value missing is infeasible for all, or it
+// would look good on the others.
 api::Fact of_objective(const api::Fact& fact, std::size_t objective, std::size_t objectives) {
   api::Fact out = fact;
   const bool complete = fact.values.size() >= objectives &&
@@ -47,10 +47,10 @@ void Outcomes::remove_trial() {
   pending_.erase(static_cast<std::int64_t>(points_.size()));
 }
 
-// A trial that pauses ends several times. Each time its values count again; its end counts once.
+// A trial that pauses ends several times. Each time its values are updated; its end counts once.
 void Outcomes::add_event(const Event& event) {
   const auto trial = static_cast<std::size_t>(event.trial);
-  // Without a point: a trial whose parameters are not of this space.
+  // No point: the trial's parameters are outside this space.
   if (event.fact.kind == api::FactKind::kRung || points_[trial].empty()) return;
   ranking_.add(event.trial, event.fact);
   for (std::size_t i = 0; i < rankings_.size(); ++i) {
@@ -70,8 +70,8 @@ void Outcomes::add_end(std::int64_t trial) {
   keep_prefix();
 }
 
-// Hyperparameters are fitted to the history at some lengths only, each fit starting from that at an
-// anchor (fit_schedule.h). If the history has such a length now, keeps it as it is.
+// Hyperparameters are fitted only at certain lengths of the history, each fit starting from the fit
+// at an anchor (fit_schedule.h). If the history has such a length now, keeps the prefix.
 void Outcomes::keep_prefix() {
   const auto count = static_cast<std::int64_t>(ended_.size());
   const bool fits = count == next_fit_;
@@ -95,7 +95,7 @@ bool Outcomes::improves(std::int64_t trial) {
   return true;
 }
 
-// Of several objectives all losses on the front keep their values, also where few are worse.
+// With several objectives all losses on the front keep their values, even if few are worse.
 Outcomes::Column Outcomes::column(std::size_t index) {
   Ranking& ranking = ranking_of(index);
   Column out;
@@ -104,7 +104,7 @@ Outcomes::Column Outcomes::column(std::size_t index) {
   if (!rankings_.empty()) {
     const std::vector<std::int64_t> all = valued(ranking_.order());
     for (const std::int64_t trial : all) {
-      if (!ranking_.tied(all.front(), trial)) break;  // several objectives: tied = of one front
+      if (!ranking_.tied(all.front(), trial)) break;  // several objectives: tied = same front
       front.insert(trial);
     }
   }
@@ -112,7 +112,7 @@ Outcomes::Column Outcomes::column(std::size_t index) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < out.order.size(); ++i) {
     const Losses* losses = ranking.losses(out.order[i]);
-    // Several losses: only fronts are modelled, and a trial has no value but its rank.
+    // With several losses only fronts are modelled, and a trial has a rank but no value.
     const bool has_loss = losses != nullptr && losses->size() == 1;
     if (has_loss) out.losses.push_back(losses->front());
     ranked.push_back({has_loss ? std::optional(losses->front()) : std::nullopt,
@@ -145,7 +145,7 @@ Eigen::MatrixXd Outcomes::targets(const std::vector<std::int64_t>& trials) {
                       static_cast<Eigen::Index>(columns()));
   for (std::size_t k = 0; k < columns(); ++k) {
     const Column column = this->column(k);
-    // By trial. Each of `trials`, which valued() chose, gets a number: it is in every column.
+    // By trial. Every entry of `trials`, which valued() chose, is in every column.
     std::vector<double> of_trial(points_.size(), 0.0);
     for (std::size_t i = 0; i < column.order.size(); ++i) {
       of_trial[static_cast<std::size_t>(column.order[i])] = column.targets[i];
@@ -158,7 +158,7 @@ Eigen::MatrixXd Outcomes::targets(const std::vector<std::int64_t>& trials) {
   return out;
 }
 
-// Asked for each suggestion, and changed by outcomes alone.
+// Cached: needed for each suggestion, but changed only by outcomes.
 const Outcomes::Column& Outcomes::first_column() {
   if (first_version_ != version_) {
     first_column_ = column(0);
@@ -181,12 +181,12 @@ std::optional<double> Outcomes::value_of(double target) {
   return std::isfinite(loss) ? std::optional(sign_ * loss) : std::nullopt;
 }
 
-// The better half of `most`, then every k-th of those that follow; in the order of `trials`.
+// Selects the best most / 2, then an even spread of the rest; in the order of `trials`.
 std::vector<std::int64_t> Outcomes::select(const std::vector<std::int64_t>& trials,
                                            std::size_t most) {
   if (trials.size() <= most) return trials;
   const std::set<std::int64_t> wanted(trials.begin(), trials.end());
-  std::vector<std::int64_t> order;  // all of them, best first: every trial that ended is ranked
+  std::vector<std::int64_t> order;  // all of them, best first: every ended trial is ranked
   for (const std::int64_t trial : ranking_.order()) {
     if (wanted.count(trial) > 0) order.push_back(trial);
   }

@@ -1,10 +1,9 @@
-// Outcomes: the fold over the history that the gp sampler keeps: which trials ended, which are
-// pending, and the prefixes of the history that hyperparameters are fitted to (fit_schedule.h).
+// Outcomes: the fold over the history that the gp sampler keeps: ended trials, pending trials, and
+// the prefixes of the history to which hyperparameters are fitted (fit_schedule.h).
 //
-// Two or three objectives are targets of their own, one column each; of more, the front a trial is
-// on is the only target.
-// Invariant: a function of the trials and events it was given, in their order. Trials without a
-// point are passed over. Not synchronised.
+// Two or three objectives have one column of targets each. With more objectives, the only target is
+// the front of a trial. Invariant: a function of the trials and events it was given, in their
+// order. Trials without a point are ignored. Not synchronised.
 #pragma once
 
 #include <Eigen/Core>
@@ -20,9 +19,10 @@
 
 namespace fettle::search::gp {
 
-// Trials that a model rests on at most; of more, the better half and a spread of the others.
+// At most this many trials enter a model; of more, the best ones and an even spread of the others
+// are chosen, half each.
 inline constexpr std::size_t kMostModelled = 384;
-// And that hyperparameters are fitted to at most.
+// At most this many trials are used to fit hyperparameters.
 inline constexpr std::size_t kMostFitted = 192;
 
 class Outcomes {
@@ -30,52 +30,52 @@ class Outcomes {
   explicit Outcomes(const std::vector<api::Objective>& objectives);
 
   void add_trial(const Point* point);
-  void remove_trial();  // the newest, which is pending
+  void remove_trial();  // removes the newest trial, which is pending
   void add_event(const Event& event);
 
-  // Trials as they were when some number of them had ended.
+  // The trials at the time when `count` of them had ended.
   struct Prefix {
-    std::int64_t count = 0;            // how many had
-    std::vector<std::int64_t> trials;  // those a model rests on, in the order of ending
-    std::vector<std::int64_t> fitted;  // those to fit to
-    std::vector<std::int64_t> valued;  // of `fitted`, those with targets
-    Eigen::MatrixXd targets;           // of `valued`
-    Eigen::VectorXd walls;             // of `fitted`; empty where none was infeasible
+    std::int64_t count = 0;            // number of ended trials
+    std::vector<std::int64_t> trials;  // trials that the model uses, in the order of ending
+    std::vector<std::int64_t> fitted;  // trials for the fit
+    std::vector<std::int64_t> valued;  // trials of `fitted` with targets
+    Eigen::MatrixXd targets;           // one row for each of `valued`
+    Eigen::VectorXd walls;             // one for each of `fitted`; empty if none was infeasible
   };
   const Prefix& last_fit() const { return last_fit_; }
   const Prefix& anchor() const { return anchor_; }
 
   const Point& point(std::int64_t trial) const { return points_[static_cast<std::size_t>(trial)]; }
-  // In the order in which they ended first.
+  // In the order in which they first ended.
   const std::vector<std::int64_t>& ended() const { return ended_; }
   const std::set<std::int64_t>& pending() const { return pending_; }
-  // Changes with everything that is learnt about a trial's end.
+  // Changes with every fact about a trial's end.
   std::int64_t version() const { return version_; }
 
-  // How many trials ended since the best one did.
+  // The number of trials that ended since the best one did.
   std::int64_t stagnation() const { return stagnation_; }
 
-  // Of some ended trials those that have targets: the feasible ones; while there are none, all.
+  // Returns the trials that have targets: the feasible ones, or all if none is feasible.
   std::vector<std::int64_t> valued(const std::vector<std::int64_t>& trials) const;
-  // 1 for an infeasible trial, -1 for another; nothing where no trial was infeasible.
+  // 1 for an infeasible trial, -1 for a feasible one; empty if no trial was infeasible.
   Eigen::VectorXd walls(const std::vector<std::int64_t>& trials) const;
 
-  // How many columns targets() have.
+  // The number of columns of targets().
   std::size_t columns() const { return rankings_.empty() ? 1 : rankings_.size(); }
-  // Targets of some valued trials, from all that have ended by now; lower is better.
+  // Targets of some valued trials, computed from all that have ended by now; lower is better.
   Eigen::MatrixXd targets(const std::vector<std::int64_t>& trials);
-  // What a target of the first objective means in its own units, and turned as the user sees it;
-  // nothing where no trial has a result or only fronts are modelled.
+  // Converts a target of the first objective to the user's units and direction; nullopt if no trial
+  // has a result or only fronts are modelled.
   std::optional<double> value_of(double target);
-  // What lies between the best result and the third quartile; nothing with several objectives, or
-  // where either has no result.
+  // The gap between the best result and the third quartile; nullopt with several objectives, or if
+  // either has no result.
   std::optional<double> spread();
 
  private:
   struct Column {
     std::vector<std::int64_t> order;  // best first
     std::vector<double> targets;
-    std::vector<double> losses;  // of those that have one, the first ones
+    std::vector<double> losses;  // losses of the first trials in `order`; the others have none
   };
   Ranking& ranking_of(std::size_t column) {
     return rankings_.empty() ? ranking_ : rankings_[column];
@@ -88,19 +88,19 @@ class Outcomes {
   Prefix prefix();
   std::vector<std::int64_t> select(const std::vector<std::int64_t>& trials, std::size_t most);
 
-  double sign_ = 1;  // -1 where the first objective is maximised
+  double sign_ = 1;  // -1 if the first objective is maximised
   std::size_t objectives_ = 1;
   Ranking ranking_;                // by all objectives
   std::vector<Ranking> rankings_;  // by each of two or three objectives; else empty
-  std::vector<Point> points_;      // by trial; empty where it is not of the space
+  std::vector<Point> points_;      // by trial; empty if outside the space
   std::vector<bool> has_ended_;
   std::set<std::int64_t> infeasible_;
   std::vector<std::int64_t> ended_;
   std::set<std::int64_t> pending_;
   std::int64_t version_ = 0;
   Column first_column_;
-  std::int64_t first_version_ = -1;  // of the outcomes it is of
-  std::vector<Losses> best_;         // not dominated
+  std::int64_t first_version_ = -1;  // version of the outcomes in first_column_
+  std::vector<Losses> best_;         // non-dominated losses
   std::int64_t stagnation_ = 0;
   std::int64_t next_fit_ = 1;
   Prefix last_fit_;

@@ -13,9 +13,9 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr double kScaleObservations = 4;  // that the prior of the output variance is worth
-constexpr double kLeastVariance = 1e-14;  // of what is left after rounding
-constexpr Index kRowAlignment = 8;  // columns start where vectors do: bits do not depend on it
+constexpr double kScaleObservations = 4;  // weight of the prior of the output variance
+constexpr double kLeastVariance = 1e-14;  // floor after rounding
+constexpr Index kRowAlignment = 8;        // aligned columns: bits do not depend on capacity
 
 Index aligned(Index rows) { return (rows + kRowAlignment - 1) / kRowAlignment * kRowAlignment; }
 
@@ -39,7 +39,8 @@ Posterior::Posterior(const Axes& axes, const Hyperparameters& hyperparameters, c
   }
   covariance.diagonal().array() += kernel_.noise();
   const Eigen::LLT<MatrixXd> cholesky(covariance);
-  // The noise floor keeps it positive definite: its condition number is at most rows / 1e-6.
+  // The noise floor keeps the matrix positive definite: its condition number is at most rows /
+  // 1e-6.
   CHECK(cholesky.info() == Eigen::Success, "a covariance matrix is positive definite");
   factor_.topLeftCorner(rows_, rows_) = cholesky.matrixLLT();
 }
@@ -62,13 +63,13 @@ void Posterior::append(const Inputs& from, Index row) {
   kernel_.bend(inputs_, rows_, 1);  // `from` is straight
   Kernel::Row with;
   kernel_.row(inputs_, 0, rows_, inputs_, rows_, with);
-  // One more row of the Cholesky factor L: L l = k, and below it sqrt(k(x, x) - l'l). The mean's
-  // variance is part of both: Kernel::variance() includes it, what row() gives does not.
+  // The new row of the Cholesky factor L: L l = k, and below it sqrt(k(x, x) - l'l). Both include
+  // the mean's variance: Kernel::variance() contains it, the values of row() do not.
   VectorXd line = with.value + kMeanVariance;
   solve(line);
   factor_.row(rows_).head(rows_) = line.transpose();
   const double left = Kernel::variance() + kernel_.noise() - line.squaredNorm();
-  // Exactly, never less than the noise; after rounding perhaps.
+  // At least the noise in exact arithmetic, but rounding may take it below.
   factor_(rows_, rows_) = std::sqrt(std::max(left, kernel_.noise()));
   ++rows_;
 }
@@ -92,7 +93,7 @@ void Posterior::set_targets(const VectorXd& targets) {
   fitted_ = targets - kernel_.noise() * alpha_;
 }
 
-// Leaves factor^-1 k in `solved`.
+// Computes mean and deviation; leaves factor^-1 k in `solved`.
 Posterior::Prediction Posterior::moments(const Kernel::Row& row, VectorXd& solved) const {
   Prediction out;
   solved = row.value + kMeanVariance;
@@ -131,7 +132,7 @@ Posterior::Prediction Posterior::predict(const Inputs& points, Index x) const {
   weights.col(1) = solved;
   MatrixXd slopes = kernel_.slopes(inputs_, here, 0, row, weights);
   for (Index i = 0; i < slopes.rows(); ++i) {
-    if (slopes(i, 0) == 0 && slopes(i, 1) == 0) continue;  // a choice, or not there
+    if (slopes(i, 0) == 0 && slopes(i, 1) == 0) continue;  // a choice, or inactive
     slopes.row(i) *= kernel_.bend_slope(i, points.at(x, i));
   }
   out.mean_slope = slopes.col(0);

@@ -1,12 +1,11 @@
-// Posterior: a Gaussian process after some points, of which the first ones have targets.
+// Posterior: a Gaussian process conditioned on points, the first of which have targets.
 //
-// Rows: first the observed points, then pending ones. The mean is that of the observed rows; the
-// variance is conditioned on all of them, as if each pending trial were going to end at its
-// predicted mean ("kriging believer"; the variance does not depend on the value). A row more costs
-// O(rows^2): the Cholesky factor grows by one line.
-// Invariant: the state is a function of the rows and the order in which they came, not of rows that
-// were taken back: the same bits in a sampler that saw them one by one and in a new one.
-// Not synchronised.
+// Rows: first the observed points, then pending ones. The mean comes from the observed rows; the
+// variance is conditioned on all of them, as if each pending trial would end at its predicted mean
+// ("kriging believer"; the variance does not depend on the value). Each additional row costs
+// O(rows^2): the Cholesky factor grows by one line. Invariant: the state is a function of the rows
+// and their order, not of rows that were taken back: a sampler that saw them one by one and a new
+// one have the same bits. Not synchronised.
 #pragma once
 
 #include <Eigen/Core>
@@ -17,7 +16,7 @@ namespace fettle::search::gp {
 
 class Posterior {
  public:
-  // Of all rows of `inputs`; `capacity`: the most rows there will be.
+  // Conditions on all rows of `inputs`; `capacity`: the maximum number of rows.
   Posterior(const Axes& axes, const Hyperparameters& hyperparameters, const Inputs& inputs,
             Index capacity);
 
@@ -26,14 +25,14 @@ class Posterior {
   void truncate(Index rows);
   Index rows() const { return rows_; }
 
-  // The covariance of the only two points of `points` as the kernel sees it, from 0 to 1.
+  // The kernel's covariance of the two points in `points`, from 0 to 1.
   double likeness(Inputs points) const;
 
-  // Of the first targets.size() rows. Fits the output variance along with it.
+  // Sets the targets of the first targets.size() rows and fits the output variance to them.
   void set_targets(const Eigen::VectorXd& targets);
   double scale() const { return scale_; }
   double noise() const { return scale_ * kernel_.noise(); }  // variance
-  // The means at the observed rows: what is left of the targets without noise.
+  // The means at the observed rows: the targets without noise.
   const Eigen::VectorXd& fitted() const { return fitted_; }
 
   struct Prediction {
@@ -42,40 +41,41 @@ class Posterior {
     Eigen::VectorXd mean_slope;
     Eigen::VectorXd sd_slope;
   };
-  // At row `x` of `points`; with the derivatives by its places on the unit interval, or without.
+  // Predicts at row `x` of `points`, with or without the derivatives with respect to its positions
+  // on the unit interval.
   Prediction predict(const Inputs& points, Index x) const;
   Prediction predict_without_slopes(const Inputs& points, Index x) const;
 
  private:
   friend class Pool;
-  void solve(Eigen::VectorXd& values) const;             // by the Cholesky factor, in place
-  void solve_transposed(Eigen::VectorXd& values) const;  // by its transpose
+  void solve(Eigen::VectorXd& values) const;             // with the Cholesky factor, in place
+  void solve_transposed(Eigen::VectorXd& values) const;  // with its transpose
   Inputs bent(const Inputs& points, Index x) const;
   Prediction moments(const Kernel::Row& row, Eigen::VectorXd& solved) const;
 
   Kernel kernel_;
-  Inputs inputs_;           // of `capacity` rows
+  Inputs inputs_;           // `capacity` rows
   Eigen::MatrixXd factor_;  // lower triangle: K + noise I = factor factor'
   Index rows_ = 0;
   Index observed_ = 0;
-  Eigen::VectorXd alpha_;  // (K + noise I)^-1 targets, of the observed rows
+  Eigen::VectorXd alpha_;  // (K + noise I)^-1 targets, for the observed rows
   Eigen::VectorXd fitted_;
   double scale_ = 1;
 };
 
-// Predictions at many candidates that stay, while rows are added to a Posterior and taken back.
+// Predictions at many fixed candidates, while rows are added to a Posterior and taken back.
 class Pool {
  public:
   // Reads `posterior` now and in update(); it must outlive the pool.
   Pool(const Posterior& posterior, Inputs candidates);
 
-  // After rows were added to or taken back from the posterior: O(rows * candidates) for each.
+  // Call after rows were added to or taken back from the posterior: O(rows * candidates) per row.
   void update();
 
   Index size() const { return candidates_.at.rows(); }
   const Eigen::VectorXd& mean() const { return mean_; }
   Eigen::VectorXd sd() const;
-  // The covariance of two candidates as the kernel sees it, from 0 to 1.
+  // The kernel's covariance of two candidates, from 0 to 1.
   double likeness(Index a, Index b) const;
 
  private:
@@ -84,7 +84,7 @@ class Pool {
   const Posterior& posterior_;
   Inputs candidates_;       // bent
   Eigen::MatrixXd solved_;  // factor^-1 K(rows, candidates)
-  Index base_ = 0;          // rows that were there at first
+  Index base_ = 0;          // number of rows at construction
   Index rows_ = 0;
   Eigen::VectorXd mean_;
   Eigen::MatrixXd variance_;  // column r: without scale, after base_ + r rows

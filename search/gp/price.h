@@ -1,10 +1,10 @@
-// Price: what the cost-aware gp sampler takes off the logarithm of what a trial may gain: the
-// logarithm of what it uses up, times a weight that falls from 1 to 0 as the budget is used up
-// (cost_ledger.h). What it uses up is its predicted cost (cost_model.h) and its place among a
-// limited number of trials. So the best gain for the cost is looked for first, and the best gain in
-// the end (after "EI-cool", Lee et al. 2020, arXiv 2003.10870).
+// Price: the term that the cost-aware gp sampler subtracts from the log gain: the logarithm of the
+// resources a trial uses, times a weight that falls from 1 to 0 as the budget is used up
+// (cost_ledger.h). A trial uses its predicted cost (cost_model.h) and one of a limited number of
+// trials. So the search begins with the best gain per cost and ends with the best gain (after
+// "EI-cool", Lee et al. 2020, arXiv 2003.10870).
 //
-// Of a sampler that counts no costs it is nothing everywhere. Not synchronised.
+// Zero everywhere for a sampler that ignores costs. Not synchronised.
 #pragma once
 
 #include <Eigen/Core>
@@ -21,36 +21,36 @@ namespace fettle::search::gp {
 
 class Price final : public Term {
  public:
-  // Keeps a reference to `space`. No budget: costs do not count.
+  // Keeps a reference to `space`. Without a budget, costs do not count.
   Price(const Space& space, const std::optional<CostBudget>& budget);
 
-  // The fold, as FoldingSampler has it.
+  // The fold, as in FoldingSampler.
   void add_trial(const Point* point);
   void remove_trial();
   void add_event(const Event& event);
   void reset();
 
-  // For the next trial, of a Study in which `begun` were begun before it.
+  // Updates the model and the weight for the next trial, after `begun` others.
   void update(std::int64_t begun);
-  // Whether prices differ, since the last update.
+  // Whether, as of the last update, prices differ between points.
   bool counts() const { return weight_ > 0 && model_.tells_apart(); }
-  // "0.6 times the logarithm of the predicted cost plus 2.5": what it takes off.
+  // The subtracted term in words: "0.6 times the logarithm of the predicted cost plus 2.5".
   std::string words() const;
 
-  // Below 0 where a point is expensive. Only if prices differ.
+  // Lower where a point is expensive. Only if prices differ.
   double at(const Point& point) const override { return -weight_ * with_place(log_cost(point)); }
   double at(const Inputs& points, Index row, Eigen::VectorXd& slope) const override;
 
-  // Points that are asked for again and again, until costs change: their rows.
+  // Sets the candidates, to which rows of at_candidate() refer until costs change.
   void set_candidates(const Inputs& points);
   double at_candidate(Index row) const override { return -weight_ * with_place(candidates_[row]); }
 
-  // The predicted cost, in the unit of Fact::cost; nothing where there is no model.
+  // The predicted cost, in the unit of Fact::cost; nullopt without a model.
   std::optional<double> cost(const Point& point) const;
 
  private:
   double log_cost(const Point& point) const;
-  // The logarithm of a cost and of what a place among the trials is worth.
+  // The logarithm of a cost plus place_.
   double with_place(double log_cost) const;
 
   const Space& space_;
@@ -58,7 +58,7 @@ class Price final : public Term {
   CostModel model_;
   double weight_ = 0;
   double place_ = 0;
-  Eigen::VectorXd candidates_;  // logarithms of their costs
+  Eigen::VectorXd candidates_;  // logarithms of the candidates' costs
 };
 
 }  // namespace fettle::search::gp

@@ -1,5 +1,5 @@
-// Term: what speaks for a point beside what a trial there may gain, in the unit of that gain's
-// logarithm: that it costs little (price.h), that good trials lie near it (opinion.h).
+// Term: a summand of the acquisition function besides the log gain, in the same unit: low cost
+// (price.h), nearby good trials (opinion.h).
 #pragma once
 
 #include <Eigen/Core>
@@ -13,10 +13,11 @@ class Term {
  public:
   virtual ~Term() = default;
 
-  // Of a point; of a row of `points`, with the derivatives by its places on the unit interval.
+  // The term at a point; at a row of `points`, with the derivatives with respect to its positions
+  // on the unit interval.
   virtual double at(const Point& point) const = 0;
   virtual double at(const Inputs& points, Index row, Eigen::VectorXd& slope) const = 0;
-  // Of a row of the candidates that it was told of.
+  // The term at a row of the candidates that were set.
   virtual double at_candidate(Index row) const = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace fettle::search::gp {
 namespace {
 
-// Normal quantiles of the ranks; those of a tie have the rank of its middle.
+// Normal quantiles of the ranks; tied trials get the quantile of the middle of their tie.
 std::vector<double> quantiles(const std::vector<Ranked>& order) {
   std::vector<double> out(order.size());
   const auto n = static_cast<double>(order.size());
@@ -22,8 +22,8 @@ std::vector<double> quantiles(const std::vector<Ranked>& order) {
   return out;
 }
 
-// How much better each of the first `good` is than the last of them, in units of the largest
-// number among them, so that nothing overflows.
+// The advantage of each of the first `good` over the last of them, in units of the largest
+// magnitude among them, so that nothing overflows.
 std::vector<double> advantages(const std::vector<Ranked>& order, std::size_t good) {
   double largest = 0;
   for (std::size_t i = 0; i < good; ++i) largest = std::max(largest, std::abs(*order[i].loss));
@@ -34,9 +34,10 @@ std::vector<double> advantages(const std::vector<Ranked>& order, std::size_t goo
   return out;
 }
 
-// What an advantage must be divided by for the middle one of the good to lie where a normal has it;
-// where that one has no advantage, for their mean to. `advantage`: of each good one over the last
-// of them, best first. `z`: the normal quantiles of all, ascending. 0: all good ones are tied.
+// The divisor of advantages that puts the median of the good trials where a normal has it; if the
+// median has no advantage, the divisor that does so for their mean. `advantage`: of each good trial
+// over the last of them, best first. `z`: the normal quantiles of all, ascending. 0: all good
+// trials are tied.
 double unit_of(const std::vector<double>& advantage, const std::vector<double>& z) {
   const std::size_t good = advantage.size();
   const std::size_t middle = (good - 1) / 2;
@@ -75,7 +76,7 @@ std::vector<double> warp(const std::vector<Ranked>& order, std::size_t kept) {
   if (good > 0) {
     const std::vector<double> advantage = advantages(order, good);
     const double unit = unit_of(advantage, out);
-    // From the last of the good ones, which keeps its quantile, up to the best.
+    // From the last good trial, which keeps its quantile, to the best.
     for (std::size_t i = good - 1; i-- > 0;) {
       const double step = unit > 0 ? (advantage[i] - advantage[i + 1]) / unit : 0;
       out[i] = out[i + 1] - std::min(step, kLongestStep);
@@ -91,11 +92,11 @@ double unwarp(const std::vector<double>& targets, const std::vector<double>& los
   if (target >= targets[count - 1]) return losses[count - 1];
   std::size_t above = 0;  // the first target that is larger
   while (targets[above] <= target) ++above;
-  // The two targets that the straight line goes through; beyond the best, that and the middle one.
+  // The line goes through these two targets; beyond the best, through the best and the middle one.
   const std::size_t from = above == 0 ? 0 : above - 1;
   const std::size_t to = above == 0 ? (count - 1) / 2 : above;
   const double width = targets[to] - targets[from];
-  // Halves, and one factor after the other: losses may be as far apart as doubles are.
+  // Halves, and one factor after the other, since losses may be as far apart as doubles are.
   const double slope = width > 0 ? 2 * ((0.5 * losses[to] - 0.5 * losses[from]) / width) : 0;
   return losses[from] + slope * (target - targets[from]);
 }
