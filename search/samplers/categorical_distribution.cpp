@@ -10,9 +10,9 @@ namespace {
 
 constexpr double kTiny = 1e-8;
 constexpr double kSignalToNoise = 1.5;  // ASNG's target
-constexpr double kKept = 0.73;          // chance that no parameter leaves its favourite
+constexpr double kKept = 0.73;          // probability that no parameter leaves its favourite
 
-// Log-rank weights of the better half, summing to 1; equal losses share theirs.
+// Log-rank weights of the better half, summing to 1; equal losses share their weights.
 std::vector<double> weights_of(const std::vector<RankedChoices>& generation) {
   const std::size_t parents = generation.size() / 2;
   std::vector<double> out(generation.size(), 0);
@@ -62,8 +62,8 @@ Choices CategoricalDistribution::draw(Random& random) const {
 
 void CategoricalDistribution::update(const std::vector<RankedChoices>& generation) {
   if (shares_.empty()) return;
-  // Shares move along the gradient by step_, however long the gradient is: measured where a length
-  // says how far the distribution moves.
+  // Shares move along the gradient by step_, whatever the gradient's length: it is normalised in
+  // coordinates in which length measures the movement of the distribution.
   const std::vector<std::vector<double>> step = gradient(generation);
   const std::vector<double> direction = in_fisher_coordinates(step);
   double length = 0;
@@ -79,8 +79,8 @@ void CategoricalDistribution::update(const std::vector<RankedChoices>& generatio
   keep_floors();
 }
 
-// The natural gradient of the expected weight: for each share the sum over the generation of
-// weight * ((the choice is this one) - share). A trial without the parameter says nothing of it.
+// The natural gradient of the expected weight: for each share the sum over the generation of weight
+// * ((the choice is this one) - share). A trial without the parameter does not contribute.
 std::vector<std::vector<double>> CategoricalDistribution::gradient(
     const std::vector<RankedChoices>& generation) const {
   const std::vector<double> weights = weights_of(generation);
@@ -100,8 +100,8 @@ std::vector<std::vector<double>> CategoricalDistribution::gradient(
   return out;
 }
 
-// The gradient in coordinates in which its length says how far the distribution moves: times the
-// square root of the Fisher information (Akimoto et al. 2019, appendix B).
+// Transforms the gradient to coordinates in which its length measures the movement of the
+// distribution: times the square root of the Fisher information (Akimoto et al. 2019, appendix B).
 std::vector<double> CategoricalDistribution::in_fisher_coordinates(
     const std::vector<std::vector<double>>& gradient) const {
   std::vector<double> out;
@@ -131,9 +131,9 @@ void CategoricalDistribution::adapt_step(const std::vector<double>& direction, d
   trust_ *= std::exp(rate * (path_weight_ - path_length / kSignalToNoise));
 }
 
-// Raises shares to their floor and takes what that adds back from all, in proportion to what each
-// has above it. With p parameters, each leaves its favourite with a probability of at least
-// 1 - kKept^(1/p), shared by its other choices.
+// Raises shares to their floor and takes the added amount back from all shares, in proportion to
+// their excess over the floor. With p parameters, each leaves its favourite with a probability of
+// at least 1 - kKept^(1/p), divided among its other choices.
 void CategoricalDistribution::keep_floors() {
   const double escape = 1 - std::pow(kKept, 1 / static_cast<double>(shares_.size()));
   for (std::vector<double>& shares : shares_) {
@@ -145,7 +145,7 @@ void CategoricalDistribution::keep_floors() {
       sum += share;
     }
     const double above = sum - floor * count;  // > 0: sum >= 1, and all floors together are < 1
-    double total = 0;                          // 1, but for rounding
+    double total = 0;                          // 1 except for rounding
     for (double& share : shares) {
       share -= (sum - 1) * (share - floor) / above;
       total += share;

@@ -1,6 +1,6 @@
-// CategoricalDistribution: what an evolution strategy believes of parameters whose values have no
-// order. Independent probabilities of each choice, moved along the natural gradient with a step
-// that adapts to how clear the signal is, and with a floor under each (Hamano et al. 2024,
+// CategoricalDistribution: the part of an evolution strategy for parameters whose values have no
+// order. Independent probabilities of each choice, moved along the natural gradient, with a step
+// that adapts to the clarity of the signal and a floor under each probability (Hamano et al. 2024,
 // "CatCMA"; the adaptation is ASNG, Akimoto et al. 2019).
 //
 // Invariant: the probabilities of a parameter sum to 1, and none is below its floor. A value type;
@@ -16,7 +16,7 @@
 
 namespace fettle::search {
 
-// One choice a parameter; nothing where the parameter was inactive.
+// One choice per parameter; nullopt if the parameter was inactive.
 using Choices = std::vector<std::optional<std::size_t>>;
 
 struct RankedChoices {
@@ -26,15 +26,15 @@ struct RankedChoices {
 
 class CategoricalDistribution {
  public:
-  // The number of choices of each parameter, at least two. Begins with equal shares.
+  // `sizes`: the number of choices of each parameter, at least two. Begins with equal shares.
   explicit CategoricalDistribution(const std::vector<std::size_t>& sizes);
 
   Choices draw(Random& random) const;
 
-  // Learns from a generation of at least four, best first.
+  // Learns from a generation of at least four trials, best first.
   void update(const std::vector<RankedChoices>& generation);
 
-  // Moves half of the probability to what is in `best`, in equal shares.
+  // Moves half of the probability to the choices in `best`, in equal shares.
   void favour(const std::vector<Choices>& best);
 
   const std::vector<double>& probabilities(std::size_t parameter) const {
@@ -48,7 +48,7 @@ class CategoricalDistribution {
   void adapt_step(const std::vector<double>& direction, double length);
 
   std::vector<std::vector<double>> shares_;
-  std::vector<double> path_;  // one number a free probability
+  std::vector<double> path_;  // one number per free probability
   double path_weight_ = 0;
   double trust_ = 1;  // grows while the signal is noise
   double step_ = 1;   // the reciprocal of the trust one generation ago

@@ -17,13 +17,13 @@ using Eigen::VectorXd;
 constexpr int kMaxRedraws = 10;  // of a position outside the bounds
 constexpr double kTiny = 1e-8;   // keeps divisors and eigenvalues off zero
 constexpr double kWidestSigma = 1e32;
-// When to start again: deviations in units of a parameter's range; ratio of axis lengths.
+// Limits for a restart: deviations in units of a parameter's range; ratio of axis lengths.
 constexpr double kNarrowestSpread = 1e-9;
 constexpr double kWidestSpread = 1e4;
 constexpr double kMostElongated = 1e14;
-// Shares of probability that the margin tells apart.
+// The margin cannot distinguish smaller probabilities.
 constexpr double kSmallestShare = 1e-10;
-constexpr double kWarmStartWidth = 0.1;  // of the normal round each good point
+constexpr double kWarmStartWidth = 0.1;  // of the normal around each good point
 
 // The parameters of the strategy (tutorial, table 1) for a generation of a given size.
 struct Strategy {
@@ -45,12 +45,12 @@ struct Strategy {
     rank_one = 2 / ((n + 1.3) * (n + 1.3) + selected);
     rank_mu = std::min(1 - rank_one - kTiny,
                        2 * (selected - 2 + 1 / selected) / ((n + 2) * (n + 2) + selected));
-    // What the negative weights sum to: the least of the tutorial's alpha_mu, alpha_mueff and
+    // The sum of the negative weights: the least of the tutorial's alpha_mu, alpha_mueff and
     // alpha_posdef. The last one keeps the covariance positive definite.
     const double negative_total =
         std::min({1 + rank_one / rank_mu, 1 + 2 * negative_selected / (selected + 2),
                   (1 - rank_one - rank_mu) / (n * rank_mu)});
-    double positive = 0;  // before scaling; the positive weights come to sum to 1
+    double positive = 0;  // before scaling; the positive weights are scaled to sum to 1
     double negative = 0;
     for (const double weight : weights) (weight > 0 ? positive : negative) += std::abs(weight);
     for (double& weight : weights) weight *= weight > 0 ? 1 / positive : negative_total / negative;
@@ -65,8 +65,8 @@ struct Strategy {
   double path_decay = 0;
 };
 
-// Each run of equal losses shares the sum of its weights: `weights`, best first, cut off below 0
-// for the mean and as they are for the covariance.
+// Averages the weights over each run of equal losses. `weights`: best first; clipped at 0 for the
+// mean, unclipped for the covariance.
 std::vector<double> share_among_ties(std::vector<double> weights,
                                      const std::vector<RankedPosition>& generation) {
   for (std::size_t first = 0; first < weights.size();) {
@@ -92,8 +92,8 @@ VectorXd standard_normal(Index size, Random& random) {
   return out;
 }
 
-// A draw from a normal within a cell; its middle where it has next to no mass. The outermost cells
-// reach beyond the unit interval.
+// Draws from a normal within a cell; returns the cell's middle if its mass is too small. The
+// outermost cells extend beyond the unit interval.
 double draw_within(const Dimension::Interval& cell, double mean, double deviation, double uniform) {
   const double from = cell.low <= 0 ? 0 : normal_cdf((cell.low - mean) / deviation);
   const double to = cell.high >= 1 ? 1 : normal_cdf((cell.high - mean) / deviation);
@@ -176,7 +176,7 @@ VectorXd CmaEs::adopt(const VectorXd& known, Random& random) const {
   const auto n = static_cast<double>(known.size());
   const VectorXd step = (position - mean_).cwiseQuotient(stretch_) / sigma_;
   const double length = whiten(step).norm();
-  // A position from far away is pulled in to the length that the tutorial injects at most.
+  // A distant position is pulled in to the longest step that the tutorial allows to inject.
   const double longest = std::sqrt(n) + 2 * n / (n + 2);
   if (length > longest) position = mean_ + (longest / length) * (position - mean_);
   return into_bounds(std::move(position));
@@ -210,18 +210,18 @@ void CmaEs::update(const std::vector<RankedPosition>& generation) {
   mean_ += sigma_ * path_step;  // eq. 42
   adapt_step_size(path_step, strategy.selected);
 
-  // `decay` is that of sigma_path_ (adapt_step_size). `correction`: the share of its full length
-  // that this path, which began at 0, has by now.
+  // `decay` is the decay of sigma_path_ (adapt_step_size). `correction`: the share of its full
+  // length that this path, which began at 0, has reached.
   const double decay = (strategy.selected + 2) / (n + strategy.selected + 5);
   const double correction =
       std::sqrt(1 - std::pow(1 - decay, 2 * (static_cast<double>(generations_) + 1)));
-  // The tutorial's h_sigma. While the path of the step size is long, sigma is still growing; the
+  // The tutorial's h_sigma. While the step-size path is long, sigma is still growing; the
   // covariance path then takes no step, or the longest axis would grow too fast.
   const bool steady = sigma_path_.norm() / correction < (1.4 + 2 / (n + 1)) * expected_length(n);
   const double path = strategy.path_decay;
   covariance_path_ *= 1 - path;
   if (steady) covariance_path_ += std::sqrt(path * (2 - path) * strategy.selected) * path_step;
-  // A path without its step has too little variance; C keeps this much more of its old value.
+  // A path without its step has too little variance, so C keeps this much more of its old value.
   const double lost = steady ? 0 : path * (2 - path);
   double sum = 0;
   for (const double weight : weights) sum += weight;
@@ -237,8 +237,8 @@ void CmaEs::update(const std::vector<RankedPosition>& generation) {
   }
 }
 
-// Longer steps if the last ones went the same way, shorter ones if they cancelled each other: the
-// path is compared with the length it would have, were the steps random (eqs. 43 and 44).
+// Increases the step size if recent steps point the same way, and decreases it if they cancel:
+// compares the path with its expected length under random steps (eqs. 43 and 44).
 void CmaEs::adapt_step_size(const VectorXd& path_step, double selected) {
   const auto n = static_cast<double>(mean_.size());
   const double decay = (selected + 2) / (n + selected + 5);
@@ -249,8 +249,9 @@ void CmaEs::adapt_step_size(const VectorXd& path_step, double selected) {
   sigma_ = std::min(sigma_, kWidestSigma);
 }
 
-// Moves the mean and stretches the axis until the cells below and above the mean's (in an outermost
-// cell: the only neighbour) have a probability of at least half the margin (the margin).
+// Moves the mean and stretches the axis until the probability on each side of the mean's cell is at
+// least half the margin. In an outermost cell, moves only the mean until the inner side has the
+// whole margin.
 void CmaEs::correct_margin(Index axis, double margin) {
   const Dimension& dimension = *axes_[static_cast<std::size_t>(axis)];
   const double last = static_cast<double>(dimension.cells()) - 1;
@@ -263,23 +264,23 @@ void CmaEs::correct_margin(Index axis, double margin) {
   double below = normal_cdf((low - mean_[axis]) / width);
   double above = normal_cdf((mean_[axis] - high) / width);
   const double within = 1 - (below + above);
-  // The mean lies in an outermost cell: its only neighbour gets the margin by moving the mean.
+  // The mean lies in an outermost cell: moving the mean gives the only neighbour the margin.
   if (std::max(below, above) > 0.5) {
     if (std::min(below, above) >= margin) return;
     const double side = mean_[axis] < high ? -1 : 1;
     mean_[axis] = high - side * width * normal_quantile(margin);
     return;
   }
-  // Otherwise raise both sides to half the margin, and take what that adds to the total back from
-  // whatever a side has above it.
+  // Otherwise both sides are raised to half the margin, and the added total is taken back from any
+  // excess over it.
   below = std::max(below, margin / 2);
   above = std::max(above, margin / 2);
   const double total = below + within + above;
-  // 1.5 margin: half a margin for each of below, within and above, which stays with them.
+  // 1.5 margin: half a margin for each of below, within and above, which they keep.
   const double excess = (1 - total) / (total - 1.5 * margin);
   below = std::clamp(below + excess * (below - margin / 2), kSmallestShare, 0.5 - kSmallestShare);
   above = std::clamp(above + excess * (above - margin / 2), kSmallestShare, 0.5 - kSmallestShare);
-  // The stretch and the mean for which exactly these probabilities lie below and above.
+  // The stretch and the mean that give exactly these probabilities below and above.
   const double down = -normal_quantile(below);
   const double up = -normal_quantile(above);
   stretch_[axis] = (high - low) / ((down + up) * sigma_ * std::sqrt(covariance_(axis, axis)));
@@ -305,7 +306,7 @@ CmaEs::Start warm_start(const std::vector<VectorXd>& best) {
     const VectorXd step = position - out.mean;
     covariance += step * step.transpose() / count;
   }
-  // Sigma is the geometric mean of the axis lengths, and the covariance of determinant 1.
+  // Sigma is the geometric mean of the axis lengths, so the covariance has determinant 1.
   const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(covariance, Eigen::EigenvaluesOnly);
   const double log_volume = solver.eigenvalues().array().log().mean();
   out.sigma = std::exp(0.5 * log_volume);

@@ -1,11 +1,11 @@
 // CmaEs: the search distribution of CMA-ES (Hansen 2016, "The CMA evolution strategy: a tutorial",
 // with negative weights) over the unit interval of each numeric parameter, with the margin of
-// Hamano et al. 2022 ("CMA-ES with margin") where its values are discrete.
+// Hamano et al. 2022 ("CMA-ES with margin") for discrete values.
 //
-// A position has one number an axis: a place on the unit interval (dimension.h), for discrete axes
-// any number, whose nearest cell is meant. The margin stretches the distribution along a discrete
-// axis, so that the cells beside the mean's keep a small probability however narrow it gets.
-// Invariant: draws and updates are functions of the state and of what is handed over. A value type;
+// A position has one number per axis: a position on the unit interval (dimension.h); on discrete
+// axes any number, which stands for the nearest cell. The margin stretches the distribution along a
+// discrete axis, so that the cells beside the mean's keep a small probability however narrow it
+// gets. Invariant: draws and updates are functions of the state and the arguments. A value type;
 // not synchronised.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace fettle::search {
 
-// One position of a generation. Ties: a loss equal to the one before shares its weight with it.
+// One position of a generation. Ties: a loss equal to the previous one shares its weight.
 struct RankedPosition {
   Eigen::VectorXd position;
   bool ties_with_previous = false;
@@ -26,40 +26,40 @@ struct RankedPosition {
 
 class CmaEs {
  public:
-  // The normal to begin with: mean, standard deviation, shape.
+  // The initial normal distribution: mean, standard deviation, shape.
   struct Start {
     Eigen::VectorXd mean;
     double sigma = 0;
     Eigen::MatrixXd covariance;
   };
 
-  // The fewest positions in a generation, and the usual number for this number of parameters.
+  // The smallest generation, and the usual one for this number of parameters.
   static constexpr std::int64_t kSmallestPopulation = 4;
   static std::int64_t usual_population(std::size_t parameters);
 
-  // `axes`, at least one, each with two values or more, outlive this.
+  // `axes`: at least one, each with two or more values; must outlive this.
   CmaEs(std::vector<const Dimension*> axes, Start start);
 
-  // A draw; with `stretch` above 1 from a wider distribution. Continuous axes within [0, 1]: drawn
-  // again a few times, then moved to the bounds.
+  // Draws a position; `stretch` above 1 widens the distribution. Continuous axes stay within [0,
+  // 1]: the position is drawn again a few times, then moved to the bounds.
   Eigen::VectorXd draw(Random& random, double stretch = 1) const;
 
-  // A position for values that some other distribution drew: on continuous axes `known`, on
-  // discrete ones a draw from within the cell around it, and where nothing is known (NaN) a draw.
-  // Not farther from the mean than what a draw may be (Hansen 2011, "Injecting external solutions
-  // into CMA-ES"), so that one such point does not tear the distribution away.
+  // Returns a position for values from another distribution: on continuous axes `known`, on
+  // discrete axes a draw within the cell around it, and for unknown values (NaN) a draw. The
+  // distance from the mean is limited to that of a likely draw (Hansen 2011, "Injecting external
+  // solutions into CMA-ES"), so that one such point does not distort the distribution.
   Eigen::VectorXd adopt(const Eigen::VectorXd& known, Random& random) const;
 
   // Learns from a generation of at least kSmallestPopulation positions, best first.
   void update(const std::vector<RankedPosition>& generation);
 
-  // Nothing more to gain here: too narrow, too wide, or of a shape that numbers no longer resolve.
+  // Whether to stop: the distribution is too narrow, too wide, or too elongated for its precision.
   bool converged() const;
 
   const Eigen::VectorXd& mean() const { return mean_; }
   double sigma() const { return sigma_; }
   const Eigen::MatrixXd& covariance() const { return covariance_; }
-  // How far each axis is stretched by its margin; 1 on continuous ones.
+  // The factor by which the margin stretches each axis; 1 on continuous axes.
   const Eigen::VectorXd& margins() const { return stretch_; }
 
  private:
@@ -82,8 +82,8 @@ class CmaEs {
   std::int64_t generations_ = 0;
 };
 
-// The normal that covers the best of what is known (Nomura et al. 2021, "Warm starting CMA-ES"):
-// `best` are positions, at least one.
+// Returns the normal that covers the best known positions, at least one (Nomura et al. 2021, "Warm
+// starting CMA-ES").
 CmaEs::Start warm_start(const std::vector<Eigen::VectorXd>& best);
 
 }  // namespace fettle::search

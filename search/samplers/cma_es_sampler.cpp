@@ -1,19 +1,18 @@
-// CMA-ES as a sampler: numeric parameters by CmaEs (cma_es_distribution.h), parameters whose values
-// have no order by CategoricalDistribution.
+// CmaesSampler: CMA-ES as a sampler: numeric parameters by CmaEs (cma_es_distribution.h),
+// parameters whose values have no order by CategoricalDistribution.
 //
-// Asynchronous: any number of trials is drawn from the distribution in force. It learns when as
-// many results as a generation has are there, whichever trials they are of, so that results out of
-// order and results that never come hold nothing up. How a trial was drawn is not written down, it
-// is found out: draws are keyed by (seed, trial), so a trial of one of the last few distributions
-// is one whose draw from it gives the trial's parameters. All others (drawn long ago, by another
-// sampler, by hand) are adopted. Where many trials run at once, most of a generation would be older
-// than that; then generations grow.
+// Asynchronous: any number of trials is drawn from the current distribution. It learns as soon as
+// the number of results reaches a generation, whichever trials they belong to, so results that are
+// out of order or never come delay nothing. The draw of a trial is not stored but recomputed: draws
+// are keyed by (seed, trial), so a trial belongs to a remembered distribution if a draw from that
+// distribution gives the trial's parameters. All others (drawn long ago, by another sampler, by
+// hand) are adopted. With many trials at once, most of a generation would come from forgotten
+// distributions; then generations grow.
 //
-// Before the first result of its own it learns from what is there already (another Study's trials,
-// points to try first) where to start: on the best of few, over the best tenth of many.
-// After it has converged it starts again elsewhere with a generation twice as large (IPOP, Auger &
-// Hansen 2005).
-// Parameters that do not exist in a trial are drawn like the others and not learnt from; so they
+// Before its first own result it chooses its start from the results already present (another
+// Study's trials, points to try first): at the best of a few, or over the best tenth of many. After
+// convergence it restarts elsewhere with a generation twice as large (IPOP, Auger & Hansen 2005).
+// Parameters that do not exist in a trial are drawn like the others but not learnt from, so they
 // neither attract nor narrow the distribution. How trials compare: ranking.h.
 #include <algorithm>
 #include <cmath>
@@ -29,19 +28,19 @@
 namespace fettle::search {
 namespace {
 
-constexpr double kFirstSigma = 0.2;            // of a parameter's range
-constexpr std::size_t kRemembered = 4;         // distributions whose draws are known again
-constexpr std::int64_t kMaxPopulation = 1024;  // of generations that grow
-constexpr int kMaxAttempts = 16;               // draws for a point of a finite space
-constexpr int kMaxContinuousAttempts = 2;      // of any other: the same point twice is a rarity
-constexpr int kAttemptsBeforeWidening = 4;     // then the distribution is twice as wide
-constexpr std::size_t kFewKnown = 10;          // results that say where, but not how wide
-constexpr std::int64_t kMaxStrangeGenerations = 3;  // none of whose trials was drawn here
-// What draws other than those of points are for: streams apart from the numbers of attempts.
+constexpr double kFirstSigma = 0.2;                 // of a parameter's range
+constexpr std::size_t kRemembered = 4;              // distributions whose draws are recognised
+constexpr std::int64_t kMaxPopulation = 1024;       // limit for growing generations
+constexpr int kMaxAttempts = 16;                    // draws for a point of a finite space
+constexpr int kMaxContinuousAttempts = 2;           // in other spaces, where repeats are rare
+constexpr int kAttemptsBeforeWidening = 4;          // after them the distribution is twice as wide
+constexpr std::size_t kFewKnown = 10;               // fewer results show a start, but not its width
+constexpr std::int64_t kMaxStrangeGenerations = 3;  // with no own draw among them
+// Purposes of other draws: streams distinct from attempt numbers.
 constexpr std::uint64_t kAdoptStream = 1000;
 constexpr std::uint64_t kRestartStream = 1001;
 
-// How a space falls apart. Parameters with one value are in neither part.
+// The parts of a space. Parameters with one value are in neither part.
 struct Axes {
   std::vector<std::size_t> numeric;
   std::vector<std::size_t> categorical;
@@ -56,14 +55,14 @@ Axes axes_of(const Space& space) {
   return out;
 }
 
-// A draw of all parameters, those that will not exist included.
+// A draw of all parameters, including inactive ones.
 struct Draw {
   Eigen::VectorXd position;
   Choices choices;
 };
 
 struct Distribution {
-  std::optional<CmaEs> numeric;  // nothing without numeric parameters
+  std::optional<CmaEs> numeric;  // nullopt without numeric parameters
   CategoricalDistribution categorical;
   std::int64_t restart = 0;
 };
@@ -108,14 +107,14 @@ class CmaesSampler final : public FoldingSampler {
     if (event.fact.kind == api::FactKind::kRung) return;
     if (points_[trial].empty()) return;  // a point outside this space
     if (axes_.numeric.empty() && axes_.categorical.empty()) return;
-    // A trial that pauses at rungs ends several times. Its first end is its place in a generation.
+    // A trial that pauses at rungs ends several times. Only its first end counts in a generation.
     counted_.resize(std::max(counted_.size(), trial + 1), false);
     if (counted_[trial]) return;
     counted_[trial] = true;
     const std::optional<Origin> origin = origin_of(event.trial);
-    if (!searching_ && !origin) return start_from(event);  // it was there before the search
+    if (!searching_ && !origin) return start_from(event);  // it ended before the search began
     searching_ = true;
-    if (origin && origin->restart != restarts_) return;  // of a search that has ended
+    if (origin && origin->restart != restarts_) return;  // from before a restart
     own_ += origin ? 1 : 0;
     members_.emplace_back(event.trial, origin ? origin->draw : adopted(event.trial));
     generation_.add(event.trial, event.fact);
@@ -153,14 +152,14 @@ class CmaesSampler final : public FoldingSampler {
     }
     for (std::size_t i = 0; i < axes_.categorical.size(); ++i) {
       const std::size_t parameter = axes_.categorical[i];
-      // A draw() has a choice of every parameter; only place_of() leaves some out.
+      // A draw() chooses a value for every parameter; only place_of() leaves some out.
       const auto choice = static_cast<double>(*draw.choices[i]);
       unit[parameter] = space().dimension(parameter).to_unit(choice).centre();
     }
     return space().from_unit(unit);
   }
 
-  // Where a trial lies; NaN and no choice where it has no such parameter.
+  // The position and choices of a trial; NaN and no choice for inactive parameters.
   Draw place_of(std::int64_t trial) const {
     const Point& point = points_[static_cast<std::size_t>(trial)];
     Draw out;
@@ -179,7 +178,8 @@ class CmaesSampler final : public FoldingSampler {
     return out;
   }
 
-  // The draw that made a trial, and the search it was of, if its distribution is remembered.
+  // Returns the draw that made a trial, and the restart it belongs to, if its distribution is
+  // remembered.
   std::optional<Origin> origin_of(std::int64_t trial) const {
     if (trial < unnumbered()) return std::nullopt;
     const std::uint64_t key = space().key(points_[static_cast<std::size_t>(trial)]);
@@ -187,7 +187,7 @@ class CmaesSampler final : public FoldingSampler {
       for (int attempt = 0; attempt < attempts(); ++attempt) {
         Draw found = draw(distribution, trial - unnumbered(), attempt);
         if (space().key(point_of(found)) != key) continue;
-        // Without the choices drawn for parameters that the trial does not have.
+        // Drops the choices drawn for parameters that the trial does not have.
         found.choices = place_of(trial).choices;
         return Origin{distribution.restart, std::move(found)};
       }
@@ -240,11 +240,11 @@ class CmaesSampler final : public FoldingSampler {
     Distribution next = remembered_.front();
     if (next.numeric) next.numeric->update(positions);
     next.categorical.update(choices);
-    // Generations in a row that were all of one loss, or without a trial drawn here: after several
-    // of either the search is over.
+    // Generations in a row in which all losses were equal, or without a trial drawn here: several
+    // of either end the search.
     flat_ = generation_.tied(order.front(), order.back()) ? flat_ + 1 : 0;
     strange_ = own_ == 0 ? strange_ + 1 : 0;
-    // Most are of no remembered distribution: many run at once, so generations must be larger.
+    // Most trials come from forgotten distributions: many run at once, so generations must grow.
     if (2 * own_ < population_) population_ = std::min(2 * population_, kMaxPopulation);
     if (is_over(next)) next = start_anew();
     remembered_.push_front(std::move(next));
@@ -295,8 +295,8 @@ class CmaesSampler final : public FoldingSampler {
     return out;
   }
 
-  // Results that were there before the search began move its start: at the first ones, then each
-  // time that there are a quarter more of them.
+  // Results that precede the search move its start: at the first one, then whenever there are a
+  // quarter more.
   void start_from(const Event& event) {
     known_.add(event.trial, event.fact);
     if (known_.size() < next_start_) return;
@@ -305,7 +305,7 @@ class CmaesSampler final : public FoldingSampler {
     std::vector<Choices> choices;
     const std::size_t most = std::max<std::size_t>(known_.size() / 10, 1);
     for (const std::int64_t trial : known_.order()) {
-      // Best first: after the first trial without losses none has a feasible result.
+      // Best first: after the first trial without losses, no trial has a feasible result.
       if (positions.size() >= most || known_.losses(trial) == nullptr) break;
       Draw place = place_of(trial);
       for (double& coordinate : place.position) {
@@ -321,24 +321,24 @@ class CmaesSampler final : public FoldingSampler {
       start = distribution(few ? start_round(positions.front()) : warm_start(positions));
     }
     start.categorical.favour(choices);
-    remembered_.assign(1, start);  // draws from earlier starts are from now on like any other point
+    remembered_.assign(1, start);  // draws from earlier starts now count as any other point
   }
 
   Axes axes_;
   std::int64_t usual_population_;
   std::vector<api::Objective> objectives_;
-  std::vector<Point> points_;            // of each trial; empty where it is not of this space
+  std::vector<Point> points_;            // by trial; empty if outside the space
   std::vector<bool> counted_;            // trials whose end was learnt
-  Ranking known_;                        // what was there before the search began
-  std::size_t next_start_ = 1;           // how much must be known to move the start again
+  Ranking known_;                        // trials that ended before the search began
+  std::size_t next_start_ = 1;           // number of known trials that moves the start again
   bool searching_ = false;               // a result of an own draw was seen
-  std::deque<Distribution> remembered_;  // the one in force first
+  std::deque<Distribution> remembered_;  // the current one first
   std::int64_t population_ = 0;
   std::int64_t restarts_ = 0;
   Ranking generation_;
   std::vector<Member> members_;
-  std::int64_t own_ = 0;      // members drawn by a remembered distribution
-  std::int64_t flat_ = 0;     // generations in a row that all had one loss
+  std::int64_t own_ = 0;      // members drawn from a remembered distribution
+  std::int64_t flat_ = 0;     // generations in a row with equal losses
   std::int64_t strange_ = 0;  // generations in a row without own draws
 };
 

@@ -62,8 +62,9 @@ void DensityRatio::fit() {
   for (std::size_t g = running_.size(); g < groups; ++g) running_.push_back(running_trials(g));
 }
 
-// The best tenth of those that ended, by age. The better one is, the more it weighs, as in the
-// recombination of an evolution strategy: rank r of n weighs in proportion to ln(n + 1) - ln r.
+// Returns the best tenth of the ended trials, by age. Weights grow with the rank as in the
+// recombination of an evolution strategy: rank r of n has a weight proportional to ln(n + 1) - ln
+// r.
 DensityRatio::Good DensityRatio::good_trials(std::size_t group) {
   const std::int64_t ended = std::count_if(
       ended_.begin(), ended_.end(), [&](std::int64_t trial) { return in_group(trial, group); });
@@ -86,7 +87,7 @@ DensityRatio::Good DensityRatio::good_trials(std::size_t group) {
   return out;
 }
 
-// The others among the newest that ended, by age.
+// Returns the other trials among the newest ended ones, by age.
 std::vector<std::int64_t> DensityRatio::bad_trials(std::size_t group,
                                                    const std::vector<std::int64_t>& good) const {
   std::vector<std::int64_t> out;
@@ -126,8 +127,8 @@ std::vector<double> DensityRatio::log_ratios(std::size_t group,
   for (std::size_t i = 0; i < out.size(); ++i) out[i] -= candidates.bad[i];
   const std::optional<Parzen>& running = running_[group];
   if (!running) return out;
-  // good / (bad + share * running): densities are averages over kernels, so `running` counts by its
-  // weight beside that of the bad.
+  // good / (bad + share * running): densities are averages over kernels, so `running` is scaled by
+  // its weight relative to the bad.
   const double share = running->weight() / models_[group].bad.weight();
   const std::vector<double> logs = running->log_densities(candidates.points);
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -139,7 +140,7 @@ std::vector<double> DensityRatio::log_ratios(std::size_t group,
 std::vector<double> DensityRatio::log_ratios(const std::vector<Point>& points) const {
   std::vector<double> out(points.size(), 0.0);
   for (std::size_t g = 0; g < space_.groups().size(); ++g) {
-    const std::size_t first = space_.groups()[g].front();  // active where the whole group is
+    const std::size_t first = space_.groups()[g].front();  // active if the whole group is
     std::vector<Point> active;
     std::vector<std::size_t> rows;
     for (std::size_t i = 0; i < points.size(); ++i) {

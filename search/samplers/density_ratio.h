@@ -1,12 +1,13 @@
-// DensityRatio: how much denser the good trials of a history lie at a point than the others: the
-// model of a tree-structured Parzen estimator (Bergstra et al. 2011), multivariate and grouped.
+// DensityRatio: the density of the good trials of a history at a point, divided by the density of
+// the others: the model of a tree-structured Parzen estimator (Bergstra et al. 2011), multivariate
+// and grouped.
 //
-// The best tenth of what ended (at most 25) are the good ones. Parameters that exist under the same
-// condition are one group, modelled jointly over the trials in which it is active, with a split
-// into good and bad of its own: what is good within a branch is learnt even where the branch is
-// poor. Pending trials count as bad ("constant liar"), so that workers spread. How trials compare,
-// also with several objectives: ranking.h. Of the bad ones the newest kMostBad count, so that the
-// model costs the same after any number of trials. Not synchronised.
+// The best tenth of the ended trials (at most 25) are good. Parameters that exist under the same
+// condition form one group, modelled jointly over the trials in which it is active, with its own
+// split into good and bad: good values within a branch are learnt even if the branch is poor.
+// Pending trials count as bad ("constant liar"), so that workers spread. How trials compare, also
+// with several objectives: ranking.h. Only the newest kMostBad bad trials count, so that the cost
+// of the model is bounded. Not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +26,16 @@ namespace fettle::search {
 
 class DensityRatio {
  public:
-  // Results that are enough for a model.
+  // Ended trials that a model needs.
   static constexpr std::size_t kEnough = 4;
-  // What log_ratios() are, for explanations.
+  // The meaning of log_ratios(), for explanations.
   static constexpr const char* kWords =
       "logarithm of how much denser the good trials lie here than the others";
 
   // Keeps a reference to `space`.
   DensityRatio(const Space& space, std::vector<api::Objective> objectives);
 
-  // The fold, as FoldingSampler has it (fold.h).
+  // The fold, as in FoldingSampler (fold.h).
   void add_trial(const Point* point);
   void remove_trial();
   void add_event(const Event& event);
@@ -42,30 +43,30 @@ class DensityRatio {
 
   std::size_t ended() const { return ended_.size(); }
   std::size_t pending() const { return pending_.size(); }
-  // Goes up whenever what was drawn and weighed before is out of date.
+  // Increases whenever earlier draws and densities are out of date.
   std::int64_t version() const { return version_; }
 
-  // Models what is known by now. To be called after the fold has caught up, before anything below;
-  // needs something that ended.
+  // Fits the models to the current history. Call it after the fold has caught up and before any
+  // function below; at least one trial must have ended.
   void fit();
 
-  // Points of which only one group's coordinates need be set, and logarithms of the densities of
-  // the good and of the bad there, up to a factor; the bad without the pending trials.
+  // Points, of which only one group's coordinates need be set, with the logarithms of the good and
+  // bad densities there, up to a factor. `bad` excludes the pending trials.
   struct Candidates {
     std::vector<Point> points;
     std::vector<double> good;
     std::vector<double> bad;
   };
   Candidates with_densities(std::size_t group, std::vector<Point> points) const;
-  // Logarithms of good over bad, the pending trials of now among the bad.
+  // Logarithms of good over bad, with the current pending trials among the bad.
   std::vector<double> log_ratios(std::size_t group, const Candidates& candidates) const;
-  // The same of whole points: the sums over their groups.
+  // The same for whole points: the sums over their groups.
   std::vector<double> log_ratios(const std::vector<Point>& points) const;
 
-  // From the density of the good: one group's coordinates.
+  // Draws one group's coordinates from the good density.
   Point draw(std::size_t group, Random& random) const;
-  // A whole point, group by group, since later groups depend on what earlier ones chose.
-  // `of_group`: a point with a group's coordinates.
+  // Chooses a whole point group by group, since later groups depend on the choices in earlier ones.
+  // `of_group`: returns a point with a group's coordinates.
   template <class OfGroup>
   Point choose(const OfGroup& of_group) const {
     Point point(space_.dimensions(), kInactive);
@@ -78,15 +79,15 @@ class DensityRatio {
     return point;
   }
 
-  // Whether a pending trial has a group's coordinates of this point.
+  // Whether a pending trial has the same coordinates in this group as `point`.
   bool is_pending(std::size_t group, const Point& point) const;
 
  private:
   struct Good {
     std::vector<std::int64_t> trials;  // ascending
-    std::vector<double> weights;       // one in the mean
+    std::vector<double> weights;       // with mean 1
   };
-  // Of one group, over the trials that ended.
+  // The densities of one group, over the ended trials.
   struct Model {
     Parzen good;
     Parzen bad;
@@ -105,7 +106,7 @@ class DensityRatio {
   std::vector<std::int64_t> pending_;  // ascending
   std::vector<std::int64_t> ended_;    // ascending
   std::int64_t version_ = 0;
-  // Caches, of each group: empty after something ended, or the pending trials changed.
+  // Caches by group: cleared when a trial ends or the pending trials change.
   std::vector<Model> models_;
   std::vector<std::optional<Parzen>> running_;
 };

@@ -1,11 +1,11 @@
-// Differential evolution (Storn and Price 1997), rand/1/bin, with the constants of DEHB (Awad et
-// al. 2021, "DEHB: Evolutionary hyperband for scalable, robust and efficient hyperparameter
-// optimization"): a new point is a member of the population in which about half of the coordinates
-// are replaced by those of a third member, moved by half the difference of two others.
+// DifferentialEvolution (Storn and Price 1997), rand/1/bin, with the constants of DEHB (Awad et al.
+// 2021, "DEHB: Evolutionary hyperband for scalable, robust and efficient hyperparameter
+// optimization"): a new point is a member of the population with about half of its coordinates
+// replaced by the coordinates of another member, moved by half the difference of two others.
 //
-// The population are the best of all trials that ended, so that members are replaced one by one,
-// whenever a trial ends. Points are moved on the unit interval of each parameter; where they leave
-// it, they are drawn again, as are parameters that a parent does not have.
+// The population is the best of all ended trials, so members are replaced one by one, whenever a
+// trial ends. Points are moved on the unit interval of each parameter; a coordinate that leaves it
+// is drawn again, and so is a parameter that a parent does not have.
 #include <algorithm>
 #include <array>
 
@@ -21,7 +21,7 @@ constexpr std::size_t kMostPopulation = 50;
 constexpr std::size_t kMembersPerParameter = 3;
 constexpr double kScale = 0.5;
 constexpr double kCrossover = 0.5;
-constexpr int kMaxAttempts = 8;  // offspring that were tried already
+constexpr int kMaxAttempts = 8;  // offspring that were already tried
 
 class DifferentialEvolution final : public FoldingSampler {
  public:
@@ -52,14 +52,14 @@ class DifferentialEvolution final : public FoldingSampler {
 
   std::optional<Explanation> explain_point(std::int64_t trial, const Point& point) override {
     Explanation out;
-    // How a point came about is not written down: it was evolved if evolving gives it again.
+    // The origin of a point is not stored: it was evolved if evolving gives it again.
     const std::optional<Offspring> found = evolve(trial);
     if (!found || space().key(found->point) != space().key(point)) {
       out.words = "drawn from the prior; a population of " + std::to_string(kLeastPopulation) +
                   " evolves, and " + std::to_string(population().size()) + " have ended";
       return out;
     }
-    // In the order of Offspring::parents: target, base, and the two of the difference.
+    // In the order of Offspring::parents: target, base, and the two members of the difference.
     const auto number = [&found](std::size_t i) { return std::to_string(found->parents[i] + 1); };
     out.words = "evolved from number " + number(0) +
                 " of the ranking: some of its parameters are those of number " + number(1) +
@@ -70,11 +70,11 @@ class DifferentialEvolution final : public FoldingSampler {
  private:
   struct Offspring {
     Point point;
-    // Places in the ranking of the target, the base, and the two whose difference is added.
+    // Positions in the ranking of the target, the base, and the two members of the difference.
     std::array<std::size_t, 4> parents{};
   };
 
-  // Nothing while the population is small, and where all offspring were tried already.
+  // Returns nullopt while the population is small, or if all offspring were already tried.
   std::optional<Offspring> evolve(std::int64_t trial) {
     const std::vector<const Point*> members = population();
     if (members.size() < kLeastPopulation) return std::nullopt;
@@ -96,7 +96,8 @@ class DifferentialEvolution final : public FoldingSampler {
     return out;
   }
 
-  // On the unit interval; drawn where the member does not have the parameter.
+  // A position within the value's cell on the unit interval; random if the member lacks the
+  // parameter.
   double place(const Point& member, std::size_t parameter, Random& random) const {
     const double drawn = random.uniform();
     if (!is_active(member[parameter])) return drawn;
@@ -132,7 +133,7 @@ class DifferentialEvolution final : public FoldingSampler {
   const std::vector<api::Objective> objectives_;
   Ranking ranking_;
   const std::size_t population_;
-  std::vector<Point> points_;  // of each trial; empty where it is not of this space
+  std::vector<Point> points_;  // by trial; empty if outside the space
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Grid search: the first point of the enumeration that was not tried yet. Nothing is listed: point
-// number k is computed from k (space.h), its place in the random order by a keyed permutation.
+// GridSampler: suggests the first untried point of the enumeration. The grid is never listed: point
+// number k is computed from k (space.h), its position in the random order by a keyed permutation.
 #include "search/fold.h"
 #include "search/samplers/samplers.h"
 
@@ -19,7 +19,7 @@ class GridSampler final : public FoldingSampler {
 
  protected:
   std::optional<Point> propose(std::int64_t trial) override {
-    // A grid of 2^63 points and more is never walked through: a random order is then random draws.
+    // A grid of 2^63 points or more is never exhausted: its random order is random draws.
     return shuffle_ && !space().finite() ? draw_untried(trial) : next_untried();
   }
 

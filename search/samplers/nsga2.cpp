@@ -1,12 +1,13 @@
-// NSGA-II (Deb et al. 2002) as a sampler: for several objectives, spreading over the whole front.
+// Nsga2Sampler: NSGA-II (Deb et al. 2002) as a sampler, for several objectives; it spreads over the
+// whole front.
 //
-// Steady-state (Durillo et al. 2009): each result at once competes for a place in the population,
-// by front of non-domination and then by crowding distance, so trials may run in any number and end
-// in any order. A child has two parents, each the better of two drawn from the population; they are
-// crossed (simulated binary crossover on the unit interval of numeric parameters, either value of
-// the others) and mutated (polynomial; any choice). Parameters that only one parent has come from
-// it, those that none has from the prior.
-// Feasibility first: what failed, broke a constraint or was stopped early never becomes a parent.
+// Steady-state (Durillo et al. 2009): each result immediately competes for a place in the
+// population, by front of non-domination and then by crowding distance, so any number of trials may
+// run and end in any order. A child has two parents, each the better of two drawn from the
+// population; they are crossed (simulated binary crossover on the unit interval of numeric
+// parameters, either value for the others) and mutated (polynomial; any choice). A parameter that
+// only one parent has comes from that parent, one that neither has from the prior. Feasibility
+// first: a trial that failed, violated a constraint or was stopped early never becomes a parent.
 // Trial i is a function of (seed, i) and the history.
 #include <algorithm>
 #include <cmath>
@@ -23,7 +24,7 @@ namespace {
 constexpr double kCrossoverIndex = 15;  // the larger, the closer children stay to their parents
 constexpr double kMutationIndex = 20;
 constexpr double kCrossoverProbability = 0.9;
-constexpr int kMaxAttempts = 16;  // children that were tried already
+constexpr int kMaxAttempts = 16;  // children that were already tried
 
 class Nsga2Sampler final : public FoldingSampler {
  public:
@@ -77,7 +78,7 @@ class Nsga2Sampler final : public FoldingSampler {
     std::int64_t trial = 0;
     Losses losses;
     std::size_t front = 0;
-    double crowding = 0;  // large where neighbours on the front are far
+    double crowding = 0;  // large if the neighbours on the front are far away
   };
 
   static bool better(const Member& a, const Member& b) {
@@ -105,7 +106,7 @@ class Nsga2Sampler final : public FoldingSampler {
     }
   }
 
-  // Of equally bad ones the newest goes.
+  // Removes the worst member; the newest one among equals.
   void drop_worst() {
     auto worst = members_.begin();
     for (auto member = members_.begin(); member != members_.end(); ++member) {
@@ -124,7 +125,7 @@ class Nsga2Sampler final : public FoldingSampler {
     return points_[static_cast<std::size_t>((better(b, a) ? b : a).trial)];
   }
 
-  // In the order of declaration, so that what exists is known when a parameter's turn comes.
+  // In the order of declaration, so that conditions are settled before the parameters under them.
   Point child(Random& random) const {
     const Point& mother = parent(random);
     const Point& father = parent(random);
@@ -149,14 +150,14 @@ class Nsga2Sampler final : public FoldingSampler {
   }
 
   static double crossed(const Dimension& dimension, double mother, double father, Random& random) {
-    // After Deb & Agrawal 1995 half of the parameters are crossed, the others come from either
-    // parent. From here on `mother` is the one drawn.
+    // After Deb & Agrawal 1995 half of the parameters are crossed; the others come from either
+    // parent. From here on `mother` is the parent drawn.
     const bool keep = random.below(2) == 0;
     if (random.below(2) == 0) std::swap(mother, father);
     if (keep || dimension.categorical() || mother == father) return mother;
     const double u = random.uniform();
     const double exponent = 1 / (kCrossoverIndex + 1);
-    // How far the child lies from the middle of its parents, who are at 1.
+    // Distance of the child from the middle of its parents, in half distances between them.
     const double spread =
         u < 0.5 ? std::pow(2 * u, exponent) : std::pow(1 / (2 * (1 - u)), exponent);
     const double a = dimension.to_unit(mother).centre();
@@ -170,7 +171,7 @@ class Nsga2Sampler final : public FoldingSampler {
     const double exponent = 1 / (kMutationIndex + 1);
     const double shift =
         u < 0.5 ? std::pow(2 * u, exponent) - 1 : 1 - std::pow(2 * (1 - u), exponent);
-    // Discrete values move by a cell at least, or mutation would mostly do nothing.
+    // Discrete values move by at least one cell, or mutation would mostly do nothing.
     const Dimension::Interval place = dimension.to_unit(coordinate);
     const double half_cell = 0.5 * (place.high - place.low);
     return dimension.from_unit(place.centre() + shift + std::copysign(half_cell, shift));
@@ -179,7 +180,7 @@ class Nsga2Sampler final : public FoldingSampler {
   std::size_t population_;
   std::vector<api::Objective> objectives_;
   Ranking results_;
-  std::vector<Point> points_;  // of each trial; empty where it is not of this space
+  std::vector<Point> points_;  // by trial; empty if outside the space
   std::vector<Member> members_;
   QuasiRandomStart start_;
 };

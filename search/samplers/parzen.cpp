@@ -13,15 +13,15 @@ namespace {
 constexpr double kPriorCentre = 0.5;
 constexpr double kPriorSigma = 1.0;
 constexpr double kPriorWeight = 1.0;
-constexpr std::size_t kFullWeight = 25;  // newest trials that weigh 1
+constexpr std::size_t kFullWeight = 25;  // newest trials with weight 1
 constexpr double kNoMassBeyond = 39;     // in sigmas: the mass is below kSmallestMass
-constexpr double kNarrowCell = 0.1;      // in sigmas: there the density is constant over a cell
-constexpr int kMaxDraws = 100;           // at least a third of the draws are within the interval
-constexpr double kNegligible = -30;      // logarithm of a share that a sum does not notice
+constexpr double kNarrowCell = 0.1;      // in sigmas: the density is constant over the cell
+constexpr int kMaxDraws = 100;           // at least a third of the draws fall within the interval
+constexpr double kNegligible = -30;      // logarithm of a negligible share of a sum
 constexpr std::size_t kMaxMemo = 64;     // cells of an axis whose masses are kept
 
-// A kernel is as wide as a share of the gap to the farther of its neighbours, the outermost ones to
-// their only one, within bounds.
+// A kernel's width is a share of the gap to its farther neighbour, within bounds; an outermost
+// kernel has only one neighbour.
 std::vector<double> sigmas_of(const std::vector<double>& centres,
                               const std::vector<std::uint32_t>& ascending,
                               const KernelWidths& widths) {
@@ -39,7 +39,7 @@ std::vector<double> sigmas_of(const std::vector<double>& centres,
   return out;
 }
 
-// The newest kFullWeight trials weigh 1, the oldest 1/n, with a straight line between.
+// The newest kFullWeight trials have weight 1, the oldest has 1/n, with a linear ramp between.
 std::vector<double> weights_by_age(std::size_t trials) {
   std::vector<double> out(trials, 1.0);
   if (trials <= kFullWeight) return out;
@@ -106,13 +106,13 @@ void Parzen::add_continuous(Axis& axis, const Columns& columns,
   }
 }
 
-// Equal kernels are evaluated once. Along the axis those of one centre follow each other, and few
-// of them differ in width: the first and the last.
+// Evaluates equal kernels once. Kernels of one centre are neighbours along the axis, and only the
+// first and the last of them differ in width.
 void Parzen::add_discrete(Axis& axis, const std::vector<std::uint32_t>& ascending) {
   axis.slots.resize(axis.kernels.size());
-  std::size_t first = 0;  // in `distinct`, of the centre
-  // Sets the slot of kernel k. Of the kernels before it only those of the same centre, from `first`
-  // on, can equal it; the prior, which comes last, may double one, which does no harm.
+  std::size_t first = 0;  // the first index in `distinct` with this centre
+  // Sets the slot of kernel k. Only earlier kernels of the same centre, from `first` on, can equal
+  // it. The prior, which comes last, may duplicate one, which is harmless.
   const auto add = [&](std::size_t k) {
     const Kernel& kernel = axis.kernels[k];
     if (first < axis.distinct.size() && axis.distinct[first].centre != kernel.centre) {
@@ -129,7 +129,7 @@ void Parzen::add_discrete(Axis& axis, const std::vector<std::uint32_t>& ascendin
   add(axis.kernels.size() - 1);
 }
 
-// Of a smoothed indicator: what the kernel's own choice has, and what each other one.
+// The share of a smoothed indicator for the kernel's own choice (`same`) or for each other one.
 double Parzen::choice_share(const Axis& axis, bool same) const {
   const double extra = 1.0 / static_cast<double>(trials_ + 1);
   const double choices = static_cast<double>(space_.dimension(axis.parameter).cells());
@@ -147,7 +147,7 @@ void Parzen::draw(Random& random, Point& point) const {
     double& coordinate = point[axis.parameter];
     if (dimension.categorical()) {
       const auto choices = dimension.cells();
-      // The indicator keeps its choice but for the smoothing, which is uniform.
+      // Keeps the indicator's choice except for the smoothing, which is uniform.
       const double smoothing = static_cast<double>(choices) * choice_share(axis, /*same=*/false);
       const bool keep = kernel < trials_ && random.uniform() >= smoothing;
       coordinate = keep ? axis.choices[kernel] : static_cast<double>(random.below(choices));
@@ -177,7 +177,8 @@ std::vector<double> Parzen::log_masses_in(const Axis& axis, double cell) const {
     const bool far = std::abs(z) - 0.5 * width / sigma > kNoMassBeyond;
     const double mass =
         far ? kSmallestMass : normal_mass(interval.low, interval.high, centre, sigma);
-    // log_scales are of exp(-z^2 / 2), whose integral is the normal's mass times sigma sqrt(2 pi).
+    // log_scales belong to exp(-z^2 / 2), whose integral is the normal's mass times sigma sqrt(2
+    // pi).
     out[i] = std::log(mass * sigma) + 0.5 * std::log(2 * std::numbers::pi) + axis.log_scales[i];
   }
   return out;
@@ -195,7 +196,7 @@ void Parzen::add_continuous_logs(const Axis& axis, const Lanes& coordinates,
     Lanes out = logs[k];
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const double z = (units[lane] - centre) * scale;
-      out[lane] -= z * z;  // the factor before the exponential is in base_ (add_continuous)
+      out[lane] -= z * z;  // base_ contains the normalisation (add_continuous)
     }
     logs[k] = out;
   }
@@ -249,7 +250,7 @@ void Parzen::add_logs(const Axis& axis, const Lanes& coordinates, std::vector<Ce
   }
 }
 
-// Logarithms of the sums over all kernels.
+// Returns the logarithms of the sums over all kernels.
 Parzen::Lanes Parzen::log_sums(const std::vector<Lanes>& logs) {
   Lanes largest = logs.back();
   for (const Lanes& row : logs) {
@@ -261,7 +262,7 @@ Parzen::Lanes Parzen::log_sums(const std::vector<Lanes>& logs) {
   for (const Lanes& row : logs) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const double log = row[lane] - largest[lane];
-      if (log > kNegligible) out[lane] += std::exp(log);  // spares exp() where it hardly counts
+      if (log > kNegligible) out[lane] += std::exp(log);  // skips exp() if negligible
     }
   }
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
@@ -279,7 +280,7 @@ std::vector<double> Parzen::log_densities(const std::vector<Point>& points) cons
     for (std::size_t k = 0; k < base_.size(); ++k) logs[k].fill(base_[k]);
     const std::size_t count = std::min(kLanes, points.size() - begin);
     for (std::size_t a = 0; a < axes_.size(); ++a) {
-      Lanes coordinates{};  // lanes left over evaluate the first point again
+      Lanes coordinates{};  // spare lanes evaluate the first point again
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
         coordinates[lane] = points[begin + (lane < count ? lane : 0)][axes_[a].parameter];
       }

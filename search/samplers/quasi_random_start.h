@@ -1,4 +1,4 @@
-// QuasiRandomStart: where a sampler looks before there is enough to learn from. Points of a
+// QuasiRandomStart: the points of a sampler before there is enough to learn from. Points of a
 // scrambled Sobol sequence cover the space better than independent draws.
 //
 // at(i) is a pure function of (dimensions, seed, i). Immutable; safe to share between threads.
@@ -17,11 +17,11 @@ class QuasiRandomStart {
  public:
   QuasiRandomStart(std::size_t dimensions, std::int64_t seed);
 
-  // Coordinates in the unit cube; nothing where the sequence has fewer dimensions, or the
-  // space has none.
+  // Coordinates in the unit cube; nullopt if the space has no dimensions, or more than the sequence
+  // supports.
   std::optional<std::vector<double>> at(std::int64_t index) const;
 
-  // Of any point that is chosen so.
+  // Explains a point of the start.
   static Explanation explain(std::int64_t trial);
 
  private:

@@ -1,5 +1,5 @@
-// Random search (Bergstra & Bengio 2012). Trial i is a function of (seed, i) and, where a draw was
-// tried already, of the points tried.
+// RandomSampler (Bergstra & Bengio 2012). Trial i is a function of (seed, i) and, if a draw was
+// already tried, of the points tried.
 #include "search/fold.h"
 #include "search/samplers/samplers.h"
 

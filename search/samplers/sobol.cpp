@@ -1,5 +1,5 @@
-// Sobol search: trial i takes point i of a scrambled Sobol sequence with one dimension a parameter;
-// where that point was tried already (finite spaces), a draw that was not.
+// SobolSampler: trial i takes point i of a scrambled Sobol sequence with one dimension per
+// parameter; if that point was already tried (finite spaces), it draws an untried one.
 #include "search/fold.h"
 #include "search/maths/sobol_sequence.h"
 #include "search/samplers/samplers.h"

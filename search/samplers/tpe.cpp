@@ -1,7 +1,8 @@
-// Tree-structured Parzen estimator (Bergstra et al. 2011): draws candidates from the density of the
-// good trials and takes the one where good over bad is largest (density_ratio.h).
+// TpeSampler: tree-structured Parzen estimator (Bergstra et al. 2011): draws candidates from the
+// density of the good trials and takes the one with the largest ratio of good over bad
+// (density_ratio.h).
 //
-// Candidates serve kServed suggestions, so that many points at once cost little more than one.
+// The same candidates serve kServed suggestions, so that a large batch costs little more than one.
 // Trial i is a function of (seed, i) and the history.
 #include <algorithm>
 #include <limits>
@@ -14,11 +15,11 @@
 namespace fettle::search {
 namespace {
 
-// With more trials pending than this, and than have ended, a model knows nothing more to say.
+// With more trials pending than this, and more than have ended, the model adds nothing.
 constexpr std::int64_t kMaxPending = 1000;
-constexpr std::size_t kServed = 8;    // suggestions that candidates serve
-constexpr int kMaxModelAttempts = 4;  // choices by the model that were tried already
-constexpr int kMaxGoodDraws = 32;     // plain draws from the good before the model is given up
+constexpr std::size_t kServed = 8;    // suggestions served by the same candidates
+constexpr int kMaxModelAttempts = 4;  // choices of the model that were already tried
+constexpr int kMaxGoodDraws = 32;     // draws from the good density before the model is given up
 
 class TpeSampler final : public FoldingSampler {
  public:
@@ -54,7 +55,7 @@ class TpeSampler final : public FoldingSampler {
     fill_pools();
     Point point = ratio_.choose([this](std::size_t g) { return best_of(g, pools_[g]); });
     if (!tried(point)) return point;
-    // Tried already: fresh candidates, then plain draws from the good, then the prior.
+    // Already tried: fresh candidates, then draws from the good density, then the prior.
     Random random(draw_key(seed(), Purpose::kModel), static_cast<std::uint64_t>(trial));
     for (int i = 0; i < kMaxModelAttempts; ++i) {
       point = ratio_.choose(
@@ -82,7 +83,7 @@ class TpeSampler final : public FoldingSampler {
     return out;
   }
 
-  // Candidates for the next kServed suggestions, unless something ends before.
+  // Draws candidates for the next kServed suggestions, unless a trial ends earlier.
   void fill_pools() {
     const std::size_t number = ratio_.pending() / kServed;
     if (pools_version_ == ratio_.version() && pool_number_ == number) return;
@@ -97,7 +98,8 @@ class TpeSampler final : public FoldingSampler {
     }
   }
 
-  // Where good over bad is largest, of those that no pending trial has taken; the first of equals.
+  // Returns the candidate with the largest good over bad that no pending trial has; the first among
+  // equals.
   const Point& best_of(std::size_t g, const DensityRatio::Candidates& candidates) const {
     std::vector<double> scores = ratio_.log_ratios(g, candidates);
     for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -110,13 +112,13 @@ class TpeSampler final : public FoldingSampler {
   }
 
   TpeSettings settings_;
-  // Results without which there is no model. Once all trials of the start were suggested, waiting
-  // for the rest of them would spend many more on the start where many trials run at once.
+  // Ended trials that a model needs. Fewer than startup_trials: waiting for all results of the
+  // start would spend many more trials on it if many run at once.
   std::int64_t enough_;
   DensityRatio ratio_;
   QuasiRandomStart start_;
   std::vector<DensityRatio::Candidates> pools_;  // of each group
-  std::int64_t pools_version_ = -1;              // what was known when they were drawn
+  std::int64_t pools_version_ = -1;              // version of the ratio at their draw
   std::size_t pool_number_ = 0;
 };
 
