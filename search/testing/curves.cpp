@@ -12,10 +12,10 @@
 namespace fettle::search::testing {
 namespace {
 
-// What the curves of one problem have in common.
+// The properties that the curves of one problem share.
 struct Landscape {
-  std::vector<double> best;    // place of the best end, by parameter
-  std::vector<double> weight;  // how much each matters
+  std::vector<double> best;    // position of the best end, by parameter
+  std::vector<double> weight;  // importance, by parameter
   std::uint64_t key = 0;
 };
 
@@ -37,7 +37,7 @@ double place(const Json& parameters, std::size_t i) {
   return parameters.find(name_of(i))->as_double();
 }
 
-// Of the parameters from `first` on: 0 at the best place, about 1 far from it.
+// Distance in the parameters from `first` on: 0 at the best position, about 1 far from it.
 double distance(const Landscape& of, const Json& parameters, std::size_t first = 0) {
   double sum = 0;
   double most = 0;
@@ -49,7 +49,7 @@ double distance(const Landscape& of, const Json& parameters, std::size_t first =
   return std::sqrt(sum / most) * 2;
 }
 
-// Draws that belong to a configuration, or to one step of it, alone.
+// Random draws keyed by a configuration, or by one step of it.
 Random chance(const Landscape& of, const Json& parameters, std::int64_t step = 0) {
   std::uint64_t key = of.key;
   for (std::size_t i = 0; i < of.best.size(); ++i) {
@@ -68,7 +68,8 @@ double steady(const Landscape& of, const Json& parameters, double step) {
   return distance(of, parameters) + 0.5 * power_law(step, 0.5);
 }
 
-// The first parameter is the logarithm of a rate: ever faster, until it is too much.
+// The first parameter is the logarithm of a rate: learning is ever faster, until the rate is too
+// large.
 double rates(const Landscape& of, const Json& parameters, double step) {
   const double edge = 0.4 + 0.5 * of.best[0];
   if (place(parameters, 0) > edge) return 2;
@@ -77,7 +78,8 @@ double rates(const Landscape& of, const Json& parameters, double step) {
   return end + (2 - end) * std::exp(-rate * step / kCurveSteps * 3);
 }
 
-// The first parameter is a capacity: the more, the faster, and the sooner it gets worse again.
+// The first parameter is a capacity: the larger, the faster the loss falls, and the sooner it rises
+// again.
 double overfit(const Landscape& of, const Json& parameters, double step) {
   const double capacity = place(parameters, 0);
   const double falls = (1.5 - capacity) * power_law(step, 0.5);

@@ -24,7 +24,7 @@ double covered(const History& history, const Losses& reference) {
   return hypervolume(points, reference).value();
 }
 
-// What the ZDT functions share: how far a point is from the front.
+// The part that the ZDT functions share: the distance of a point from the front.
 double zdt_distance(const Json& point) {
   double g = 1;
   for (int i = 1; i < kDimensions; ++i) g += 9 * x_of(point, i) / (kDimensions - 1);

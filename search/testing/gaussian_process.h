@@ -9,7 +9,7 @@
 
 namespace fettle::search::gp::testing {
 
-// Numbers, integers, choices, and conditional ones of each kind.
+// Numbers, integers, choices, and conditional parameters of each kind.
 Space mixed_space();
 
 // `count` points from the prior.
@@ -17,7 +17,7 @@ Inputs draw_inputs(const Space& space, Random& random, Index count);
 
 Hyperparameters draw_hyperparameters(const Axes& axes, Random& random);
 
-// By central differences of `function` at x.
+// Returns the gradient of `function` at x by central differences.
 template <class Function>
 Eigen::VectorXd differences(const Function& function, const Eigen::VectorXd& x) {
   constexpr double kStep = 1e-5;

@@ -192,7 +192,7 @@ Problem problem_of(std::vector<api::Parameter> parameters, std::string algorithm
 }
 
 bool is_population(const std::string& algorithm) {
-  const auto kind = api::from_string<api::AlgorithmKind>(algorithm);  // none: "gp_cost"
+  const auto kind = api::from_string<api::AlgorithmKind>(algorithm);  // nullopt for "gp_cost"
   return kind && api::traits(*kind).population;
 }
 

@@ -1,5 +1,5 @@
-// Helpers of this folder's tests: short ways to write a space, random ones, and what a valid point
-// is, said once more without Space.
+// Helpers of this folder's tests: short ways to write a space, random spaces, and the definition of
+// a valid point, independent of Space.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace fettle::search::testing {
 
-// Under a sanitizer, where models take fifty times as long: then a sample shows what it can show,
-// and what a search is worth is not measured.
+// True under a sanitizer, which slows models fifty times: tests then use smaller samples and do not
+// measure the quality of a search.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #else
@@ -31,29 +31,29 @@ api::Parameter boolean(std::string name);
 api::Parameter only_if(api::Parameter child, std::string parameter, std::vector<Json> in);
 
 // One to `most` parameters of every type and scale, about half of them conditional on an earlier
-// one. `finite`: none is a continuum, and none has more than a few values.
+// one. `finite`: no continuum, and only a few values per parameter.
 std::vector<api::Parameter> random_space(Random& random, int most, bool finite);
 
-// "" for a valid point: exactly the active parameters, in order, each within bounds and on its
-// step; otherwise what is wrong with it.
+// Returns "" for a valid point: exactly the active parameters, in order, each within bounds and on
+// its step; otherwise what is wrong.
 std::string complaint(const std::vector<api::Parameter>& parameters, const Json& point);
 
-// Every point of a finite space, by trying every value of every parameter in turn.
+// Every point of a finite space, found by trying every value of every parameter in turn.
 std::vector<Json> enumerate(const std::vector<api::Parameter>& parameters);
 
-// "gp_cost" is gp with costAware, and so on.
+// A problem for `algorithm`; "gp_cost" is gp with costAware, and so on.
 Problem problem_of(std::vector<api::Parameter> parameters, std::string algorithm,
                    std::int64_t seed = 1);
 
-// Whether its trials are members of a population, which may begin alike.
+// Whether the algorithm's trials are members of a population, which may begin alike.
 bool is_population(const std::string& algorithm);
 
-// Names of the samplers that can search any space: all but the replay of a schedule.
+// Names of the samplers that can search any space: all except the replay of a schedule.
 std::vector<std::string> searching_samplers();
-// And those that count costs.
+// The same, followed by the cost-aware modes.
 std::vector<std::string> samplers_in_every_mode();
 
-// A result for a trial; nothing = infeasible.
+// A result for a trial; nullopt = infeasible.
 Event result(std::int64_t trial, std::optional<double> value);
 Event fact(std::int64_t trial, api::FactKind kind, std::int64_t step, std::optional<double> value);
 
