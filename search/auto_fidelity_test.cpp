@@ -1,4 +1,4 @@
-// What auto does about steps, by what a Study says; and what it leaves alone.
+// Decisions of auto about steps for different Studies, and the settings that it leaves alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A Study with steps, whose image says nothing of checkpoints and whose budget counts trials.
+// A Study with steps, whose image declares no checkpoints and whose budget counts trials.
 api::StudySpec study() {
   api::StudySpec out;
   out.parameters = {testing::real("x", 0, 1)};
@@ -38,7 +38,7 @@ void with_none(api::StudySpec& spec) {
   spec.early_stopping.emplace().name = api::StoppingKind::kNone;
 }
 
-// What the Study's status says.
+// The description in the Study's status.
 std::string description_of(const api::StudySpec& spec) {
   return make_sampler(problem_of(spec)).value()->description();
 }
@@ -46,9 +46,9 @@ std::string description_of(const api::StudySpec& spec) {
 struct Case {
   const char* what;
   std::vector<void (*)(api::StudySpec&)> says;
-  const char* algorithm;  // that is in force
+  const char* algorithm;  // in force
   const char* rule;       // "" = none
-  const char* status;     // part of what the Study's status says
+  const char* status;     // part of the description in the status
 };
 
 TEST(AutoFidelity, SettlesWhoGoesOn) {

@@ -1,5 +1,5 @@
-// Results that no model likes: every sampler that learns goes on with valid points, none of them
-// twice, the same in a sampler that reads the history at once.
+// Results that are hard to model: every sampler that learns continues with valid points, never
+// twice the same, and a sampler that reads the whole history at once suggests the same point.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,14 +19,14 @@ using ::testing::IsEmpty;
 
 constexpr std::int64_t kTrials = 26;
 
-// What trial number `trial` at a point results in; nothing = infeasible.
+// The result of trial number `trial` at a point; nullopt = infeasible.
 using Result = std::function<std::optional<double>(std::int64_t trial, const Json& point)>;
 
 struct Case {
   std::string name;
   Result result;
   std::int64_t pending = 1;  // trials at once
-  bool reverse = false;      // of those pending the newest ends first
+  bool reverse = false;      // the newest pending trial ends first
   bool ends = true;          // whether any trial ends
 };
 
@@ -60,7 +60,7 @@ std::vector<Case> cases() {
   };
 }
 
-// One parameter has a single value, of a choice and of a number.
+// Includes parameters with a single value: a choice and an integer.
 Problem odd_problem(const std::string& algorithm) {
   Problem out = problem_of({choice("kind", {"a", "b"}), real("x", 0, 1), choice("only", {"one"}),
                             integer("k", 3, 3), only_if(integer("m", 1, 9), "kind", {"a"})},

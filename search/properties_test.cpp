@@ -1,5 +1,5 @@
-// What every sampler keeps to on very many random spaces and on spaces at the edge of what makes
-// sense. The laws of histories (pure, no repeats, exhaustion) are in samplers_test.cpp.
+// Laws of every sampler on very many random spaces and on extreme ones. The laws of histories
+// (pure, no repeats, exhaustion) are in samplers_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 using namespace testing;  // NOLINT: the helpers of this folder
 
-// Random spaces for each sampler: what draws or counts goes through 100,000 of them, what computes
-// a model at each step through as many as take a few seconds.
+// The number of random spaces for each sampler: 100,000 for samplers that only draw or count, fewer
+// for samplers with a costly model, so that a test takes a few seconds.
 int random_spaces(const std::string& name) {
   static const std::map<std::string, int> kSpaces = {
       {"random", 100'000}, {"sobol", 100'000}, {"grid", 100'000}, {"nsga2", 100'000},
@@ -28,7 +28,7 @@ int random_spaces(const std::string& name) {
   return kSanitized ? spaces / 20 : spaces;
 }
 
-// Makes models of few trials, so that short histories get beyond the start.
+// Lets models start after few trials, so that short histories reach them.
 Problem eager(Problem problem) {
   const api::AlgorithmKind name = problem.algorithm.name;
   const bool fits = name == api::AlgorithmKind::kTpe || name == api::AlgorithmKind::kAuto;
@@ -43,7 +43,8 @@ std::unique_ptr<Sampler> sampler_of(const Problem& problem) {
   return std::move(out).value();
 }
 
-// Trials one after another, three of them pending, with values from `value`; all are valid.
+// Runs trials one after another, three of them pending, with values from `value`; checks that all
+// points are valid.
 void search(const Problem& problem, std::int64_t trials,
             const std::function<std::optional<double>(std::int64_t)>& value) {
   constexpr std::int64_t kPending = 3;
@@ -167,7 +168,8 @@ TEST_P(EverySampler, GoesOnAfterPointsThatWereRepeated) {
   }
 }
 
-// What another seed began, or what the user changed meanwhile, is history like any other.
+// Trials of another seed, or of a Study that the user changed meanwhile, are history like any
+// other.
 TEST_P(EverySampler, GoesOnFromWhatAnotherSeedBegan) {
   if (testing::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
   Problem problem = eager(problem_of({boolean("a"), integer("n", 1, 4)}, GetParam(), 1));
@@ -185,7 +187,7 @@ TEST_P(EverySampler, GoesOnFromWhatAnotherSeedBegan) {
   EXPECT_TRUE(rest.exhausted);
 }
 
-// Pearson's statistic of counts against equal shares.
+// Pearson's chi-square statistic of counts against equal shares.
 double chi_square(const std::map<std::string, int>& counts, std::size_t cells, double total) {
   const double expected = total / static_cast<double>(cells);
   double out = expected * static_cast<double>(cells - counts.size());
@@ -193,7 +195,7 @@ double chi_square(const std::map<std::string, int>& counts, std::size_t cells, d
   return out;
 }
 
-// Quasi-random points fill cells more evenly than chance would; a random order and draws by chance.
+// Quasi-random points fill cells more evenly than random draws and random orders do.
 TEST(Uniformity, HoldsAlongEveryParameterAlsoWithinBranches) {
   const std::vector<api::Parameter> parameters = {
       choice("c", {"a", "b", "c", "d"}), only_if(integer("n", 1, 8), "c", {"b"}),
@@ -210,7 +212,7 @@ TEST(Uniformity, HoldsAlongEveryParameterAlsoWithinBranches) {
         ++decades[std::to_string(std::floor(2 * std::log10(x->as_double())))];
       }
     }
-    EXPECT_LT(chi_square(choices, 4, 16'000), 16.3) << name;  // one in a thousand
+    EXPECT_LT(chi_square(choices, 4, 16'000), 16.3) << name;  // exceeded once in a thousand
     EXPECT_LT(chi_square(integers, 8, choices["b"]), 24.3) << name;
     EXPECT_LT(chi_square(decades, 8, choices["c"]), 24.3) << name;
   }

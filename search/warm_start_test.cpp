@@ -1,5 +1,5 @@
-// Points to try first, and what earlier Studies found: what becomes of them, and what they cost
-// where they mislead.
+// Points to try first and results of earlier Studies: how they are used, and their cost if they
+// mislead.
 #include "search/warm_start.h"
 
 #include <gmock/gmock.h>
@@ -74,9 +74,9 @@ TEST(SpaceMap, DrawsWhatTheEarlierPointLacks) {
   EXPECT_GT(drawn.size(), 5U);
 }
 
-// ---- What of it holds --------------------------------------------------------------------------
+// ---- Transfer ----------------------------------------------------------------------------------
 
-// Results at random places: of the earlier Study x, of this one f(x).
+// A Transfer after results at random points: x in the earlier Study, f(x) in this one.
 template <class F>
 Transfer after(const Space& space, std::size_t results, const F& f) {
   std::vector<Transfer::Observation> priors;
@@ -123,14 +123,14 @@ TEST(Transfer, ForgetsPriorsOnceResultsOutweighThem) {
   EXPECT_EQ(kept(Transfer::kOutweighed), 0U);
 }
 
-// ---- What every sampler keeps to ---------------------------------------------------------------
+// ---- Laws of every sampler ---------------------------------------------------------------------
 
 class EverySampler : public ::testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(WarmStart, EverySampler, ::testing::ValuesIn(searching_samplers()),
                          [](const auto& test) { return test.param; });
 
-// A problem that begins with `first` random points and `priors` random results.
+// A problem with `first` random points to try first and `priors` random prior results.
 Problem warm(const std::vector<api::Parameter>& parameters, const std::string& algorithm,
              std::int64_t seed, int first, int priors) {
   Problem out = problem_of(parameters, algorithm, seed);
@@ -171,7 +171,7 @@ TEST_P(EverySampler, IsAPureFunctionOfProblemAndHistory) {
   }
 }
 
-// What was found before is not tried in this Study.
+// Points of earlier Studies count as untried in this one.
 TEST_P(EverySampler, ExhaustsAFiniteSpaceAllTheSame) {
   if (testing::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
   const std::vector<api::Parameter> parameters = {boolean("a"), integer("b", 1, 6)};
@@ -189,7 +189,7 @@ TEST_P(EverySampler, ExhaustsAFiniteSpaceAllTheSame) {
   EXPECT_TRUE(sampler->suggest(history, 1).exhausted);
 }
 
-// What the sampler draws for its own trials is what it draws in a Study that begins cold.
+// The sampler's own trials get the same draws as in a Study that begins cold.
 TEST(WarmStart, LeavesTheNumbersOfDrawsAlone) {
   const std::vector<api::Parameter> parameters = {real("x", 0, 1), real("y", 0, 1)};
   for (const char* algorithm : {"random", "sobol"}) {
@@ -214,7 +214,7 @@ TEST(WarmStart, TriesFirstPointsThenTheBestPriors) {
               ElementsAre(R"({"n":50})", R"({"n":7})", R"({"n":4})", R"({"n":3})"));
   EXPECT_THAT(sampler->description(), HasSubstr("after 4 points to try first"));
   History history;
-  history.trials = {*parse_json(R"({"n":7})")};  // it was tried already
+  history.trials = {*parse_json(R"({"n":7})")};  // already tried
   EXPECT_THAT(texts(sampler->suggest(history, 3).points),
               ElementsAre(R"({"n":50})", R"({"n":4})", R"({"n":3})"));
   const auto why = sampler->explain(history, *parse_json(R"({"n":50})"));
@@ -255,9 +255,9 @@ TEST(WarmStart, PassesOverPriorsOfAnotherSpaceOrWithoutAValue) {
             texts(sampler_of(problem_of({real("x", 0, 1)}, "tpe"))->suggest({}, 9).points));
 }
 
-// ---- What it is good for, and what it costs ----------------------------------------------------
+// ---- Benefit and cost --------------------------------------------------------------------------
 
-// A bowl with its lowest point at `centre`, 0.
+// A bowl whose minimum is 0, at `centre`.
 double bowl(const Json& point, double centre) {
   double out = 0;
   for (const auto& [name, value] : point.as_object()) {
@@ -271,8 +271,8 @@ std::vector<api::Parameter> cube() {
   return {real("a", 0, 1), real("b", 0, 1), real("c", 0, 1), real("d", 0, 1)};
 }
 
-// Trials that are needed to come below `goal`, on average over 20 seeds; at most 80 each.
-// `old_centre`: where the optimum was in an earlier Study of 40 random trials; none: a cold start.
+// The average number of trials, over 20 seeds, until a result is below `goal`; at most 80 each.
+// `old_centre`: the optimum of an earlier Study of 40 random trials; nullopt: a cold start.
 double trials_needed(const std::string& algorithm, std::optional<double> old_centre, double goal) {
   double total = 0;
   for (std::int64_t seed = 0; seed < 20; ++seed) {
@@ -298,8 +298,7 @@ double trials_needed(const std::string& algorithm, std::optional<double> old_cen
   return total;
 }
 
-// Far away: the earlier optimum is nearly as far from the present one as a corner is from the
-// middle.
+// Moved: the earlier optimum is nearly as far from the present one as a corner is from the middle.
 TEST(WarmStart, HelpsWhereTheOptimumStayedAndCostsAFewTrialsWhereItMoved) {
   for (const auto& [algorithm, goal, price] :
        {std::tuple{"tpe", 0.1, 10.0}, std::tuple{"gp", 0.02, 10.0},

@@ -13,8 +13,8 @@
 namespace fettle::search::gp {
 namespace {
 
-// log E[max(0, u + Z)] by Simpson's rule: phi(t - u) t over t > 0, with exp(-u^2 / 2) taken out
-// where u is negative, so that nothing vanishes.
+// log E[max(0, u + Z)] by Simpson's rule: phi(t - u) t over t > 0. For negative u, exp(-u^2 / 2) is
+// factored out, so that nothing underflows.
 double integrated(double u) {
   constexpr int kIntervals = 200'000;
   const double width = u > 0 ? u + 40 : (u > -20 ? 40 : 800 / -u);
@@ -49,8 +49,8 @@ TEST(LogImprovement, IsFiniteHoweverFar) {
   }
 }
 
-// Phi(u) is the integral of phi, and phi(u) / Phi(u) the slope of its logarithm: from one u to the
-// next the slopes integrate to the difference of the values.
+// Phi(u) is the integral of phi, and phi(u) / Phi(u) the slope of its logarithm: between two values
+// of u the slopes integrate to the difference of the values.
 TEST(LogProbability, IsTheIntegralOfItsSlope) {
   EXPECT_NEAR(log_probability(0).value, std::log(0.5), 1e-15);
   EXPECT_NEAR(log_probability(-1.6448536269514722).value, std::log(0.05), 1e-13);
@@ -72,7 +72,7 @@ TEST(LogProbability, IsTheIntegralOfItsSlope) {
   }
 }
 
-// Of one and of several objectives, with and without walls.
+// One and several objectives, with and without a model of feasibility.
 TEST(Improvement, DerivativesAreRight) {
   constexpr double kStep = 1e-6;
   const std::vector<Losses> front = {{0.2, 0.9}, {0.5, 0.5}, {0.8, 0.1}};
@@ -117,7 +117,7 @@ TEST(Improvement, TheReferenceLiesATenthBehindTheFront) {
   EXPECT_GT(single[1], 1);
 }
 
-// By the formula of the paper, where nothing in it cancels.
+// By the formula of the paper, at points where it is free of cancellation.
 TEST(LogAugmentedImprovement, IsExpectedImprovementLessWhatNoiseHides) {
   for (const double sd : {0.1, 1.0, 4.0}) {
     const LogExpectedImprovement free = log_expected_improvement(0.3, 0.7, sd);

@@ -1,4 +1,4 @@
-// Searches that count what trials cost: the ledger, the model of costs, and what it is worth.
+// Cost-aware searches: the ledger, the model of costs, and the saving.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,28 +48,28 @@ CostLedger ledger_of(std::int64_t trials, const CostBudget& budget) {
   return out;
 }
 
-// What it holds as costs, not as their logarithms.
+// The ledger's observations as costs instead of logarithms.
 std::vector<double> costs_in(const CostLedger& ledger) {
   std::vector<double> out = ledger.observations(100).log_costs;
   for (double& cost : out) cost = std::exp(cost);
   return out;
 }
 
-// ---- What is known of costs --------------------------------------------------------------------
+// ---- The ledger --------------------------------------------------------------------------------
 
 TEST(CostLedger, ATrialThatEndedEarlyCountsWithWhatItWouldHaveCostToItsEnd) {
   CostLedger ledger = ledger_of(6, {.max_trials = 100, .max_cost = {}, .last_step = 27});
   ledger.add_event(costing(0, 54));
   ledger.add_event(costing(fact(1, api::FactKind::kStopped, 9, 0.5), 20));
   ledger.add_event(costing(fact(2, api::FactKind::kFailed, 1, std::nullopt), 2));
-  ledger.add_event(costing(fact(3, api::FactKind::kFailed, 0, std::nullopt), 3));  // says nothing
+  ledger.add_event(costing(fact(3, api::FactKind::kFailed, 0, std::nullopt), 3));  // no step
   ledger.add_event(costing(fact(4, api::FactKind::kRung, 9, 0.5), 30));            // runs on
   ledger.add_event(costing(5, std::nullopt));
   EXPECT_THAT(costs_in(ledger),
               ElementsAre(DoubleNear(54, 1e-9), DoubleNear(60, 1e-9), DoubleNear(54, 1e-9)));
 }
 
-// Trials that pause at a rung and go on end more than once.
+// Trials that pause at a rung and resume end more than once.
 TEST(CostLedger, TheLastWordCounts) {
   CostLedger ledger = ledger_of(2, {.max_trials = 0, .max_cost = 100, .last_step = 10});
   ledger.add_event(costing(fact(0, api::FactKind::kStopped, 1, 0.5), 4));
@@ -141,7 +141,7 @@ struct Market {
   }
 };
 
-// A power of the first number, and half as much in one branch: over two decades.
+// A power law of the first number, halved outside one branch: spans two decades.
 double power_law(const Point& point, const Space& space) {
   const double first = space.dimension(0).to_unit(point[0]).centre();
   return std::exp(4.6 * first) * (is_active(point.back()) ? 1 : 0.5);
@@ -201,7 +201,7 @@ TEST(Price, SlopesAreThoseOfThePrice) {
   EXPECT_NEAR(-slope[0], 3 * cost / (cost + 2), 0.2);
 }
 
-// ---- What it is worth --------------------------------------------------------------------------
+// ---- The saving --------------------------------------------------------------------------------
 
 using Function = std::function<double(const Json&)>;
 
@@ -213,7 +213,7 @@ double branin(const Json& point) {
          10 * (1 - 1 / (8 * pi)) * std::cos(x) + 10;
 }
 
-// What is paid until a value below `target` is found, of what 60 average trials cost at most.
+// The amount paid until a value below `target` is found; at most the cost of 60 average trials.
 double paid_for(const Problem& problem, const Function& value, const Function& cost,
                 double target) {
   const auto sampler = make_sampler(problem).value();
@@ -230,7 +230,7 @@ double paid_for(const Problem& problem, const Function& value, const Function& c
   return paid;
 }
 
-// The geometric mean over seeds of what counting costs saves: 2 is half the money.
+// The geometric mean over seeds of the saving by cost-awareness: 2 means half the cost.
 double saving(const std::string& algorithm, const std::vector<api::Parameter>& parameters,
               const Function& value, const Function& cost, double mean_cost, double target) {
   constexpr std::int64_t kSeeds = 8;
@@ -248,7 +248,7 @@ double saving(const std::string& algorithm, const std::vector<api::Parameter>& p
 
 TEST(CostAware, GpPaysLessWhereCheapPlacesAreAsGoodAsDearOnes) {
   if (kSanitized) GTEST_SKIP() << "a measurement";
-  // One of Branin's three best places costs eleven times what the two others do.
+  // One of Branin's three minima costs eleven times as much as the two others.
   const auto cost = [](const Json& point) { return std::exp(4 * number(point, "y") / 15); };
   EXPECT_GT(saving("gp", {real("x", -5, 10), real("y", 0, 15)}, branin, cost, 13.4, 0.45), 1.5);
 }

@@ -1,4 +1,5 @@
-// Several objectives by expected hypervolume improvement: what it covers, and of what it keeps off.
+// Expected hypervolume improvement for several objectives: the coverage of fronts, and infeasible
+// regions that it avoids.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ using namespace testing;  // NOLINT: the helpers of the folder above
 
 constexpr int kTrials = 60;
 
-// The most that any of the others covers.
+// The largest share that any other sampler covers.
 double best_of_others(const FrontProblem& problem, int parallel) {
   double best = 0;
   for (const char* name : {"nsga2", "tpe", "random"}) {
@@ -48,7 +49,8 @@ TEST(EhviSampler, CoversItWithEightPending) {
   EXPECT_GT(median_share("ehvi", zdt1(), kTrials, 8), 0.8);
 }
 
-// Of the second half of 60 trials on ZDT1, those beyond a wall; what they are told is `beyond`.
+// Counts infeasible trials in the second half of 60 on ZDT1, where trials beyond a wall result in
+// `beyond`.
 int infeasible_late(const std::vector<std::optional<double>>& beyond) {
   const Objectives front = zdt1().objectives;
   const Objectives objectives = [&](const Json& point) {
@@ -66,7 +68,7 @@ TEST(EhviSampler, InfeasibleTrialsAreWalls) {
   EXPECT_LT(infeasible_late({std::nullopt, std::nullopt}), 6);
 }
 
-// One value of several that is missing makes a trial infeasible, however good the others are.
+// A trial with one of several values missing is infeasible, however good the others are.
 TEST(EhviSampler, HalfAResultIsNone) { EXPECT_LT(infeasible_late({-10.0, std::nullopt}), 6); }
 
 TEST(EhviSampler, IsWhatGpIsWithSeveralObjectives) {

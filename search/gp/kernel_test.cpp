@@ -1,4 +1,4 @@
-// The kernel's values, its derivatives against finite differences, and that it is a kernel.
+// The kernel's values, its derivatives against finite differences, and its positive definiteness.
 #include "search/gp/kernel.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(Kernel, NumbersChoicesAndIntegersShareOneDistance) {
           .value();
   Hyperparameters h;
   h.log_lengths = Eigen::Vector3d(std::log(0.5), std::log(0.2), std::log(2.0));
-  // x is 1/4 apart, n 3/10 of its range, c differs.
+  // x differs by 1/4, n by 3/10 of its range, c differs.
   const double r = std::sqrt(0.25 + 2.25 + 0.25);
   EXPECT_NEAR(between(space, h, R"({"x":0,"n":2,"c":"a"})", R"({"x":1,"n":5,"c":"c"})"), matern(r),
               1e-14);
@@ -75,7 +75,7 @@ TEST(Kernel, AConditionalParameterCountsWhereBothPointsHaveIt) {
   EXPECT_NEAR(between(space, h, R"({"o":"a","m":0.9})", R"({"o":"d"})") / other, tie, 1e-14);
 }
 
-// With the largest constants, the shortest and the longest length scales.
+// With the largest constants, and with short and long length scales.
 TEST(Kernel, IsPositiveDefinite) {
   const Space space = testing::mixed_space();
   const Axes axes = axes_of(space);
@@ -91,8 +91,8 @@ TEST(Kernel, IsPositiveDefinite) {
   }
 }
 
-// The constant of a conditional number is the largest possible: a little more, and a dense set of
-// points shows a negative eigenvalue.
+// The constant of a conditional number is the largest possible: with a slightly larger one, a dense
+// set of points would have a negative eigenvalue.
 TEST(Kernel, TheLargestTieIsTight) {
   constexpr Index kPoints = 400;
   for (const double length : {0.1, 0.5, 2.0}) {

@@ -1,5 +1,5 @@
-// Opinion: when it counts, its slopes, and that the portfolio maximises the sum of what gp and tpe
-// say.
+// Opinion: when it counts, its slopes, and that the portfolio maximises the sum of the gp and tpe
+// terms.
 #include "search/gp/opinion.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ Space square() {
 
 double bowl(double x, double y) { return std::pow(x - 0.3, 2) + std::pow(y - 0.6, 2); }
 
-// Of `ended` results of random points, and of some more points that are pending.
+// An Opinion after `ended` results at random points and `pending` more points.
 gp::Opinion opinion_after(const Space& space, std::int64_t ended, std::int64_t pending,
                           bool wanted = true) {
   gp::Opinion out(space, {api::Objective{}}, wanted);
@@ -112,7 +112,7 @@ std::unique_ptr<Sampler> sampler_of(const std::string& algorithm) {
   return std::move(make_sampler(problem_with(algorithm))).value();
 }
 
-// What the portfolio tries, `pending` trials at once.
+// The history of a portfolio search with `pending` trials at once.
 History search_of(std::size_t trials, std::size_t pending) {
   const auto sampler = sampler_of("portfolio");
   History out;
@@ -170,7 +170,7 @@ TEST(Portfolio, TriesWhatIsWorthMoreThanWhatEitherWouldTry) {
   }
 }
 
-// No trial ends meanwhile, so no model is made again.
+// No trial ends meanwhile, so no model is fitted again.
 TEST(Portfolio, IsTheSameAfterARestartWhereTheOpinionBeginsAndCeasesToCount) {
   std::vector<std::size_t> firsts = {6};
   if (!kSanitized) firsts.push_back(196);

@@ -1,5 +1,5 @@
-// Likelihood and posterior against scikit-learn's numbers (tests/search/gp_reference.py), and
-// against finite differences.
+// Likelihood and posterior against scikit-learn (tests/search/gp_reference.py) and finite
+// differences.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -170,7 +170,7 @@ TEST(Posterior, PendingRowsNarrowTheVarianceAndLeaveTheMean) {
   EXPECT_LT(after.sd, 0.5 * before.sd);
   posterior.append(pending, 1);
   posterior.truncate(20);
-  EXPECT_EQ(posterior.predict(pending, 0).sd, before.sd);  // to the bit
+  EXPECT_EQ(posterior.predict(pending, 0).sd, before.sd);  // bit by bit
 }
 
 TEST(Posterior, SlopesAreRight) {

@@ -1,5 +1,5 @@
-// A Study goes on by the revision of the search that it began with. testdata/revision1.json is what
-// the last program of the first revision suggested, and was told:
+// A Study continues with the revision of the search that it began with. testdata/revision1.json
+// holds the suggestions of the last program of the first revision, with their losses:
 //   {"study": {"seed": 5, "max_trials": 48, "space": the one below}}, one trial at a time.
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using namespace testing;  // NOLINT: the helpers of this folder
 
-constexpr double kTolerance = 1e-6;  // as of replay on another machine
+constexpr double kTolerance = 1e-6;  // as for a replay on another machine
 
 Problem recorded_problem(std::int64_t revision) {
   Problem out = problem_of(
@@ -33,7 +33,7 @@ bool are_close(const Json& a, const Json& b) {
   return std::abs(a.as_double() - b.as_double()) <= kTolerance * std::abs(b.as_double());
 }
 
-// How many of the recorded points follow from what was known before them.
+// The number of recorded points that the revision suggests after the same history.
 int agreeing(std::int64_t revision, const Json& recorded) {
   const auto sampler = std::move(make_sampler(recorded_problem(revision))).value();
   History history;

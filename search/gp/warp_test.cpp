@@ -1,4 +1,4 @@
-// What targets are made of outcomes.
+// Targets from outcomes: order, scale and outliers.
 #include "search/gp/warp.h"
 
 #include <gtest/gtest.h>

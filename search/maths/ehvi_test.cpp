@@ -18,7 +18,7 @@ double density(double x, const NormalMarginal& normal) {
   return normal_density((x - normal.mean) / normal.sigma) / normal.sigma;
 }
 
-// What `point` adds to the hypervolume of `points`; knows nothing of boxes.
+// The hypervolume that `point` adds to `points`; independent of boxes.
 double gain_of(std::vector<Losses> points, const Losses& point, const Losses& reference) {
   const double before = *hypervolume(points, reference);
   points.push_back(point);
@@ -89,7 +89,7 @@ TEST(ExpectedHypervolume, OfThreeObjectivesIsExact) {
           std::vector<NormalMarginal>{{2, 1}, {1, 0.3}, {2.5, 0.6}}}) {
       const double truth = integrated(front, reference, candidate, 80);
       const double exact = ExpectedHypervolume(front, reference).improvement(candidate);
-      EXPECT_NEAR(exact, truth, 6e-3 * truth);  // the integral is no better
+      EXPECT_NEAR(exact, truth, 6e-3 * truth);  // the integral is no more accurate
     }
   }
 }
@@ -104,7 +104,7 @@ std::vector<Losses> random_points(Random& random, int count, std::size_t objecti
   return out;
 }
 
-// With a certain point it is the plain gain, which does not know of boxes.
+// For a certain point the expectation is the plain gain, which is independent of boxes.
 TEST(ExpectedHypervolume, AgreesWithTheGainOnRandomFronts) {
   Random random(3);
   for (const std::size_t objectives : {2U, 3U}) {

@@ -1,5 +1,5 @@
-// Fronts, crowding and hypervolumes against what is known of them: the fronts of ZDT and DTLZ
-// problems, whose volumes have formulas, and inclusion-exclusion by brute force.
+// Fronts, crowding and hypervolumes against known values: the fronts of ZDT and DTLZ problems,
+// whose volumes have formulas, and inclusion-exclusion by brute force.
 #include "search/maths/pareto.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ std::vector<Losses> random_points(Random& random, int count, std::size_t objecti
   return out;
 }
 
-// Cells of a grid that some point dominates, for points on that grid.
+// The share of grid cells that some point dominates, for points on that grid.
 double counted_volume(const std::vector<Losses>& points, std::size_t objectives, int grid) {
   const auto cells = static_cast<std::size_t>(std::pow(grid, static_cast<double>(objectives)));
   std::size_t covered = 0;
@@ -112,7 +112,7 @@ TEST(Hypervolume, NearsTheIntegralOfZdtFronts) {
     zdt1.push_back({x, 1 - std::sqrt(x)});
     zdt2.push_back({x, 1 - x * x});
   }
-  // 1.1 * 1.1 less what lies below the front: 1/3 for ZDT1, 2/3 for ZDT2.
+  // 1.1 * 1.1 minus the area below the front: 1/3 for ZDT1, 2/3 for ZDT2.
   EXPECT_NEAR(*hypervolume(zdt1, {1.1, 1.1}), 1.21 - 1.0 / 3, 2e-4);
   EXPECT_NEAR(*hypervolume(zdt2, {1.1, 1.1}), 1.21 - 2.0 / 3, 2e-4);
 }

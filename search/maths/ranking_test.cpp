@@ -29,13 +29,13 @@ TEST(Ranking, ResultsThenStoppedThenInfeasible) {
   Ranking ranking(objectives({kMin}));
   add(ranking, fact(0, api::FactKind::kFailed, 9, std::nullopt));
   add(ranking, fact(1, api::FactKind::kStopped, 3, 0.1));
-  add(ranking, fact(2, api::FactKind::kStopped, 9, 0.5));  // further, though with a worse value
+  add(ranking, fact(2, api::FactKind::kStopped, 9, 0.5));  // further, despite a worse value
   add(ranking, fact(3, api::FactKind::kStopped, 9, 0.4));
   add(ranking, result(4, 1e300));
   add(ranking, result(5, -1e300));
   add(ranking, result(6, std::nullopt));
   add(ranking, result(7, std::numeric_limits<double>::quiet_NaN()));
-  add(ranking, fact(8, api::FactKind::kRung, 1, 0.0));  // goes on
+  add(ranking, fact(8, api::FactKind::kRung, 1, 0.0));  // continues
   EXPECT_EQ(ranking.order(), (Order{5, 4, 3, 2, 1, 0, 6, 7}));
 }
 
@@ -67,8 +67,8 @@ TEST(Ranking, SeveralObjectivesGoByFrontThenByTheFirst) {
   const std::vector<std::pair<double, double>> values = {
       {1, 1}, {2, 2}, {3, 3},  // the front
       {2, 1}, {3, 2},          // dominated once
-      {3, 1},                  // dominated by those
-      {3, 3}};                 // no worse than a point of the front: on it
+      {3, 1},                  // dominated by the previous two
+      {3, 3}};                 // equal to a point of the front: also on it
   for (std::size_t i = values.size(); i-- > 0;) {
     Event event = result(static_cast<std::int64_t>(i), values[i].first);
     event.fact.values.push_back(values[i].second);

@@ -27,8 +27,8 @@ TEST(SobolSequence, UnscrambledPointsAreThoseOfJoeAndKuo) {
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(sequence.at(i), expected[i]) << i;
 }
 
-// How many of the 2^bits elementary intervals of each shape a x b hold exactly one of 2^bits
-// points.
+// Whether each of the 2^bits elementary intervals of every shape holds exactly one of the first
+// 2^bits points.
 bool is_net(const SobolSequence& sequence, std::size_t x, std::size_t y, int bits) {
   for (int a = 0; a <= bits; ++a) {
     std::set<std::pair<int, int>> cells;
@@ -56,7 +56,7 @@ TEST(SobolSequence, ScrambledCoordinatesAreUniformOverSeeds) {
   }
   double chi_square = 0;
   for (const int count : counts) chi_square += std::pow(count - kSeeds / 16.0, 2) / (kSeeds / 16.0);
-  EXPECT_LT(chi_square, 37.7);  // 15 degrees of freedom, one in a thousand
+  EXPECT_LT(chi_square, 37.7);  // 15 degrees of freedom, exceeded once in a thousand
 }
 
 TEST(SobolSequence, EveryDimensionHasItsOwnPoints) {

@@ -1,6 +1,5 @@
-// The distributions of the evolution strategy: step by step what the Python package `cmaes`
-// computes (testdata/cmaes.json, made by tests/golden/cmaes_golden.py), and what must hold beyond
-// that.
+// The distributions of the evolution strategy: step by step against the Python package `cmaes`
+// (testdata/cmaes.json, written by tests/golden/cmaes_golden.py), and further laws.
 #include "search/samplers/cma_es_distribution.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +46,7 @@ Eigen::MatrixXd matrix_of(const Json& rows) {
   return out;
 }
 
-// Axes by number of values on the unit interval, 0 for a continuum.
+// Axes with the given numbers of values on the unit interval; 0 for a continuum.
 std::vector<Dimension> axes_of(const std::vector<int>& cells) {
   std::vector<Dimension> out;
   for (const int count : cells) {
@@ -147,7 +146,7 @@ TEST(CmaEs, ATiedGenerationMovesTheMeanToItsCentre) {
   EXPECT_LT((cma.mean() - centre).norm(), 1e-12);
 }
 
-// Random selection for long: without the margin the width along the integer would vanish.
+// Long selection for a single cell: without the margin the width along the integer would vanish.
 TEST(CmaEs, TheMarginKeepsNeighboursReachable) {
   const std::vector<Dimension> axes = axes_of({10});
   CmaEs cma = distribution_over(axes, Eigen::VectorXd::Constant(1, 0.55), 0.2);
@@ -155,7 +154,7 @@ TEST(CmaEs, TheMarginKeepsNeighboursReachable) {
   for (int generation = 0; generation < 200; ++generation) {
     std::vector<RankedPosition> positions;
     for (int i = 0; i < 6; ++i) {
-      // Cell 5 is the best there is.
+      // Cell 5 is the best.
       positions.push_back({cma.draw(random), false});
     }
     std::stable_sort(positions.begin(), positions.end(), [&](const auto& a, const auto& b) {
@@ -169,7 +168,7 @@ TEST(CmaEs, TheMarginKeepsNeighboursReachable) {
   int elsewhere = 0;
   constexpr int kDraws = 20000;
   for (int i = 0; i < kDraws; ++i) elsewhere += axes[0].from_unit(cma.draw(random)[0]) != 5;
-  // At least the margin, 1 / (1 axis * 6 positions), in all.
+  // At least the margin, 1 / (1 axis * 6 positions), in total.
   EXPECT_GT(elsewhere, 0.9 * kDraws / 6);
 }
 
@@ -198,7 +197,7 @@ TEST(CategoricalDistribution, LearnsWhatIsBestAndKeepsAFloor) {
     std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
       return (*a.choices[0] != 2) < (*b.choices[0] != 2);
     });
-    for (RankedChoices& row : ranked) row.choices[1].reset();  // never active: nothing is learnt
+    for (RankedChoices& row : ranked) row.choices[1].reset();  // never active: the shares stay
     distribution.update(ranked);
   }
   EXPECT_GT(distribution.probabilities(0)[2], 0.75);

@@ -1,5 +1,5 @@
-// Searching with CMA-ES: that it gets there, alone and with many trials at once, and how it starts,
-// starts again and bears with lost results. Its steps are checked in cma_es_distribution_test.cpp.
+// Searching with CMA-ES: convergence with one and with many trials at once, starts, restarts and
+// lost results. Its steps are checked in cma_es_distribution_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ std::unique_ptr<Sampler> sampler_of(const Problem& problem) {
   return std::move(make_sampler(problem)).value();
 }
 
-// Runs `trials`, `parallel` of them at once; which one ends next is drawn, and one in `lost` never
-// does (0 = all do). The history at the end.
+// Runs `trials`, `parallel` of them at once, and returns the history. The next trial to end is
+// drawn; one in `lost` never ends (0 = all end).
 History run(const Problem& problem, const Loss& loss, int trials, int parallel, int lost = 0) {
   const auto sampler = sampler_of(problem);
   Random random(7);
@@ -54,7 +54,7 @@ double best_of(const History& history) {
   return best;
 }
 
-// Of five runs, so that no test hangs on the luck of one.
+// The median of five runs, so that a test does not depend on the luck of one.
 double median_best(Problem problem, const Loss& loss, int trials, int parallel, int lost = 0) {
   std::vector<double> best;
   for (problem.algorithm.seed = 0; problem.algorithm.seed < 5; ++problem.algorithm.seed) {
@@ -64,7 +64,7 @@ double median_best(Problem problem, const Loss& loss, int trials, int parallel, 
   return best[2];
 }
 
-// An elongated bowl off the centre, turned against the axes.
+// An elongated bowl off the centre, rotated against the axes.
 std::optional<double> ellipsoid(const Json& point) {
   const double a = number(point, "a") - 0.7;
   const double b = number(point, "b") - 0.2;
@@ -114,7 +114,7 @@ TEST(Cmaes, FindsTheBestChoiceAndWhatHangsOnIt) {
 }
 
 TEST(Cmaes, InfeasibleRegionsAreLeft) {
-  // The optimum lies on the edge of what is feasible, at a + b = 1.2.
+  // The optimum lies on the edge of the feasible region, at a + b = 1.2.
   const Loss loss = [](const Json& point) -> std::optional<double> {
     const double a = number(point, "a");
     const double b = number(point, "b");
@@ -125,7 +125,7 @@ TEST(Cmaes, InfeasibleRegionsAreLeft) {
   EXPECT_LT(median_best(problem, loss, 200, 1), 0.32 + 0.02);
 }
 
-// The distance of the first point from the optimum after other trials are known.
+// The distance of the next suggested point from the optimum, after the trials in `known`.
 double first_distance(const History& known, const Problem& problem) {
   const Json point = sampler_of(problem)->suggest(known, 1).points.at(0);
   return std::hypot(number(point, "a") - 0.9, number(point, "b") - 0.1);
@@ -167,7 +167,7 @@ TEST(Cmaes, StartsAnewOnceItHasConverged) {
   };
   const History history = run(problem, loss, 1200, 1);
   EXPECT_LT(best_of(history), 1e-12);
-  // After a long time near the optimum, trials far from it again.
+  // After a long time near the optimum, trials are far from it again.
   std::size_t near = 0;
   std::size_t again = 0;
   for (std::size_t i = 0; i < history.trials.size(); ++i) {

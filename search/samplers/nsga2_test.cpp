@@ -1,4 +1,4 @@
-// NSGA-II on problems whose fronts are known, and what may become a parent.
+// NSGA-II on problems with known fronts, and the rules for parents.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ TEST(Nsga2, NearsTheFrontOfDtlz2) {
 }
 
 TEST(Nsga2, InfeasibleTrialsNeverBecomeParents) {
-  // What is infeasible would be best by far.
+  // The infeasible region would be the best by far.
   const Objectives objectives = [](const Json& point) -> std::vector<std::optional<double>> {
     if (x_of(point, 0) < 0.5) return {std::nullopt, std::nullopt};
     return {x_of(point, 0), 1 - x_of(point, 0) + x_of(point, 1)};

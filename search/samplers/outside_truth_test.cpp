@@ -1,6 +1,6 @@
-// Against what others compute: SciPy's Sobol points and Optuna's densities
-// (tests/search/outside_truth.json, written by the script beside it), and asha against the rule as
-// the paper says it, in a few plain lines.
+// Comparison with other implementations: SciPy's Sobol points and Optuna's densities
+// (tests/search/outside_truth.json, written by the script beside it), and asha against the rule of
+// its paper in a few plain lines.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ TEST(OutsideTruth, TpeDensitiesAreThoseOfOptuna) {
   }
 }
 
-// Of all values that came to a rung so far the best 1/eta go on, and at least one.
+// The best 1/eta of all values at a rung so far continue, and at least one.
 class PlainAsha {
  public:
   bool goes_on(std::int64_t step, double loss, std::size_t eta) {
@@ -99,7 +99,7 @@ class PlainAsha {
   std::map<std::int64_t, std::vector<double>> rungs_;
 };
 
-// Eight workers, each report of the one whose turn it is; few different values, so that ties come.
+// Eight workers that report in random order; the values are few, so that ties occur.
 TEST(OutsideTruth, AshaJudgesAsThePaperSays) {
   Random random(31);
   for (const std::size_t eta : {2, 3, 4}) {
@@ -112,7 +112,7 @@ TEST(OutsideTruth, AshaJudgesAsThePaperSays) {
     const std::vector<std::int64_t> steps = rung_steps(problem.algorithm, rules, problem.resource);
     PlainAsha plain;
     History history;
-    std::vector<std::pair<std::int64_t, std::size_t>> workers;  // trial and its next rung
+    std::vector<std::pair<std::int64_t, std::size_t>> workers;  // (trial, next rung)
     for (int report = 0; report < 600; ++report) {
       if (workers.size() < 8) {
         workers.emplace_back(static_cast<std::int64_t>(history.trials.size()), 0);

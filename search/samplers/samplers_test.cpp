@@ -1,4 +1,4 @@
-// What every sampler keeps to, whatever the space and the history.
+// Laws of every sampler, for any space and history.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ std::vector<std::string> texts(const Suggestion& suggestion) {
   return out;
 }
 
-// A cost may be anything that is no less than nothing, or not known.
+// A cost is any number from 0, or unknown.
 std::optional<double> random_cost(Random& random) {
   static constexpr double kCosts[] = {0, 1, 5e-324, 1e300};
   const std::uint64_t kind = random.below(8);
@@ -43,7 +43,7 @@ std::optional<double> random_cost(Random& random) {
   return std::exp(2 * random.normal());
 }
 
-// Something is learnt about a trial that may be anything: out of order, twice, absurdly large.
+// An arbitrary fact about a trial: out of order, repeated, or absurdly large.
 Event random_event(Random& random, std::int64_t trials) {
   const auto trial = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(trials)));
   static constexpr double kValues[] = {0, 1, -1, 1e300, -1e300, 5e-324};
@@ -63,7 +63,7 @@ class EverySampler : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Samplers, EverySampler, ::testing::ValuesIn(samplers_in_every_mode()),
                          [](const auto& test) { return test.param; });
 
-// The cache of a sampler that saw the history grow must never show.
+// The cache of a sampler that saw the history grow must never show in its suggestions.
 TEST_P(EverySampler, IsAPureFunctionOfTheHistory) {
   Random random(21);
   for (int study = 0; study < 30; ++study) {
@@ -179,7 +179,7 @@ TEST_P(EverySampler, PassesOverTrialsOfAnotherSpace) {
   const Problem problem = problem_of({boolean("a"), boolean("b")}, GetParam());
   History history;
   history.trials = {*parse_json(R"({"x":1})"), *parse_json(R"({"a":true,"b":1.5})"),
-                    *parse_json(R"({"b":true,"a":false})")};  // only the last one is of this space
+                    *parse_json(R"({"b":true,"a":false})")};  // only the last one is in this space
   history.events = {result(0, 1.0), result(2, 2.0)};
   const Suggestion suggestion = sampler_of(problem)->suggest(history, 4);
   EXPECT_EQ(suggestion.points.size(), 3U);
@@ -203,7 +203,7 @@ TEST_P(EverySampler, GoesOnUnderAnotherSeed) {
   EXPECT_TRUE(sampler_of(problem)->suggest(history, 1).exhausted);
 }
 
-// Together 10^5 of them.
+// About 10^5 spaces over all samplers.
 TEST_P(EverySampler, StaysInBoundsInRandomSpaces) {
   const std::size_t spaces = (kSanitized ? 5'000 : 100'000) / searching_samplers().size();
   Random random(23);
@@ -235,7 +235,7 @@ TEST(Samplers, SeedsMatterButForAGridInOrder) {
   }
 }
 
-// Pearson's statistic of `counts` against equal shares.
+// Pearson's chi-square statistic of `counts` against equal shares.
 double chi_square(const std::map<int, int>& counts, int cells, int total) {
   const double expected = static_cast<double>(total) / cells;
   double out = expected * (cells - static_cast<double>(counts.size()));
@@ -257,7 +257,7 @@ TEST(RandomSampler, DrawsUniformlyOnEveryScale) {
     if (name == "n") return static_cast<int>(value.as_integer());
     if (name == "c") return static_cast<int>(value.as_string()[0]);
     if (name == "b") return static_cast<int>(value.as_boolean());
-    // Rounded up from [0.5, 15.5): halves of the scale meet between 2 and 3.
+    // Rounded to integers from [0.5, 15.5): 1 and 2 take up nearly half of the logarithmic scale.
     return value.as_integer() <= 2 ? 0 : 1;
   };
   const double low_share = std::log(2.5 / 0.5) / std::log(15.5 / 0.5);
@@ -266,7 +266,7 @@ TEST(RandomSampler, DrawsUniformlyOnEveryScale) {
         std::tuple{"c", 4, 16.3}, std::tuple{"b", 2, 10.8}}) {
     std::map<int, int> counts;
     for (const Json& point : suggestion.points) ++counts[cell_of(point, name)];
-    EXPECT_LT(chi_square(counts, cells, kTrials), limit) << name;  // one in a thousand
+    EXPECT_LT(chi_square(counts, cells, kTrials), limit) << name;  // exceeded once in a thousand
   }
   int low = 0;
   for (const Json& point : suggestion.points) low += cell_of(point, "k") == 0;

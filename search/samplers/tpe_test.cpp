@@ -1,4 +1,4 @@
-// The Parzen estimator alone, and that searching with it beats drawing at random.
+// The Parzen estimator alone, and the search with it against random search.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing;  // NOLINT: the helpers of this folder
 
-// Five points near 0.3 of a continuum, cells and choices.
+// Five points near 0.3 of a continuum, with equal cells and choices.
 class ParzenTest : public ::testing::Test {
  protected:
   ParzenTest()
@@ -75,7 +75,7 @@ TEST_F(ParzenTest, DrawsFollowTheDensity) {
     const double expected = kDraws * std::exp(parzen.log_density(point));
     chi_square += std::pow(counts[cell] - expected, 2) / expected;
   }
-  EXPECT_LT(chi_square, 54.1);  // 26 degrees of freedom, one in a thousand
+  EXPECT_LT(chi_square, 54.1);  // 26 degrees of freedom, exceeded once in a thousand
 }
 
 TEST_F(ParzenTest, PeaksWhereThePointsAre) {
@@ -106,7 +106,7 @@ TEST_F(ParzenTest, ManyPointsAtOnceAreThosePointsOneByOne) {
   EXPECT_TRUE(parzen.log_densities({}).empty());
 }
 
-// What `ascending` must give, by sorting.
+// The expected result of `ascending`, by sorting.
 std::vector<std::uint32_t> sorted(const Columns& columns, std::size_t parameter,
                                   const std::vector<std::int64_t>& trials) {
   std::vector<std::uint32_t> out(trials.size());
@@ -124,7 +124,7 @@ TEST(Columns, KeepTheOrderWhateverIsPushedAndPopped) {
   Random random(7);
   Columns columns(space);
   for (int move = 0; move < 6000; ++move) {
-    if (move % 500 == 499) {  // the pending ones of one question
+    if (move % 500 == 499) {  // the pending trials of one call
       for (int i = 0; i < 40; ++i) columns.pop();
     }
     const Point point = space.draw(random);
@@ -144,7 +144,7 @@ TEST(Columns, KeepTheOrderWhateverIsPushedAndPopped) {
   }
 }
 
-// A smooth bowl with a log axis, a choice and a branch; its least value is 0.
+// A smooth bowl with a log axis, a choice and a branch; its minimum is 0.
 double bowl(const Json& point) {
   const double x = point.find("x")->as_double() - 0.7;
   const double rate = std::log10(point.find("lr")->as_double()) + 3;
@@ -162,7 +162,7 @@ Problem bowl_problem(const std::string& algorithm, std::int64_t seed) {
       algorithm, seed);
 }
 
-// The best value after `trials`, with `pending` of them always unfinished.
+// The best value after `trials` trials, with `pending` of them always unfinished.
 double best_of(const Problem& problem, std::size_t trials, std::size_t pending) {
   auto sampler = std::move(make_sampler(problem)).value();
   History history;
@@ -193,7 +193,7 @@ TEST(Tpe, BeatsRandomSearchWithEightPending) {
 }
 
 TEST(Tpe, StoppedTrialsDoNotMislead) {
-  // Trials with a large x look best at first and are stopped; those with a small x end well.
+  // Trials with a large x look best at first and are stopped; trials with a small x end well.
   Problem problem = problem_of({real("x", 0, 1)}, "tpe");
   History history;
   for (std::int64_t trial = 0; trial < 40; ++trial) {

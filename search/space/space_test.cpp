@@ -138,7 +138,7 @@ TEST(Space, CountsWithoutListing) {
   EXPECT_EQ(space_of(grid).write(space_of(grid).at(7)).find("p127")->as_integer(), 7);
 }
 
-// Unbounded and unbounded is unbounded, not nothing: momentum of two of three optimisers.
+// A sum of unbounded sizes is unbounded, not 0: momentum of two of three optimisers.
 TEST(Space, ContinuaUnderTwoValuesAreUnbounded) {
   for (const auto& values : {std::vector<Json>{"sgd", "rmsprop"}, std::vector<Json>{"sgd"}}) {
     const Space space = space_of({choice("optimizer", {"sgd", "adam", "rmsprop"}),
@@ -169,7 +169,7 @@ TEST(Space, AContinuumBecomesPointsWithBothEnds) {
   EXPECT_TRUE(space.read(space.write(space.at(2))));
 }
 
-// The length of this range is more than a double holds.
+// The length of this range exceeds the largest double.
 TEST(Space, PointsOfTheWidestRangeAreReadAsWritten) {
   const Space space = space_of({real("x", -1e308, 1e308)}).with_points(3);
   for (std::uint64_t i = 0; i < space.size(); ++i) {
