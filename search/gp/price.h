@@ -50,7 +50,7 @@ class Price final : public Term {
 
  private:
   double log_cost(const Point& point) const;
-  // The logarithm of a cost plus place_.
+  // Returns log(cost + place_).
   double with_place(double log_cost) const;
 
   const Space& space_;

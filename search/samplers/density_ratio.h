@@ -50,8 +50,8 @@ class DensityRatio {
   // function below; at least one trial must have ended.
   void fit();
 
-  // Points, of which only one group's coordinates need be set, with the logarithms of the good and
-  // bad densities there, up to a factor. `bad` excludes the pending trials.
+  // Points (only one group's coordinates need be set) with the logarithms of the good and bad
+  // densities there, up to a factor. `bad` excludes the pending trials.
   struct Candidates {
     std::vector<Point> points;
     std::vector<double> good;

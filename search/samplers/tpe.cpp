@@ -112,8 +112,8 @@ class TpeSampler final : public FoldingSampler {
   }
 
   TpeSettings settings_;
-  // Ended trials that a model needs. Fewer than startup_trials: waiting for all results of the
-  // start would spend many more trials on it if many run at once.
+  // Ended trials that a model needs. Usually fewer than startup_trials: waiting for all results of
+  // the start would spend many more trials on it if many run at once.
   std::int64_t enough_;
   DensityRatio ratio_;
   QuasiRandomStart start_;

@@ -35,7 +35,7 @@ api::Parameter only_if(api::Parameter child, std::string parameter, std::vector<
 std::vector<api::Parameter> random_space(Random& random, int most, bool finite);
 
 // Returns "" for a valid point: exactly the active parameters, in order, each within bounds and on
-// its step; otherwise what is wrong.
+// its step; otherwise the fault.
 std::string complaint(const std::vector<api::Parameter>& parameters, const Json& point);
 
 // Every point of a finite space, found by trying every value of every parameter in turn.
