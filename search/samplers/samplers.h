@@ -40,8 +40,8 @@ std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings se
                                   std::vector<api::Objective> objectives);
 
 // Bayesian optimisation with Gaussian processes (gp/gp_sampler.cpp). Up to kMostEhviObjectives
-// objectives have one process each; more are compared by fronts. `memo`: fits that samplers over the
-// same space share; may be null.
+// objectives have one process each; more are compared by fronts. `memo`: fits that samplers over
+// the same space share; may be null.
 struct GpSettings {
   std::optional<std::int64_t> startup_trials{};  // before the model is used; nullopt: by the space
   std::int64_t candidates = 1000;           // points at which the acquisition is evaluated first
