@@ -1,5 +1,5 @@
 // Bound by bytes: three numbers are moved an element, for one addition (elementwise.h).
-#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/device_code/elementwise.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/relu/formulas.h"
 

@@ -17,10 +17,10 @@
 #include <string>
 #include <utility>
 
-#include "kernels/cuda/cudnn.h"
-#include "kernels/cuda/fall_back.h"
+#include "kernels/cuda/libraries/cudnn.h"
+#include "kernels/cuda/libraries/fall_back.h"
+#include "kernels/cuda/libraries/pass_plans.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/pass_plans.h"
 #include "kernels/shapes.h"
 
 namespace fettle::kernels {

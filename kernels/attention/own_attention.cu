@@ -15,10 +15,10 @@
 #include <cmath>
 #include <string>
 
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/numbers.h"
+#include "kernels/cuda/device_code/launch.h"
+#include "kernels/cuda/device_code/numbers.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/platform.h"
+#include "kernels/cuda/runtime/platform.h"
 
 namespace fettle::kernels {
 namespace {

@@ -13,12 +13,12 @@
 // passes that reading y, and the two that writing the masked dy, would take. So `dy` is left as it
 // is and `y` is not read.
 //
-// Sums are made in two stages of fixed order (cuda/columns.cuh): the same batch gives the same
-// bits. Deviations are taken from the mean of four rows at a time and merged (Chan et al., 1979),
-// so a large mean does not drown a small variance.
-#include "kernels/cuda/columns.cuh"
+// Sums are made in two stages of fixed order (cuda/device_code/columns.cuh): the same batch gives
+// the same bits. Deviations are taken from the mean of four rows at a time and merged (Chan et al.,
+// 1979), so a large mean does not drown a small variance.
+#include "kernels/cuda/device_code/columns.cuh"
+#include "kernels/cuda/device_code/reduce.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/reduce.h"
 #include "kernels/relu/formulas.h"
 #include "kernels/shapes.h"
 

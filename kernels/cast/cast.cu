@@ -1,7 +1,7 @@
 // Bound by bytes: 6 an element (elementwise.h). A thread takes eight numbers: 16 bytes on the side
 // of the 16-bit type, twice 16 on the other.
 #include "base/check.h"
-#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/device_code/elementwise.h"
 #include "kernels/cuda/operations.h"
 
 namespace fettle::kernels {

@@ -1,5 +1,5 @@
 #include "kernels/conv/add_bias.h"
-#include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/device_code/columns.cuh"
 #include "kernels/relu/formulas.h"
 
 namespace fettle::kernels::cuda {

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 
 namespace fettle::kernels {
 

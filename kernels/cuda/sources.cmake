@@ -9,17 +9,17 @@ set(FETTLE_CUDA_SOURCES
   kernels/conv/add_bias.cu
   kernels/conv/own_conv.cu
   kernels/backends/cuda/backend.cpp
-  kernels/cuda/device.cpp
-  kernels/cuda/errors.cpp
-  kernels/cuda/fall_back.cpp
-  kernels/cuda/library_plans.cpp
-  kernels/cuda/upload_buffers.cpp
-  kernels/cuda/machine.cpp
-  kernels/cuda/plan_timer.cpp
-  kernels/cuda/stream.cpp
-  kernels/cuda/free_blocks.cpp
-  kernels/cuda/pool.cpp
-  kernels/cuda/staging.cpp
+  kernels/cuda/runtime/device.cpp
+  kernels/cuda/runtime/errors.cpp
+  kernels/cuda/libraries/fall_back.cpp
+  kernels/cuda/libraries/library_plans.cpp
+  kernels/cuda/runtime/upload_buffers.cpp
+  kernels/cuda/runtime/machine.cpp
+  kernels/cuda/libraries/plan_timer.cpp
+  kernels/cuda/runtime/stream.cpp
+  kernels/cuda/runtime/free_blocks.cpp
+  kernels/cuda/runtime/pool.cpp
+  kernels/cuda/runtime/staging.cpp
   kernels/dropout/dropout.cu
   kernels/embedding/embedding.cu
   kernels/embedding/sort.cu
@@ -44,10 +44,10 @@ set(FETTLE_CUDA_LIBRARY_SOURCES
   kernels/attention/cudnn_attention.cpp
   kernels/conv/cudnn_conv.cpp
   kernels/backends/cuda/choice.cpp
-  kernels/cuda/cublaslt.cpp
-  kernels/cuda/cudnn.cpp
-  kernels/cuda/driver_calls.cpp
-  kernels/cuda/nvtx.cpp
+  kernels/cuda/libraries/cublaslt.cpp
+  kernels/cuda/libraries/cudnn.cpp
+  kernels/cuda/runtime/driver_calls.cpp
+  kernels/cuda/runtime/nvtx.cpp
   kernels/linear/cublaslt_linear.cpp
 )
 
@@ -58,8 +58,8 @@ set(FETTLE_CUDA_CARRIED
   base/check.cpp
   base/file.cpp
   base/json.cpp
-  kernels/cuda/plan_chooser.cpp
-  kernels/cuda/plan_file.cpp
+  kernels/cuda/libraries/plan_chooser.cpp
+  kernels/cuda/libraries/plan_file.cpp
   kernels/shapes.cpp
 )
 list(TRANSFORM FETTLE_CUDA_CARRIED PREPEND ${PROJECT_SOURCE_DIR}/)
@@ -72,9 +72,9 @@ if(NOT FETTLE_CUDA)
   set(architectures 80)  # of the emulator: from there on all
 endif()
 string(REPLACE ";" "," architectures "${architectures}")  # a ; would end the definition
-set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/device.cpp PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/runtime/device.cpp PROPERTIES
   COMPILE_DEFINITIONS "FETTLE_CUDA_ARCHITECTURES=\"${architectures}\"")
-set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/library_plans.cpp PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/libraries/library_plans.cpp PROPERTIES
   COMPILE_DEFINITIONS "FETTLE_VERSION=\"${PROJECT_VERSION}\"")
 
 # Whose formulas the CPU has, too, and which give the same bits: no product may be fused with a sum.

@@ -5,8 +5,8 @@
 // The grid is elements x samples: a pack never holds elements of two samples, whose draws have
 // nothing in common. Where samples are no whole number of packs, a thread goes through its four
 // elements one by one.
+#include "kernels/cuda/device_code/packs.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/packs.h"
 #include "kernels/dropout/mask.h"
 
 namespace fettle::kernels {

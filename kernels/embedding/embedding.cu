@@ -18,8 +18,8 @@
 #include <limits>
 #include <string>
 
+#include "kernels/cuda/device_code/packs.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/packs.h"
 #include "kernels/embedding/sort.h"
 
 namespace fettle::kernels {

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/device_code/launch.h"
+#include "kernels/cuda/device_code/reduce.h"
 #include "kernels/embedding/sort.h"
 
 namespace fettle::kernels::cuda {

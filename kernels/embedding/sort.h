@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 
 namespace fettle::kernels::cuda {
 

@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/errors.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/device_code/launch.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/errors.h"
 #include "kernels/emulator/every_streams.h"
 
 namespace fettle::kernels::cuda {

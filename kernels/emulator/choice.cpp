@@ -1,8 +1,8 @@
 // On the emulator there are no libraries: ours do it all (backends/cuda/choice.cpp has the choice).
 // Nor are there tools that would watch it.
 #include "kernels/backends/cuda/own.h"
-#include "kernels/cuda/nvtx.h"
 #include "kernels/cuda/operations.h"
+#include "kernels/cuda/runtime/nvtx.h"
 
 namespace fettle::kernels {
 

@@ -3,8 +3,8 @@
 // stream is done at once, or, with FETTLE_EMULATOR_STREAMS=late or others-first, when the host
 // waits for it (streams.h): then a result that is read too early is not there.
 //
-// Comes first on the include path of what is built for the emulator (kernels/cuda/platform.h).
-// Usable from several threads, as CUDA's.
+// Comes first on the include path of what is built for the emulator
+// (kernels/cuda/runtime/platform.h). Usable from several threads, as CUDA's.
 #pragma once
 
 #include <cstddef>

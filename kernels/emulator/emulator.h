@@ -16,7 +16,7 @@
 //
 // Memory, streams and graphs are in runtime.cpp. Usable from several threads at once: each has its
 // own emulated multiprocessor. Host code reaches all of this by cuda_runtime.h and
-// kernels/cuda/launch.h; only tests include this file.
+// kernels/cuda/device_code/launch.h; only tests include this file.
 #pragma once
 
 #include <cstddef>
@@ -82,7 +82,8 @@ enum class Order : std::uint8_t { kRising, kFalling, kShuffled, kInterleaved };
 // A shuffled order starts with the seed again.
 void set_order(Order order, std::uint64_t seed = 0);
 
-// Bytes that the packs of kernels moved (kernels/cuda/packs.h), of blocks that this thread ran.
+// Bytes that the packs of kernels moved (kernels/cuda/device_code/packs.h), of blocks that this
+// thread ran.
 struct Traffic {
   std::uint64_t read = 0;
   std::uint64_t written = 0;

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/device_code/launch.h"
+#include "kernels/cuda/device_code/reduce.h"
 
 namespace fettle::kernels::cuda {
 namespace {

@@ -1,7 +1,7 @@
-// The part of NCCL that the communicator uses (kernels/cuda/nccl.cpp), for the emulator: the names,
-// numbers and meanings of NVIDIA's nccl.h (2.28). Emulated GPUs of threads and of processes of one
-// machine all-reduce over loopback (fabric.h). Comes first on the include path of what is built for
-// the emulator.
+// The part of NCCL that the communicator uses (kernels/cuda/libraries/nccl.cpp), for the emulator:
+// the names, numbers and meanings of NVIDIA's nccl.h (2.28). Emulated GPUs of threads and of
+// processes of one machine all-reduce over loopback (fabric.h). Comes first on the include path of
+// what is built for the emulator.
 //
 // As there: a call may return before its work is on the stream (ncclInProgress), and until
 // ncclCommGetAsyncError says that it does no other may be made; a collective whose other members

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "kernels/cuda/device.h"
 #include "kernels/cuda/operations.h"
+#include "kernels/cuda/runtime/device.h"
 #include "kernels/emulator/emulator.h"
 
 namespace fettle::kernels {

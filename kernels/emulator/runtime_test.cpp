@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/device_code/launch.h"
 
 namespace fettle::kernels::cuda {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/cuda/device.h"
 #include "kernels/cuda/operations.h"
+#include "kernels/cuda/runtime/device.h"
 #include "kernels/emulator/emulator.h"
 
 namespace fettle::kernels {

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/device_code/launch.h"
+#include "kernels/cuda/device_code/packs.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/packs.h"
+#include "kernels/cuda/runtime/device.h"
 #include "kernels/gather/move.h"
 #include "kernels/gather/values.h"
 

@@ -1,7 +1,7 @@
 // Bound by bytes as ReLU is, but not by far: an exponential and a division an element, with the
 // exact form erfc as well, are 20 to 50 instructions. So fp32 and one formula each; elementwise.h
 // does the rest.
-#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/device_code/elementwise.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/gelu/formulas.h"
 

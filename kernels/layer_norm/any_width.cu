@@ -6,9 +6,9 @@
 //
 // Gradients of scale and shift: a thread a channel walks all rows. That is what rows too long for
 // layer_norm.cu want, which have more channels than a GPU has threads; many short rows want strips.
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/numbers.h"
-#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/device_code/launch.h"
+#include "kernels/cuda/device_code/numbers.h"
+#include "kernels/cuda/device_code/reduce.h"
 #include "kernels/layer_norm/any_width.h"
 
 namespace fettle::kernels::cuda {

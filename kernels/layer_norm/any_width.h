@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/backend.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 
 namespace fettle::kernels::cuda {
 

@@ -10,9 +10,9 @@
 // strips there are does not depend on the GPU: the same batch gives the same bits on any.
 #include <algorithm>
 
+#include "kernels/cuda/device_code/packs.h"
+#include "kernels/cuda/device_code/team.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/packs.h"
-#include "kernels/cuda/team.h"
 #include "kernels/layer_norm/any_width.h"
 
 namespace fettle::kernels {

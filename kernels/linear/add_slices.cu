@@ -1,5 +1,5 @@
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/numbers.h"
+#include "kernels/cuda/device_code/launch.h"
+#include "kernels/cuda/device_code/numbers.h"
 #include "kernels/linear/add_slices.h"
 
 namespace fettle::kernels::cuda {

@@ -1,5 +1,5 @@
-#include "kernels/cuda/columns.cuh"
-#include "kernels/cuda/last_block.cuh"
+#include "kernels/cuda/device_code/columns.cuh"
+#include "kernels/cuda/device_code/last_block.cuh"
 #include "kernels/linear/bias_gradient.h"
 
 namespace fettle::kernels::cuda {

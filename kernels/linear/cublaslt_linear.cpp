@@ -21,10 +21,10 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/cuda/cublaslt.h"
-#include "kernels/cuda/fall_back.h"
+#include "kernels/cuda/libraries/cublaslt.h"
+#include "kernels/cuda/libraries/fall_back.h"
+#include "kernels/cuda/libraries/pass_plans.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/pass_plans.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
 #include "kernels/shapes.h"

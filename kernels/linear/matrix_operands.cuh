@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/numbers.h"
-#include "kernels/cuda/platform.h"
+#include "kernels/cuda/device_code/numbers.h"
+#include "kernels/cuda/runtime/platform.h"
 #include "kernels/gelu/formulas.h"
 #include "kernels/relu/formulas.h"
 

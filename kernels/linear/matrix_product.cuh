@@ -11,8 +11,8 @@
 #include <type_traits>
 
 #include "base/result.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/device_code/launch.h"
+#include "kernels/cuda/runtime/device.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/tiled_product.cuh"
 

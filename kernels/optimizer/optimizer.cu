@@ -14,12 +14,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/last_block.cuh"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/device_code/last_block.cuh"
+#include "kernels/cuda/device_code/launch.h"
+#include "kernels/cuda/device_code/packs.h"
+#include "kernels/cuda/device_code/reduce.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/packs.h"
-#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/runtime/device.h"
 #include "kernels/optimizer/formulas.h"
 #include "kernels/optimizer/lamb.h"
 #include "kernels/optimizer/table.h"

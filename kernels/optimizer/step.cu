@@ -1,9 +1,9 @@
 // How a step ends, on a GPU: the functions of step.h around numbers in device memory, and the
 // running statistics. All of it is small: a step's few numbers are one thread's work, and
 // statistics are some thousand floats. What counts is that the host is not asked.
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/device_code/launch.h"
 #include "kernels/cuda/operations.h"
+#include "kernels/cuda/runtime/device.h"
 #include "kernels/optimizer/step.h"
 
 namespace fettle::kernels {

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/check.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/errors.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/errors.h"
 
 namespace fettle::kernels::cuda {
 namespace {

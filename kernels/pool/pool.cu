@@ -7,8 +7,8 @@
 // zeros beforehand, and the same batch gives the same bits. Of max pooling forward keeps which
 // place of its window each output came from, one byte each (two if a window has more than 256);
 // finding it again would mean to read the whole input in backward.
+#include "kernels/cuda/device_code/packs.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/packs.h"
 
 namespace fettle::kernels {
 namespace {

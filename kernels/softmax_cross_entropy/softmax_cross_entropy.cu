@@ -20,10 +20,10 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "kernels/cuda/last_block.cuh"
+#include "kernels/cuda/device_code/last_block.cuh"
+#include "kernels/cuda/device_code/packs.h"
+#include "kernels/cuda/device_code/team.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/packs.h"
-#include "kernels/cuda/team.h"
 #include "kernels/optimizer/step.h"
 
 namespace fettle::kernels {

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cuda/communicator.h"
+#include "kernels/cuda/libraries/communicator.h"
 #include "trainer/parallel/termination.h"
 
 namespace fettle::trainer {

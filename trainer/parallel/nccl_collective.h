@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "kernels/cuda/communicator.h"
+#include "kernels/cuda/libraries/communicator.h"
 #include "trainer/parallel/collective.h"
 #include "trainer/parallel/membership.h"
 

@@ -1,4 +1,5 @@
-// NCCL's Collective: kernels/cuda/nccl.cpp over an emulated NCCL, with workers as threads.
+// NCCL's Collective: kernels/cuda/libraries/nccl.cpp over an emulated NCCL, with workers as
+// threads.
 #include "trainer/parallel/nccl_collective.h"
 
 #include <gmock/gmock.h>

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/nccl.h"
+#include "kernels/cuda/libraries/nccl.h"
 #include "kernels/emulator/emulator.h"
 #include "trainer/parallel/nccl_collective.h"
 #include "trainer/parallel/ring_collective.h"

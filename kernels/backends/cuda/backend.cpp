@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/errors.h"
-#include "kernels/cuda/library_plans.h"
-#include "kernels/cuda/nvtx.h"
+#include "kernels/cuda/libraries/library_plans.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/staging.h"
-#include "kernels/cuda/stream.h"
-#include "kernels/cuda/upload_buffers.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/errors.h"
+#include "kernels/cuda/runtime/nvtx.h"
+#include "kernels/cuda/runtime/staging.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "kernels/cuda/runtime/upload_buffers.h"
 
 namespace fettle::kernels {
 namespace {

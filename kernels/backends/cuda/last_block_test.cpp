@@ -1,6 +1,6 @@
 // The block that comes last: exactly one, when all others have written, every time that a kernel is
 // launched or replayed; and the same sum whichever it is.
-#include "kernels/cuda/last_block.cuh"
+#include "kernels/cuda/device_code/last_block.cuh"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/errors.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/device_code/launch.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/errors.h"
+#include "kernels/cuda/runtime/stream.h"
 #include "kernels/emulator/emulator.h"
 #include "kernels/linear/bias_gradient.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
-#include "kernels/cuda/communicator.h"
+#include "kernels/cuda/libraries/communicator.h"
 
 namespace fettle::kernels {
 

@@ -1,7 +1,7 @@
 // Notes that kernels of our own do an operation, as they are meant to: no fall-back.
 #pragma once
 
-#include "kernels/cuda/library_plans.h"
+#include "kernels/cuda/libraries/library_plans.h"
 #include "kernels/shapes.h"
 
 namespace fettle::kernels {

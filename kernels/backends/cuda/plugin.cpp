@@ -2,8 +2,8 @@
 #include "kernels/backends/cuda/plugin.h"
 
 #include "kernels/backends/cuda/backend.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/nccl.h"
+#include "kernels/cuda/libraries/nccl.h"
+#include "kernels/cuda/runtime/device.h"
 
 namespace fettle::kernels::cuda {
 namespace {

@@ -1,0 +1,36 @@
+// NVTX 3 is headers alone; they load the library of the tool that watches, if any.
+#include "kernels/cuda/runtime/nvtx.h"
+
+#include <nvtx3/nvToolsExt.h>
+
+namespace fettle::kernels::cuda {
+namespace {
+
+class NvtxRanges final : public Ranges {
+ public:
+  explicit NvtxRanges(nvtxDomainHandle_t domain) : domain_(domain) {}
+
+  void push(const std::string& name) override {
+    nvtxEventAttributes_t attributes = {};
+    attributes.version = NVTX_VERSION;
+    attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    attributes.message.ascii = name.c_str();
+    nvtxDomainRangePushEx(domain_, &attributes);
+  }
+  void pop() override { nvtxDomainRangePop(domain_); }
+
+ private:
+  const nvtxDomainHandle_t domain_;
+};
+
+}  // namespace
+
+// The domain lives as long as the process: a tool shows what it has heard of it until then.
+std::unique_ptr<Ranges> nvtx_ranges() {
+  static const nvtxDomainHandle_t domain = nvtxDomainCreateA("fettle");
+  if (domain == nullptr) return nullptr;
+  return std::make_unique<NvtxRanges>(domain);
+}
+
+}  // namespace fettle::kernels::cuda
