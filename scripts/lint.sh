@@ -67,11 +67,14 @@ upward="$(local_upward store 'run/|process/|session')$(local_upward process 'run
 [ -z "$upward" ] || fail "an include that points up:
 $upward"
 
-# The same between the rooms of search and of trainer. The files at the top of each tie the rooms
+# The same between the rooms of kernels/cuda, of search and of trainer. The files at the top of each tie the rooms
 # together; the rooms of search see only the three that say what a sampler is.
 room_allowed() {
   local contract='search/(search|fold|cost_ledger)\.h'
   case $1 in
+    kernels/cuda/runtime) echo 'kernels/([a-z_]+\.h|cuda/runtime/)' ;;
+    kernels/cuda/device_code) echo 'kernels/([a-z_]+\.h|cuda/(runtime|device_code)/)' ;;
+    kernels/cuda/libraries) echo 'kernels/([a-z_]+\.h|cuda/(runtime|libraries)/)' ;;
     search/maths) echo 'search/maths/' ;;
     search/space) echo 'search/(maths|space)/' ;;
     search/samplers) echo "search/(maths|space|samplers)/|$contract" ;;
@@ -88,9 +91,9 @@ room_allowed() {
       ;;
   esac
 }
-for room in search/{maths,space,samplers,gp,rungs} \
+for room in kernels/cuda/{runtime,device_code,libraries} search/{maths,space,samplers,gp,rungs} \
   trainer/{data,trace,reporter,model,checkpoint,parallel,step}; do
-  upward=$(git grep -nE "^#include \"${room%%/*}/" -- "$room/*.h" "$room/*.cpp" ':!*_test.cpp' |
+  upward=$(git grep -nE "^#include \"${room%%/*}/" -- "$room/*.h" "$room/*.cuh" "$room/*.cpp" ':!*_test.cpp' |
     grep -vE "#include \"($(room_allowed "$room"))" || true)
   [ -z "$upward" ] || fail "an include that points up within ${room%%/*}:
 $upward"
