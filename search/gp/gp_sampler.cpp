@@ -49,9 +49,7 @@ constexpr std::int64_t kExploreEvery = 4;
 constexpr std::int64_t kExploreEveryBesideMany = 2;
 constexpr std::size_t kManyPending = 4;
 // Where the best basin is used up: one trial there, one from the prior, two in the next basin.
-// Beside more pending trials than kMostPendingToDeflate, draws cover more.
 constexpr std::int64_t kTurns = 4;
-constexpr std::size_t kMostPendingToDeflate = 16;
 constexpr int kStarts = 5;  // of the inner search
 constexpr int kStartsWithPending = 3;
 
@@ -127,8 +125,7 @@ class GpSampler final : public FoldingSampler {
     if (!found.candidate) return draw_untried(trial);
     if (!is_worthless(found.gain, model_->best())) return found.candidate->point;
     const std::int64_t turn = trial % kTurns;
-    const bool deflates =
-        explores() && turn >= kTurns / 2 && model_->pending() <= kMostPendingToDeflate;
+    const bool deflates = explores() && turn >= kTurns / 2;
     if (!deflates) return turn % 2 == 1 ? draw_untried(trial) : found.candidate->point;
     const std::optional<Candidate> other = in_next_basin(random);
     return other ? other->point : draw_untried(trial);

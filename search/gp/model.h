@@ -28,7 +28,7 @@ namespace fettle::search::gp {
 // fits of other samplers over the same space are found as well; may be null.
 class Fits {
  public:
-  Fits(const Space& space, const Axes& axes, std::shared_ptr<FitMemo> memo)
+  Fits(const Space& space, const Axes& axes, std::shared_ptr<FitMemo> memo = nullptr)
       : space_(space), axes_(axes), memo_(std::move(memo)) {}
   const std::vector<Hyperparameters>& current(const Outcomes& outcomes);
   void reset();
