@@ -25,12 +25,6 @@ double loss_of(const api::Objective& objective, double value) {
   return objective.direction == Direction::kMaximize ? -value : value;
 }
 
-bool is_usable(const api::StudySpec& spec, const Fact& fact) {
-  return !fact.infeasible && fact.values.size() == spec.objectives.size() &&
-         std::ranges::all_of(fact.values,
-                             [](const std::optional<double>& value) { return value.has_value(); });
-}
-
 // The reference of each objective: its own or the worst value that was seen.
 search::Losses reference_of(const api::StudySpec& spec, search::Losses worst) {
   for (std::size_t i = 0; i < worst.size(); ++i) {
@@ -59,18 +53,28 @@ bool is_better(const api::Objective& objective, double a, double b) {
   return objective.direction == Direction::kMaximize ? a > b : a < b;
 }
 
+bool is_usable(const api::StudySpec& spec, const Fact& fact) {
+  return !fact.infeasible && fact.values.size() == spec.objectives.size() &&
+         std::ranges::all_of(fact.values,
+                             [](const std::optional<double>& value) { return value.has_value(); });
+}
+
+std::optional<search::Losses> losses_of(const api::StudySpec& spec, const Fact& fact) {
+  if (!is_usable(spec, fact) || spec.objectives.empty()) return std::nullopt;
+  search::Losses losses;
+  for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
+    losses.push_back(loss_of(spec.objectives[i], *fact.values[i]));
+  }
+  return losses;
+}
+
 std::optional<search::Losses> losses_of(const api::StudySpec& spec, const api::Trial& trial,
                                         FactKind kind) {
   const Fact* fact = newest_fact(trial, kind);
-  if (fact == nullptr || !is_usable(spec, *fact) || spec.objectives.empty()) return std::nullopt;
+  if (fact == nullptr) return std::nullopt;
   const bool was_outside = kind == FactKind::kStopped && trial.status.report &&
                            !is_within_constraints(spec, *trial.status.report);
-  if (was_outside) return std::nullopt;
-  search::Losses losses;
-  for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
-    losses.push_back(loss_of(spec.objectives[i], *fact->values[i]));
-  }
-  return losses;
+  return was_outside ? std::nullopt : losses_of(spec, *fact);
 }
 
 BestTrial best_entry(const api::Trial& trial, FactKind kind) {

@@ -18,6 +18,12 @@ using api::kMaxFront;
 // Whether `a` is strictly better than `b` for the objective.
 bool is_better(const api::Objective& objective, double a, double b);
 
+// Whether the fact is feasible and has a value of each objective.
+bool is_usable(const api::StudySpec& spec, const api::Fact& fact);
+
+// Returns the values of a usable fact as losses; absent for another fact.
+std::optional<search::Losses> losses_of(const api::StudySpec& spec, const api::Fact& fact);
+
 // Returns the losses by which a trial is compared, from its newest fact of this kind. Absent unless
 // the fact is feasible and has a value for each objective. A stopped trial counts as feasible if
 // its last report was within all constraints; how it would have ended is unknown.

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <memory>
+#include <utility>
+
 #include "api/study_json.h"
 #include "core/ledger.h"
 
@@ -123,6 +127,113 @@ TEST(Best, AFrontOfLargePointsIsCutToWhatAnObjectMayHold) {
                                          200.0 - static_cast<double>(trial->spec.index)});
   }
   EXPECT_THAT(Ledger(study, trials).best(), SizeIs(kMaxFront)) << "small points are all there";
+}
+
+// ---- Replicates --------------------------------------------------------------------------------
+
+// Trials 0, 1 and 2 reached 3, 1 and 2, where less is better; two of them lead.
+struct Repeated {
+  Repeated() : study(study_of(1)) {
+    study.metadata.name = "s";
+    study.spec.replicates = {.leaders = 2, .runs = 3};
+    trials = {trial_of(0, {3}), trial_of(1, {1}), trial_of(2, {2})};
+  }
+
+  void repeat(std::int64_t leader, std::optional<double> value,
+              api::FactKind kind = api::FactKind::kResult) {
+    const std::int64_t index = std::ssize(trials);
+    api::Trial trial = *trial_of(index, {0});
+    trial.spec.study = "s";
+    trial.spec.search.replicates = "s-" + std::to_string(leader);
+    trial.status.facts[0].kind = kind;
+    trial.status.facts[0].values = {value};
+    trial.status.facts[0].infeasible = !value;
+    if (kind == api::FactKind::kFailed) trial.status.phase = api::TrialPhase::kFailed;
+    trials.push_back(std::make_shared<api::Trial>(std::move(trial)));
+  }
+
+  api::BestTrial best() const { return Ledger(study, trials).best().at(0); }
+
+  api::Study study;
+  std::vector<api::TrialPtr> trials;
+};
+
+TEST(BestOfReplicates, IsTheMeasuredBestUntilEachLeaderWasRepeated) {
+  Repeated repeated;
+  EXPECT_EQ(repeated.best().trial, "s-1");
+  EXPECT_FALSE(repeated.best().replicates);
+  repeated.repeat(1, 9);
+  EXPECT_EQ(repeated.best().trial, "s-1") << "s-2 may be worse still";
+  EXPECT_EQ(repeated.best().replicates->mean, 9);
+  EXPECT_FALSE(repeated.best().replicates->deviation) << "of one value";
+  repeated.repeat(2, 8);
+  EXPECT_EQ(repeated.best().trial, "s-2");
+  EXPECT_THAT(repeated.best().objectives, ElementsAre(2)) << "as it was measured";
+  EXPECT_EQ(repeated.best().replicates->mean, 8);
+}
+
+TEST(BestOfReplicates, HasMeanAndDeviationOfTheFurtherRunsAlone) {
+  Repeated repeated;
+  repeated.repeat(2, 5);
+  for (const double value : {2.0, 3.0, 7.0}) repeated.repeat(1, value);
+  const api::ReplicateResults results = *repeated.best().replicates;
+  EXPECT_EQ(results.runs, 3);
+  EXPECT_DOUBLE_EQ(*results.mean, 4) << "without the 1 for which it was chosen";
+  EXPECT_DOUBLE_EQ(*results.deviation, std::sqrt(7)) << "over n - 1";
+  EXPECT_EQ(results.failed, 0);
+}
+
+TEST(BestOfReplicates, IsTheFirstOfEqualMeans) {
+  Repeated repeated;
+  repeated.trials[0] = trial_of(0, {1.5});  // leads in the place of s-2
+  repeated.repeat(1, 2);
+  repeated.repeat(0, 2);
+  EXPECT_EQ(repeated.best().trial, "s-0");
+}
+
+TEST(BestOfReplicates, CountsWhatFailedAndPassesOverWhoHasNoMean) {
+  Repeated repeated;
+  repeated.repeat(1, std::nullopt, api::FactKind::kFailed);
+  repeated.repeat(1, std::nullopt);
+  repeated.repeat(2, 50);
+  EXPECT_EQ(repeated.best().trial, "s-2");
+  Repeated none;
+  none.repeat(1, std::nullopt, api::FactKind::kFailed);
+  none.repeat(1, std::nullopt);
+  none.repeat(2, std::nullopt, api::FactKind::kFailed);
+  EXPECT_EQ(none.best().trial, "s-1") << "the measured best";
+  EXPECT_EQ(none.best().replicates, (api::ReplicateResults{0, std::nullopt, std::nullopt, 2}));
+}
+
+TEST(BestOfReplicates, OneThatTheEndOfTheStudyStoppedHasShownNothing) {
+  Repeated repeated;
+  repeated.repeat(1, 5, api::FactKind::kStopped);
+  repeated.repeat(2, 0.5, api::FactKind::kStopped);
+  EXPECT_EQ(repeated.best().trial, "s-1");
+  EXPECT_FALSE(repeated.best().replicates);
+}
+
+TEST(BestOfReplicates, IsAmongTheLeadersThatThereAreNow) {
+  Repeated repeated;
+  repeated.repeat(1, 4);
+  repeated.repeat(2, 3);
+  EXPECT_EQ(repeated.best().trial, "s-2");
+  repeated.trials.push_back(trial_of(5, {0.5}));  // a budget was raised
+  EXPECT_EQ(repeated.best().trial, "s-5");
+  EXPECT_FALSE(repeated.best().replicates);
+  repeated.repeat(5, 6);
+  EXPECT_EQ(repeated.best().trial, "s-1") << "s-2 is no leader any more";
+}
+
+TEST(BestOfReplicates, HasNoNumberThatAStatusCannotHold) {
+  Repeated repeated;
+  repeated.repeat(2, 5);
+  repeated.repeat(1, -1.7e308);
+  repeated.repeat(1, 1.7e308);
+  EXPECT_EQ(repeated.best().trial, "s-2") << "the other has no mean";
+  repeated.study.spec.replicates->leaders = 1;
+  EXPECT_EQ(repeated.best().trial, "s-1");
+  EXPECT_EQ(repeated.best().replicates, (api::ReplicateResults{2, std::nullopt, std::nullopt, 0}));
 }
 
 }  // namespace

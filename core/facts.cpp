@@ -6,6 +6,7 @@
 #include "core/gpu_memory.h"
 #include "core/history.h"
 #include "core/measurement.h"
+#include "core/replicates.h"
 #include "core/spending.h"
 #include "search/rungs/promotion.h"
 #include "search/study_problem.h"
@@ -158,7 +159,7 @@ std::vector<Fact> unrecorded_facts(const api::Study& study, const api::Trial& tr
   std::vector<Fact> facts;
   const bool terminal = api::is_terminal(trial.status.phase);
   if (terminal && end_is_recorded(study, trial)) return facts;
-  add_rung_facts(study, trial, rungs, now_ms, facts);
+  if (!is_replicate(trial)) add_rung_facts(study, trial, rungs, now_ms, facts);
   if (terminal) facts.push_back(end_fact(study, trial, now_ms));
   return facts;
 }

@@ -12,7 +12,8 @@ namespace fettle::core {
 
 // The facts about `trial` that follow from its status and are not in its list yet, in order: rung
 // values first, then how it ended. `rungs` are search::rung_steps of the Study, ascending. seq is
-// left 0.
+// left 0. A replicate has no rung values: it runs to its end, and as one of the best it would only
+// raise what others are compared with.
 //
 // The value at a rung is taken from the first point of the curve at or after its step that has all
 // objectives; until the trial has reported such a point there is no fact. If trials pause at rungs,

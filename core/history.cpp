@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <string_view>
 
 #include "core/ledger.h"
+#include "core/names.h"
+#include "core/replicates.h"
 
 namespace fettle::core {
 
@@ -18,13 +19,8 @@ namespace {
 // The index in the name of a trial of this Study; absent if the name has none below `count`.
 std::optional<std::int64_t> index_of(const std::string& study, const std::string& name,
                                      std::int64_t count) {
-  const std::string_view prefix = study;
-  if (name.size() <= prefix.size() + 1 || !name.starts_with(prefix)) return std::nullopt;
-  std::int64_t index = 0;
-  const char* end = name.data() + name.size();
-  const auto read = std::from_chars(name.data() + prefix.size() + 1, end, index);
-  const bool known = read.ec == std::errc() && read.ptr == end && index >= 0 && index < count;
-  return known ? std::optional(index) : std::nullopt;
+  const std::optional<std::int64_t> index = trial_index(study, name);
+  return index && *index < count ? index : std::nullopt;
 }
 
 template <class Predicate>
@@ -44,6 +40,7 @@ search::Stage stage_of(const api::Trial& trial, std::int64_t count) {
                       .rung = origin.rung,
                       .until_step = trial.spec.until_step,
                       .ended = trial.spec.stop.has_value()};
+  stage.is_replicate = is_replicate(trial);
   stage.replaces = index_of(trial.spec.study, origin.replaces, count);
   if (!trial.spec.parent) return stage;
   const auto parent = index_of(trial.spec.study, trial.spec.parent->trial, count);

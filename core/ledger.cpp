@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "core/history.h"
+#include "core/names.h"
 #include "core/problem.h"
 #include "search/rungs/promotion.h"
 
@@ -148,14 +149,35 @@ void Ledger::put(std::size_t position, TrialPtr trial) {
 void Ledger::count(std::size_t position, const Trial& trial, bool is_there) {
   counter_of(spec_, trial, counts_) += is_there ? 1 : -1;
   if (is_infeasible(spec_, trial)) counts_.infeasible += is_there ? 1 : -1;
+  count_replicate(position, trial, is_there);
   if (!is_there) return;
   set_member(active_, position, is_active(trial));
   set_member(failed_, position, trial.status.phase == TrialPhase::kFailed);
-  set_member(reaching_goals_, position, reaches_goals(spec_, trial));
-  results_.set(position, losses_of(spec_, trial, FactKind::kResult));
-  const Fact* stopped = newest_fact(trial, FactKind::kStopped);
+  count_result(position, trial);
+}
+
+// A replicate competes with no other trial, and reaches no goal.
+void Ledger::count_result(std::size_t position, const Trial& trial) {
+  const bool competes = !is_replicate(trial);
+  set_member(reaching_goals_, position, competes && reaches_goals(spec_, trial));
+  std::optional<search::Losses> losses;
+  if (competes) losses = losses_of(spec_, trial, FactKind::kResult);
+  if (spec_.replicates) {
+    leaderboard_.rank(trial.spec.index, losses ? std::optional(losses->front()) : std::nullopt);
+  }
+  results_.set(position, std::move(losses));
+  const Fact* stopped = competes ? newest_fact(trial, FactKind::kStopped) : nullptr;
   if (stopped == nullptr) return stopped_.set(position, std::nullopt);
   stopped_.set(position, losses_of(spec_, trial, FactKind::kStopped), stopped->step);
+}
+
+void Ledger::count_replicate(std::size_t position, const Trial& trial, bool is_there) {
+  if (!is_replicate(trial)) return;
+  counts_.replicates += is_there ? 1 : -1;
+  const std::optional<std::int64_t> repeated = repeated_by(trial);
+  if (!repeated) return;
+  leaderboard_.count_replicates(*repeated, is_there ? 1 : -1);
+  set_member(replicates_[*repeated], position, is_there);
 }
 
 void Ledger::settle(std::size_t position, const Trial* before, const Trial& after) {
@@ -182,8 +204,68 @@ std::vector<const Trial*> Ledger::unsettled() const {
 
 std::vector<api::BestTrial> Ledger::best() const {
   const FactKind kind = results_.empty() ? FactKind::kStopped : FactKind::kResult;
-  return best_trials(spec_, front(), trials_, kind);
+  if (!spec_.replicates) return best_trials(spec_, front(), trials_, kind);
+  Front repeated;
+  const std::optional<std::size_t> leader = best_by_replicates();
+  if (leader) repeated.set(*leader, results_.losses(*leader));
+  std::vector<api::BestTrial> best = best_trials(spec_, leader ? repeated : front(), trials_, kind);
+  for (api::BestTrial& one : best) {
+    const auto index = trial_index(version_.name, one.trial);
+    if (index) one.replicates = results_of_replicates(*index);
+  }
+  return best;
 }
+
+// ---- Replicates --------------------------------------------------------------------------------
+
+bool Ledger::is_searching() const {
+  return std::ranges::any_of(
+      active_, [&](std::size_t position) { return !is_replicate(*trials_[position]); });
+}
+
+std::optional<std::int64_t> Ledger::next_to_repeat() const {
+  if (!spec_.replicates || is_searching()) return std::nullopt;
+  return leaderboard_.next(*spec_.replicates);
+}
+
+// Those to come, if the leaders stay as they are and the search finds as many as are wanted.
+std::int64_t Ledger::missing_replicates() const {
+  if (!spec_.replicates) return 0;
+  const api::Replicates& wanted = *spec_.replicates;
+  std::int64_t missing = leaderboard_.missing(wanted);
+  if (searched() < spec_.budget.trials || is_searching()) {
+    const auto known = std::ssize(leaderboard_.leaders(wanted.leaders));
+    const std::int64_t leaders = std::min(wanted.leaders, spec_.budget.trials);
+    missing += std::max<std::int64_t>(0, leaders - known) * wanted.runs;
+  }
+  return missing;
+}
+
+std::optional<api::ReplicateResults> Ledger::results_of_replicates(std::int64_t trial) const {
+  const auto found = replicates_.find(trial);
+  if (found == replicates_.end()) return std::nullopt;
+  return replicate_results(spec_, trials_, found->second);
+}
+
+// The position of the leader with the best mean, the first of equal ones. Nothing while a leader
+// has no replicate that ended, and where no leader has a mean.
+std::optional<std::size_t> Ledger::best_by_replicates() const {
+  std::vector<std::int64_t> leaders = leaderboard_.leaders(spec_.replicates->leaders);
+  std::ranges::sort(leaders);
+  std::optional<std::int64_t> best;
+  double best_mean = 0;
+  for (const std::int64_t leader : leaders) {
+    const std::optional<api::ReplicateResults> results = results_of_replicates(leader);
+    if (!results) return std::nullopt;
+    if (!results->mean) continue;
+    if (best && !is_better(spec_.objectives.front(), *results->mean, best_mean)) continue;
+    best = leader;
+    best_mean = *results->mean;
+  }
+  return best ? std::optional(position_of(*best)) : std::nullopt;
+}
+
+// ---- Time --------------------------------------------------------------------------------------
 
 Spending Ledger::spending(const api::Study& study, std::int64_t now_ms) const {
   return tally_.spending(study, unsettled(), now_ms);
@@ -196,7 +278,8 @@ std::optional<double> Ledger::estimate_remaining(const Spending& spending, std::
   const std::optional<double> average = tally_.average_seconds(unsettled(), now_ms);
   if (!average) return std::nullopt;
   const api::Budget& budget = spec_.budget;
-  const auto missing = std::max<std::int64_t>(0, budget.trials - next_index());
+  const std::int64_t missing =
+      std::max<std::int64_t>(0, budget.trials - searched()) + missing_replicates();
   double work = *average * static_cast<double>(missing);
   for (const std::size_t position : active_) {
     const Trial& trial = *trials_[position];

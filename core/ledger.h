@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +23,7 @@
 #include "api/study.h"
 #include "api/trial.h"
 #include "core/best.h"
+#include "core/replicates.h"
 #include "core/spending.h"
 #include "search/search.h"
 
@@ -76,6 +78,14 @@ class Ledger {
   const std::set<std::size_t>& failed() const { return failed_; }
   const std::set<std::size_t>& reaching_goals() const { return reaching_goals_; }
 
+  // Replicates (replicates.h): how many there are, and the trials of the search beside them, deleted
+  // trials included.
+  std::int64_t replicates() const { return counts_.replicates; }
+  std::int64_t searched() const { return next_index() - replicates(); }
+  // The index of the trial to repeat next, once no further trial of the search comes. Absent while
+  // a trial of the search is active, since it may still become a leader.
+  std::optional<std::int64_t> next_to_repeat() const;
+
   // Positions, ascending, of trials that are new or have changed since the last call. Unexamined:
   // their status may show facts that are not recorded. Unjudged: their facts changed, so that a
   // rung may have to be judged. For all other trials the last answers still hold.
@@ -86,7 +96,9 @@ class Ledger {
   void leave_unjudged(std::size_t position) { unjudged_.insert(position); }
 
   const api::TrialCounts& counts() const { return counts_; }  // except `created`
-  // The best of the trials that reached their last step or, if none has, of the stopped trials.
+  // The best of the trials that reached their last step or, if none has, of the stopped trials,
+  // without replicates. Once each leader has a replicate that ended, the best is the leader whose
+  // replicates have the best mean: the measured values were selected for luck.
   std::vector<api::BestTrial> best() const;
   std::optional<double> hypervolume() const { return front().hypervolume(spec_); }
   bool has_best() const { return !front().empty(); }
@@ -102,6 +114,12 @@ class Ledger {
   void count(std::size_t position, const api::Trial& trial, bool is_there);
   void settle(std::size_t position, const api::Trial* before, const api::Trial& after);
   void learn(const api::Trial* before, const api::Trial& after);
+  void count_result(std::size_t position, const api::Trial& trial);
+  void count_replicate(std::size_t position, const api::Trial& trial, bool is_there);
+  bool is_searching() const;
+  std::int64_t missing_replicates() const;
+  std::optional<api::ReplicateResults> results_of_replicates(std::int64_t trial) const;
+  std::optional<std::size_t> best_by_replicates() const;
   void flush(std::int64_t created);
   void rebuild_history(std::int64_t created);
   void retally();
@@ -128,6 +146,8 @@ class Ledger {
   std::set<std::size_t> failed_;
   std::set<std::size_t> reaching_goals_;
   std::set<std::size_t> unsettled_;
+  Leaderboard leaderboard_;                                   // with spec_.replicates
+  std::map<std::int64_t, std::set<std::size_t>> replicates_;  // positions, by the repeated trial
   api::TrialCounts counts_;
   Front results_;
   Front stopped_;

@@ -65,7 +65,9 @@ api::Study study_of(const std::string& algorithm, Random& random) {
   x.name = "x";
   x.max = 1;
   study.spec.resource = {"epoch", 1, 9};
-  study.spec.algorithm.name = *api::from_string<api::AlgorithmKind>(algorithm);
+  const bool repeats = algorithm == "replicates";
+  study.spec.algorithm.name =
+      *api::from_string<api::AlgorithmKind>(repeats ? "hyperband" : algorithm);
   study.spec.algorithm.startup_trials = 4;
   study.spec.budget.trials = 20 + static_cast<std::int64_t>(random.below(30));
   study.spec.budget.parallelism = 1 + static_cast<std::int64_t>(random.below(6));
@@ -77,6 +79,11 @@ api::Study study_of(const std::string& algorithm, Random& random) {
     study.spec.early_stopping.emplace().name =
         random.below(2) == 0 ? api::StoppingKind::kAsha : api::StoppingKind::kMedian;
     study.spec.early_stopping->min_trials = 2;
+  }
+  if (repeats) {
+    study.spec.replicates = {.leaders = 1 + static_cast<std::int64_t>(random.below(3)), .runs = 4};
+    study.spec.budget.trials = 4 + static_cast<std::int64_t>(random.below(4));
+    study.spec.objectives[0].goal.reset();
   }
   if (algorithm == "pbt") study.spec.algorithm.interval = 3;
   return study;
@@ -119,6 +126,7 @@ class World {
   std::int64_t rebuilds() const { return ledger_.rebuilds(); }
   const api::Study& study() const { return study_; }
   bool is_over() const { return is_finished(study_.status); }
+  std::int64_t means() const { return means_; }
 
  private:
   std::unique_ptr<search::Sampler> make_sampler() const {
@@ -148,6 +156,8 @@ class World {
       trials_.push_back(std::make_shared<Trial>(creation->trial));
     } else if (const auto* status = std::get_if<UpdateStudyStatus>(&action)) {
       study_.status = status->status;
+      const auto& best = study_.status.best;
+      if (!best.empty() && best[0].replicates && best[0].replicates->deviation) ++means_;
     }
   }
 
@@ -178,8 +188,11 @@ class World {
     const std::int64_t until = trial.spec.until_step;
     report.step = std::min(until, report.step + 1 + static_cast<std::int64_t>(random_.below(3)));
     const double x = trial.spec.parameters.find("x")->as_double();
-    report.metrics = {{"loss", (x - 0.3) * (x - 0.3) + 1.0 / static_cast<double>(report.step)},
-                      {"seconds", 1 - x}};
+    // Replicates differ by the luck of their seed.
+    const double luck =
+        study_.spec.replicates ? 1e-3 * static_cast<double>(trial.spec.seed % 97) : 0;
+    const double left = 1.0 / static_cast<double>(report.step);
+    report.metrics = {{"loss", (x - 0.3) * (x - 0.3) + left + luck}, {"seconds", 1 - x}};
     report.history.push_back({report.step, report.metrics});
     const std::uint64_t fate = random_.below(12);
     if (unsteady_ && fate > 1) return end(trial, api::Outcome::kDisrupted, TrialPhase::kPending);
@@ -205,6 +218,7 @@ class World {
   Ledger ledger_;
   std::int64_t folded_ = -1;
   std::unique_ptr<search::Sampler> sampler_;
+  std::int64_t means_ = 0;  // statuses whose best trial had several replicates
 };
 
 class KeptLedger : public testing::TestWithParam<std::string> {};
@@ -212,19 +226,23 @@ class KeptLedger : public testing::TestWithParam<std::string> {};
 TEST_P(KeptLedger, GivesThePlansOfANewOne) {
   const std::uint64_t seeds = GetParam() == "bohb" ? 4 : 20;  // its models are made again each time
   std::set<std::string> ends;
+  std::int64_t means = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     World world(GetParam(), seed);
     for (int i = 0; i < 250; ++i) {
       ASSERT_NO_FATAL_FAILURE(world.reconcile()) << "seed " << seed << ", reconcile " << i;
       world.live();
     }
+    means += world.means();
     ends.insert(api::write_study_status(world.study().status).dump());
   }
   EXPECT_GE(ends.size(), seeds - 2) << "the Studies were too much alike";
+  EXPECT_EQ(means > 0, GetParam() == "replicates");
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, KeptLedger,
-                         testing::Values("random", "tpe", "nsga2", "hyperband", "bohb", "pbt"));
+                         testing::Values("random", "tpe", "nsga2", "hyperband", "bohb", "pbt",
+                                         "replicates"));
 
 // ---- Cost --------------------------------------------------------------------------------------
 

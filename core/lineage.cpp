@@ -49,6 +49,7 @@ api::Study replay_of(const api::Study& study, const std::vector<Leg>& legs) {
   out.spec = study.spec;
   out.spec.suspend = false;
   out.spec.warm_start.reset();
+  out.spec.replicates.reset();
   out.spec.early_stopping.reset();
   out.spec.budget = {};
   out.spec.budget.trials = 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "api/study.h"
@@ -11,6 +12,8 @@ namespace fettle::core {
 
 // "<study>-<index>" and "<trial>-r<run>".
 std::string trial_name(const std::string& study, std::int64_t index);
+// The index in the name of a trial of this Study; nothing if it is not such a name.
+std::optional<std::int64_t> trial_index(const std::string& study, const std::string& trial);
 std::string run_name(const std::string& trial, std::int64_t run);
 
 inline constexpr const char* kStudyLabel = "fettle.dev/study";

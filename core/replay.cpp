@@ -8,7 +8,9 @@
 #include "core/history.h"
 #include "core/problem.h"
 #include "core/replay_population.h"
+#include "core/replay_replicates.h"
 #include "core/replay_rungs.h"
+#include "core/replicates.h"
 #include "search/rungs/promotion.h"
 #include "search/study_problem.h"
 
@@ -193,7 +195,8 @@ Result<std::vector<ReplayedSuggestion>> replay_suggestions(const api::Study& stu
   GrowingHistory growing(history_of(study, trials));
   std::vector<ReplayedSuggestion> out;
   for (const TrialPtr& trial : trials) {
-    if (trial->spec.parent) continue;  // replay_population.h
+    if (trial->spec.parent) continue;    // replay_population.h
+    if (is_replicate(*trial)) continue;  // replay_replicates.h
     const std::int64_t basis = trial->spec.search.basis;
     FETTLE_ASSIGN(search::Sampler* const sampler, samplers.at(trial->spec.index, basis));
     search::Suggestion suggestion = sampler->suggest(growing.before(trial->spec.index, basis), 1);
@@ -220,6 +223,7 @@ Result<Replay> replay(const api::Study& study, const std::vector<TrialPtr>& tria
   replay_judgements(study, trials, out);
   replay_promotions(study, trials, out);
   replay_population(study, trials, out);
+  replay_replicates(study, trials, out);
   std::ranges::stable_sort(out.differences, {}, &Difference::basis);
   return out;
 }

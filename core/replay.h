@@ -32,8 +32,9 @@ struct ReplayedSuggestion {
 };
 
 // The suggestion for each trial, in order, from what was known when it was created. Trials that
-// took over from another one are left out: no sampler suggested their parameters. `trials` are all
-// trials of the Study, sorted by index, and must outlive the result. Errors: from make_sampler.
+// took over from another one, and replicates, are left out: no sampler suggested their parameters.
+// `trials` are all trials of the Study, sorted by index, and must outlive the result. Errors: from
+// make_sampler.
 Result<std::vector<ReplayedSuggestion>> replay_suggestions(
     const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
@@ -56,6 +57,7 @@ struct Replay {
   std::int64_t stops = 0;         // recorded stops among them
   std::int64_t promotions = 0;    // of trials that paused
   std::int64_t replacements = 0;  // of trials that others took over from
+  std::int64_t replicates = 0;    // further runs of the leaders
   std::int64_t deleted = 0;       // trials that were deleted
   std::vector<Difference> differences;
   // Fingerprints of other machines that computed decisions (search/space/fingerprint.h), in order.

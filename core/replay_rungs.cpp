@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "core/problem.h"
 #include "core/replay_history.h"
+#include "core/replicates.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
 
@@ -61,6 +62,7 @@ class PromotionReplay {
   void create(const Trial& trial) {
     history_.add_deleted_before(trial.spec.index);  // so that `trial` gets its own index
     const search::History& known = history_.known();
+    if (is_replicate(trial)) return begin_replicate(trial);
     const auto waiting = search::next_promotion(problem_, known, /*last=*/false);
     const search::Stage first = search::first_stages(problem_, known, 1).front();
     const std::int64_t bracket = trial.spec.search.bracket;
@@ -72,6 +74,18 @@ class PromotionReplay {
     }
     const std::int64_t until_step = step_of_rung(steps_, bracket);
     history_.begin(trial, {.bracket = bracket, .rung = bracket, .until_step = until_step});
+  }
+
+  // It begins at the last rung, once no other trial is to be promoted (replay_replicates.h has the
+  // rest).
+  void begin_replicate(const Trial& trial) {
+    const std::string recorded = "repeats " + trial.spec.search.replicates;
+    const auto waiting = search::next_promotion(problem_, history_.known(), /*last=*/true);
+    if (waiting) differ(trial, recorded, history_.words(*waiting));
+    const std::int64_t rung = trial.spec.search.bracket;
+    history_.begin(
+        trial,
+        {.bracket = rung, .rung = rung, .until_step = trial.spec.until_step, .is_replicate = true});
   }
 
   void differ(const Trial& trial, std::string recorded, std::string decided) {

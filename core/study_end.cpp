@@ -100,27 +100,45 @@ std::optional<StudyEnd> current_end(const api::Study& study, const Ledger& ledge
   return budget_spent(study.spec.budget, spending);
 }
 
+namespace {
+
+// "all 20 trials", "the only trial"
+std::string all_of(std::int64_t trials) {
+  return trials == 1 ? "the only trial" : "all " + std::to_string(trials) + " trials";
+}
+
+// "all 20 trials and 15 replicates are done"
+std::string all_done(const Ledger& ledger) {
+  const std::int64_t replicates = ledger.replicates();
+  const std::int64_t searched = std::ssize(ledger.trials()) - replicates;
+  std::string text = all_of(searched);
+  if (replicates > 0) {
+    text += " and " + std::to_string(replicates) + (replicates == 1 ? " replicate" : " replicates");
+  }
+  return text + (searched + replicates == 1 ? " is done" : " are done");
+}
+
+}  // namespace
+
 StudyEnd final_end(const api::Study& study, const Ledger& ledger,
                    const std::optional<StudyEnd>& cause, bool exhausted) {
   if (cause && !cause->success) return *cause;
-  const std::size_t count = ledger.trials().size();
-  if (count > 0 && ledger.failed().size() == count) {
-    const std::string who =
-        count == 1 ? "the only trial" : "all " + std::to_string(count) + " trials";
-    return {false, "AllTrialsFailed", who + " failed" + last_failure(ledger)};
+  const auto count = std::ssize(ledger.trials());
+  if (count > 0 && std::ssize(ledger.failed()) == count) {
+    return {false, "AllTrialsFailed", all_of(count) + " failed" + last_failure(ledger)};
   }
   if (!ledger.has_best()) {
     const std::string why = cause ? cause->message + "; " : "";
     return {false, kNoResult, why + "no trial ended with finite objectives within all constraints"};
   }
-  StudyEnd ending{
-      true, "TrialsDone",
-      count == 1 ? "the only trial is done" : "all " + std::to_string(count) + " trials are done"};
+  StudyEnd ending{true, "TrialsDone", all_done(ledger)};
   if (cause) {
     ending = *cause;
   } else if (exhausted) {
     ending.reason = "SpaceExhausted";
-    ending.message = "every point of the space was tried: " + std::to_string(count) + " trials";
+    ending.message =
+        "every point of the space was tried: " + std::to_string(count - ledger.replicates()) +
+        " trials";
   }
   ending.message += shortfall(study, ledger);
   if (cause || !search::promotes(ledger.problem()) || has_result(ledger)) return ending;

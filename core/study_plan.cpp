@@ -25,6 +25,7 @@
 #include "core/ledger.h"
 #include "core/names.h"
 #include "core/plan.h"
+#include "core/replicates.h"
 #include "core/run_records.h"
 #include "core/study_end.h"
 #include "core/study_status.h"
@@ -113,8 +114,11 @@ class StudyPlanner {
   void replace(search::Replacement replacement);
   void stop_replaced();
   void create_trials();
+  void create_replicates();
+  void repeat(const Trial& leader);
   void set_sizes();
-  const Trial& create_trial(Json parameters, const search::Stage& stage);
+  const Trial& create_trial(Json parameters, const search::Stage& stage,
+                            const std::string& repeats = "");
   void expire();
   void announce_expiry(std::int64_t at_ms);
   void wake_when_spent(const Spending& spending);
@@ -128,7 +132,7 @@ class StudyPlanner {
   // Trials that may begin at step 0.
   std::int64_t trials_left() const {
     if (!replaces_) {
-      return study_.spec.budget.trials - ledger_.next_index();
+      return study_.spec.budget.trials - ledger_.searched();
     }
     return search::trials_missing(problem_, ledger_.history());
   }
@@ -320,6 +324,7 @@ void StudyPlanner::fill_slots() {
   promote_trials();
   create_trials();
   if (no_more_trials()) promote_trials();
+  create_replicates();
 }
 
 void StudyPlanner::promote_trials() {
@@ -407,8 +412,26 @@ void StudyPlanner::create_trials() {
   }
 }
 
+// Once no further trial of the search comes and each has ended: the leaders are final then, so a
+// plan that was cut or lost goes on with the same ones.
+void StudyPlanner::create_replicates() {
+  if (!no_more_trials()) return;
+  for (auto room = room_beside(backlog_of(ledger_), free_slots()); room > 0; --room) {
+    const std::optional<std::int64_t> leader = ledger_.next_to_repeat();
+    if (!leader || is_full()) return;
+    repeat(trial_at(ledger_.position_of(*leader)));
+  }
+}
+
+void StudyPlanner::repeat(const Trial& leader) {
+  if (ledger_.replicates() == 0) act(Note{replicating_note(*study_.spec.replicates)});
+  create_trial(leader.spec.parameters, replicate_stage(problem_), leader.metadata.name);
+}
+
 // Its name follows from its index, so a plan that is carried out twice creates it once.
-const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& stage) {
+// `repeats`: the trial that it repeats, if it is a replicate.
+const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& stage,
+                                        const std::string& repeats) {
   Trial trial;
   trial.spec.study = study_.metadata.name;
   trial.spec.index = ledger_.next_index();
@@ -422,6 +445,7 @@ const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& st
   trial.spec.search.basis = ledger_.highest_seq();
   trial.spec.search.bracket = stage.bracket;
   trial.spec.search.rung = stage.rung;
+  trial.spec.search.replicates = repeats;
   if (stage.parent) {
     trial.spec.parent =
         api::Parent{trial_name(study_.metadata.name, stage.parent->trial), stage.parent->step};
@@ -516,7 +540,7 @@ void StudyPlanner::report(const Spending& spending, const std::optional<StudyEnd
   // While the Study is suspended or has no slots, paused trials may still be promoted later.
   const bool held = study_.spec.suspend || slots() <= 0;
   const bool no_more = draining || (no_more_trials() && !(pauses_ && held));
-  if (no_more && ledger_.active().empty()) {
+  if (no_more && ledger_.active().empty() && (draining || !ledger_.next_to_repeat())) {
     ended = final_end(study_, ledger_, draining, exhausted_);
   }
   StudyOutlook outlook{ledger_, spending, slots(), draining, ended, sampler_->description()};

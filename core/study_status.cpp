@@ -167,6 +167,13 @@ std::string state_of(const StudyStatus& status) {
   return running == nullptr ? "" : running->reason;
 }
 
+std::int64_t planned_trials(const api::StudySpec& spec, const TrialCounts& counts, bool is_over) {
+  const std::int64_t searched = std::max(counts.created - counts.replicates, spec.budget.trials);
+  if (!spec.replicates || is_over) return searched + counts.replicates;
+  const std::int64_t leaders = std::min(spec.replicates->leaders, spec.budget.trials);
+  return searched + std::max(counts.replicates, leaders * spec.replicates->runs);
+}
+
 StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
                          std::int64_t now_ms) {
   StudyStatus status = study.status;
@@ -196,9 +203,8 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
     status.ended_ms = now_ms;
   }
   const TrialCounts& counts = status.trials;
-  // "12/40". A population, or a budget that was lowered, may have more trials than budget.trials.
   status.progress = std::to_string(counts.completed + counts.stopped + counts.failed) + "/" +
-                    std::to_string(std::max(counts.created, study.spec.budget.trials));
+                    std::to_string(planned_trials(study.spec, counts, outlook.ended.has_value()));
   set_conditions(study, outlook, now_ms, status);
   status.display = display_of(study, status);
   return status;

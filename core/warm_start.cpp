@@ -6,6 +6,7 @@
 #include "base/philox.h"
 #include "core/conditions.h"
 #include "core/history.h"
+#include "core/replicates.h"
 #include "core/run_records.h"
 #include "core/study_status.h"
 #include "search/maths/ranking.h"
@@ -72,6 +73,7 @@ class Collection {
     std::int64_t taken = 0;
     std::int64_t outside = 0;
     for (const api::TrialPtr& trial : earlier.trials) {
+      if (is_replicate(*trial)) continue;  // the same point again
       const Fact* result = newest_fact(*trial, FactKind::kResult);
       auto values = values_of(result, *objectives);
       if (!values) continue;          // no result, an infeasible one, or one without all objectives

@@ -159,9 +159,9 @@ api::Sizing to_sizing(const Json& from) {
 }
 
 api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t index) {
-  check_keys(from, {"index", "x", "phase", "until", "workers", "stop", "suspend", "records",
-                    "facts", "report", "deleted", "bracket", "rung", "parent", "replaces",
-                    "conditions", "sizing", "gpuMemory", "width"});
+  check_keys(from, {"index",    "x",       "phase",      "until",   "workers",   "stop", "suspend",
+                    "records",  "facts",   "report",     "deleted", "bracket",   "rung", "parent",
+                    "replaces", "repeats", "conditions", "sizing",  "gpuMemory", "width"});
   const auto find = [&from](const char* key) { return from.find(key); };
   api::Trial trial;
   trial.spec.study = study.metadata.name;
@@ -177,6 +177,7 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
         api::Parent{parent.find("trial")->as_string(), parent.find("step")->as_integer()};
   }
   if (find("replaces")) trial.spec.search.replaces = find("replaces")->as_string();
+  if (find("repeats")) trial.spec.search.replicates = find("repeats")->as_string();
   if (find("workers")) trial.spec.workers = find("workers")->as_integer();
   if (find("sizing")) trial.spec.sizing = to_sizing(*find("sizing"));
   if (find("stop")) trial.spec.stop = api::Stop{find("stop")->as_string(), "as decided", 0};

@@ -76,6 +76,15 @@ std::string text_of(const std::vector<api::StatusCondition>& conditions) {
   return text;
 }
 
+// ", again 0.85 +- 0.05 in 2, 1 failed"
+std::string text_of(const api::ReplicateResults& results) {
+  std::string text = ", again";
+  if (results.mean) text += " " + api::short_number(*results.mean);
+  if (results.deviation) text += " +- " + api::short_number(*results.deviation);
+  text += " in " + std::to_string(results.runs);
+  return text + (results.failed > 0 ? ", " + std::to_string(results.failed) + " failed" : "");
+}
+
 std::string text_of(const api::StudyStatus& status) {
   std::string text = "status " + text_of(status.conditions) + " " + status.progress;
   const std::string counts = counts_of(status.trials);
@@ -83,6 +92,7 @@ std::string text_of(const api::StudyStatus& status) {
   for (std::size_t i = 0; i < status.best.size(); ++i) {
     text += (i == 0 ? "; best " : ", ") + status.best[i].trial;
     for (const double value : status.best[i].objectives) text += " " + Json(value).dump();
+    if (status.best[i].replicates) text += text_of(*status.best[i].replicates);
   }
   if (status.gpu) {
     text += "; GPUs of " + status.gpu->profile;
@@ -139,6 +149,7 @@ struct ActionText {
     if (spec.parent)
       text += " from " + spec.parent->trial + " at " + std::to_string(spec.parent->step);
     text += " until " + std::to_string(spec.until_step) + gpu_text(spec);
+    if (!spec.search.replicates.empty()) text += " again as " + spec.search.replicates;
     if (!spec.search.replaces.empty()) text += " for " + spec.search.replaces;
     return text + ", basis " + std::to_string(spec.search.basis);
   }

@@ -132,6 +132,28 @@ TEST(Simulation, TrialsPauseAtRungsAndTheBestGoOnFromTheirCheckpoints) {
   EXPECT_EQ(simulation.runs().most_at_once(), study.spec.budget.parallelism);
 }
 
+TEST(Simulation, TheLeadersAreRunAgainWithOtherSeeds) {
+  api::Study study = digits_study();
+  study.spec.replicates = api::Replicates{.leaders = 2, .runs = 3};
+  Simulation simulation(study, all_finish);
+  simulation.store().check_documents();
+  simulation.run_to_end();
+  const api::StudyStatus status = simulation.study().status;
+  EXPECT_EQ(status.trials.created, 18);
+  EXPECT_EQ(status.trials.replicates, 6);
+  EXPECT_EQ(status.progress, "18/18");
+  EXPECT_EQ(status.best.at(0).replicates->runs, 3);
+  const std::vector<api::TrialPtr> trials = simulation.trials();
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    const std::string& repeated = trials[i]->spec.search.replicates;
+    EXPECT_EQ(repeated.empty(), i < 12) << "after all others";
+    if (i < 14) continue;
+    EXPECT_EQ(repeated, trials[i - 2]->spec.search.replicates) << "by turns";
+  }
+  EXPECT_EQ(simulation.runs().most_at_once(), 4);
+  expect_ended_once(simulation);
+}
+
 TEST(Simulation, APopulationKeepsItsSizeAndItsBest) {
   api::Study study = digits_study();
   study.spec.budget.trials = 8;
@@ -219,6 +241,15 @@ std::vector<CrashCase> crash_cases() {
   population.spec.algorithm.name = api::AlgorithmKind::kPbt;
   population.spec.algorithm.interval = 3;
   population.spec.budget.trials = 4;
+  // Leaders that are run again, one after the other and side by side.
+  api::Study repeating = in_turn;
+  repeating.spec.budget.trials = 4;
+  repeating.spec.replicates = api::Replicates{.leaders = 2, .runs = 2};
+  api::Study climbing_again = climbing;
+  climbing_again.spec.replicates = repeating.spec.replicates;
+  api::Study repeating_side_by_side = digits_study();
+  repeating_side_by_side.spec.budget.trials = 5;
+  repeating_side_by_side.spec.replicates = api::Replicates{.leaders = 3, .runs = 2};
   // Results of earlier Studies are recorded before the first trial.
   api::Study warm = in_turn;
   warm.spec.warm_start =
@@ -232,6 +263,11 @@ std::vector<CrashCase> crash_cases() {
           {"ClimbingOnBadDays", climbing, bad_days, true},
           {"Population", population, all_finish, true},
           {"PopulationOnBadDays", population, bad_days, true},
+          {"Repeating", repeating, all_finish, true},
+          {"RepeatingOnBadDays", repeating, bad_days, true},
+          {"ClimbingAgain", climbing_again, all_finish, true},
+          {"RepeatingSideBySide", repeating_side_by_side, all_finish, false},
+          {"RepeatingSideBySideOnBadDays", repeating_side_by_side, bad_days, false},
           {"Warm", warm, all_finish, true},
           {"SideBySide", side_by_side, all_finish, false},
           {"SideBySideOnBadDays", side_by_side, bad_days, false}};

@@ -26,6 +26,7 @@ std::string fingerprint_of(const api::Trial& trial, bool order) {
                      std::to_string(trial.spec.seed) + " " +
                      std::string(api::to_string(trial.status.phase));
   if (trial.spec.stop) text += " stop " + trial.spec.stop->reason;
+  if (!trial.spec.search.replicates.empty()) text += " again as " + trial.spec.search.replicates;
   if (order) text += " basis " + std::to_string(trial.spec.search.basis);
   for (const api::Fact& fact : trial.status.facts) {
     text += "\n  ";
