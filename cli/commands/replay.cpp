@@ -36,6 +36,10 @@ std::string judged(const core::Replay& replay) {
   return plural(replay.judgements, "judgement") + " (" + plural(replay.stops, "stop") + ")";
 }
 
+std::string again_text(const core::Replay& replay) {
+  return replay.replicates == 0 ? "" : " and " + plural(replay.replicates, "replicate");
+}
+
 // Prints whether another program or another machine decided, if the records show it.
 void print_elsewhere(const core::Replay& replay) {
   if (replay.elsewhere.empty() || (replay.close == 0 && replay.differences.empty())) return;
@@ -55,9 +59,12 @@ int print_replay(const RunView& view, const core::Replay& replay) {
     std::cerr << "fettle: decisions may differ that rested on deleted trials; there are "
               << replay.deleted << '\n';
   }
-  // With replacements, the text of judged() contains an "and".
+  // With replacements, the text of judged() contains an "and"; they and replicates exclude each
+  // other.
+  const bool has_and = replay.replacements > 0 || replay.replicates > 0;
   std::cout << view.study.metadata.name << ": " << plural(replay.suggestions, "suggestion")
-            << (replay.replacements > 0 ? ", " : " and ") << judged(replay) << " decided again: ";
+            << (has_and ? ", " : " and ") << judged(replay) << again_text(replay)
+            << " decided again: ";
   if (replay.differences.empty()) {
     // replay.close: suggestions of another machine that agree to kCrossMachineTolerance only.
     std::cout << "all as recorded" << (replay.close > 0 ? ", but for last digits\n" : "\n");

@@ -19,6 +19,10 @@ std::string describe(const api::Study& study) {
                      format_count(spec.budget.parallelism) + " at once, algorithm " +
                      name_of(spec.algorithm.name);
   if (spec.early_stopping) text += " with " + name_of(spec.early_stopping->name);
+  if (spec.replicates) {
+    text += ", then " + plural(spec.replicates->runs, "further run") + " of each of the best " +
+            format_count(spec.replicates->leaders);
+  }
   return text;
 }
 

@@ -153,7 +153,8 @@ function draw_best_so_far() {
   let best = null;
   results.forEach((trial, i) => {
     const value = trial.values[objective];
-    if (best === null || is_better(objective, value, best)) best = value;
+    const leads = best === null || is_better(objective, value, best);
+    if (leads && !trial.repeats) best = value;
     steps.push({x: i + 1, y: axis.clamp(best)});
   });
   const points = results.map((trial, i) => ({x: i + 1, y: axis.clamp(trial.values[objective]), trial}));

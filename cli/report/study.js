@@ -22,7 +22,8 @@ function has_value(trial, objective) {
   return typeof trial.values[objective] === 'number';
 }
 
-// Final, feasible results in the order in which they were learnt.
+// Final, feasible results in the order in which they were learnt. A replicate (`repeats`) is never
+// the best by its own value.
 function results_of(objective) {
   return trials
     .filter((trial) => kind_of(trial) === 'Completed' && has_value(trial, objective))
@@ -30,6 +31,8 @@ function results_of(objective) {
 }
 
 function best_of(objective) {
+  // Then their means decide.
+  if (trials.some((trial) => trial.repeats)) return names.get(study.front[0]) ?? null;
   let best = null;
   for (const trial of results_of(objective)) {
     if (!best || is_better(objective, trial.values[objective], best.values[objective])) best = trial;

@@ -13,6 +13,7 @@
 #include "cli/views/time_spent.h"
 #include "core/best.h"
 #include "core/history.h"
+#include "core/replicates.h"
 
 namespace fettle::cli {
 namespace {
@@ -159,6 +160,7 @@ Json trial_data(const RunView& view, const api::Trial& trial) {
     out.set("seq", end->seq).set("endedAt", end->at_ms - view.study.status.started_ms);
   }
   if (const auto cost = recorded_cost(trial)) out.set("cost", finite(*cost));
+  if (core::is_replicate(trial)) out.set("repeats", trial.spec.search.replicates);
   const std::string ending = ending_of(trial);
   if (!ending.empty()) out.set("ending", ending);
   if (trial.spec.stop) out.set("stopReason", trial.spec.stop->reason);

@@ -25,6 +25,9 @@ function make_columns() {
     columns.push({title: name, number: !values, text: (t) => value_text(own(t.parameters, name)),
       key: (t) => own(t.parameters, name)});
   }
+  if (trials.some((t) => t.repeats)) {
+    columns.push({title: 'repeats', text: (t) => t.repeats ?? '', key: (t) => t.repeats ?? ''});
+  }
   columns.push({title: 'why it ended', text: (t) => t.ending ?? '', key: (t) => t.ending ?? ''});
   return columns;
 }

@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "api/names.h"
+#include "cli/views/replicates.h"
 #include "cli/views/text.h"
 #include "core/best.h"
 #include "core/problem.h"
 #include "core/replay.h"
+#include "core/replicates.h"
 
 namespace fettle::cli {
 namespace {
@@ -51,7 +53,8 @@ std::optional<Expectation> expect(const api::StudySpec& spec, const explain::Mod
 }
 
 std::optional<Ranking> ranking_of(const RunView& view, const api::Trial& trial) {
-  const std::vector<TrialResult> results = results_in_order(view.study.spec, view.trials);
+  std::vector<TrialResult> results = results_in_order(view.study.spec, view.trials);
+  std::erase_if(results, [](const TrialResult& result) { return result.is_replicate; });
   const auto own = std::ranges::find(results, trial.metadata.name, &TrialResult::trial);
   if (own == results.end()) return std::nullopt;
   const auto better = std::ranges::count_if(results, [&](const TrialResult& result) {
@@ -70,6 +73,11 @@ std::string cost_text(const RunView& view, double cost) {
 
 std::string chosen_text(const RunView& view, const api::Trial& trial, const Reason& reason) {
   const KnownBefore& before = reason.before;
+  if (core::is_replicate(trial)) {
+    return "chosen    because it " + repeats_text(trial) +
+           " with another seed: that led when the search was over (basis " +
+           std::to_string(trial.spec.search.basis) + ")\n";
+  }
   std::string text = "chosen    by " + reason.sampler + "\n            knowing " +
                      plural(before.ended, "result") + " of " + plural(before.trials, "trial") +
                      // The seq of the newest fact known then; replay decides from there.
@@ -154,7 +162,9 @@ Result<Reason> reason_of(const RunView& view, const api::Trial& trial) {
   Reason reason;
   reason.sampler = sampler->description();
   reason.before = known_before(view.study.spec, history);
-  reason.explanation = sampler->explain(history, trial.spec.parameters);
+  if (!core::is_replicate(trial)) {
+    reason.explanation = sampler->explain(history, trial.spec.parameters);
+  }
   const auto model = explain::Model::fit(problem, history, /*objective=*/0);
   if (model.ok()) reason.expectation = expect(view.study.spec, *model, trial.spec.parameters);
   reason.ranking = ranking_of(view, trial);
@@ -233,6 +243,7 @@ Json reason_json(const RunView& view, const api::Trial& trial, const Reason& rea
     out.set("parent", Json::object({{"trial", parent->trial}, {"step", parent->step}}));
     out.set("replaces", trial.spec.search.replaces);
   }
+  if (core::is_replicate(trial)) out.set("repeats", trial.spec.search.replicates);
   if (const auto cost = recorded_cost(trial)) out.set("cost", *cost);
   if (reason.ranking) out.set("rank", reason.ranking->rank);
   if (trial.spec.stop) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/display.h"
+#include "cli/views/replicates.h"
 #include "core/history.h"
 
 namespace fettle::cli {
@@ -126,6 +127,7 @@ Line running_row(const RunView& view, const api::Trial& trial, bool has_throughp
     const Json* given = trial.spec.parameters.find(parameters[i].name);
     row.push_back({given != nullptr ? format_value(*given) : "-"});
   }
+  row.push_back({repeats_text(trial), Ink::kDim});
   return row;
 }
 
@@ -144,6 +146,7 @@ Lines running_section(const RunView& view, int most, const Style& style) {
   for (std::size_t i = 0; i < parameters.size() && i < kMostParameters; ++i) {
     columns.push_back({.title = printable(parameters[i].name), .right_aligned = true});
   }
+  columns.push_back({.title = ""});
   const std::size_t shown = std::min(running.size(), static_cast<std::size_t>(most));
   Lines rows;
   for (std::size_t i = 0; i < shown; ++i) {
@@ -167,8 +170,11 @@ Lines best_section(const RunView& view, int columns, const Style& style) {
         {", one of " + std::to_string(view.study.status.best.size()) + " on the front", Ink::kDim});
   }
   Lines lines = {first, {{"      " + format_parameters(best.parameters)}}};
+  const std::string again = replicates_text(best);
+  if (!again.empty()) lines.push_back({{"      " + again}});
   std::vector<double> curve;
   for (const TrialResult& result : results_in_order(view.study.spec, view.trials)) {
+    if (result.is_replicate) continue;
     curve.push_back(result.best_so_far || curve.empty() ? result.value : curve.back());
   }
   const std::string line = sparkline(curve, std::min(columns - 6, 60), style);

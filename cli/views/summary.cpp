@@ -10,6 +10,7 @@
 #include "api/trainer_json.h"
 #include "api/yaml/yaml_text.h"
 #include "cli/views/repeated_reasons.h"
+#include "cli/views/replicates.h"
 #include "cli/views/time_spent.h"
 
 namespace fettle::cli {
@@ -77,10 +78,15 @@ std::string counts_text(const RunView& view) {
   const api::TrialCounts& counts = view.study.status.trials;
   const std::int64_t paused = std::ranges::count_if(
       view.trials, [](const api::TrialPtr& trial) { return has_paused(*trial); });
-  std::string text = plural(counts.created, "trial") + ": " + format_count(counts.completed) +
-                     " completed, " + format_count(counts.stopped) + " stopped early" +
-                     (paused > 0 ? " (" + format_count(paused) + " paused at a rung)" : "") + ", " +
-                     format_count(counts.failed) + " failed";
+  std::string text = plural(counts.created, "trial");
+  if (counts.replicates > 0) {
+    text += ", " + format_count(counts.replicates) + " of them " +
+            (counts.replicates == 1 ? "a replicate" : "replicates");
+  }
+  text += ": " + format_count(counts.completed) + " completed, " + format_count(counts.stopped) +
+          " stopped early" +
+          (paused > 0 ? " (" + format_count(paused) + " paused at a rung)" : "") + ", " +
+          format_count(counts.failed) + " failed";
   if (counts.infeasible > 0) text += ", " + format_count(counts.infeasible) + " infeasible";
   if (counts.running + counts.pending > 0) {
     text += ", " + format_count(counts.running + counts.pending) + " still to end";
@@ -139,6 +145,11 @@ bool is_unseen(const std::string& metric, const api::StudySpec& spec) {
          });
 }
 
+// A line of its own, or nothing.
+std::string indented(const std::string& margin, const std::string& text) {
+  return text.empty() ? "" : margin + text + '\n';
+}
+
 std::string best_text(const RunView& view, const Style& style) {
   if (view.study.status.best.empty()) return "";
   const api::BestTrial& best = view.study.status.best.front();
@@ -151,7 +162,7 @@ std::string best_text(const RunView& view, const Style& style) {
       render_line({{label}, {value_text(view, best), Ink::kGood}, {", " + place_of(view, best)}},
                   kAnyWidth, style) +
       '\n';
-  if (const std::string luck = luck_text(view); !luck.empty()) text += "      " + luck + '\n';
+  text += indented("      ", luck_text(view)) + indented("      ", replicates_text(best));
   const api::Trial* trial = find_trial(view.trials, best.trial);
   const auto tested =
       trial != nullptr ? metric_of(*trial, api::metric::kTestAccuracy) : std::nullopt;
@@ -196,7 +207,8 @@ Json counts_json(const api::TrialCounts& counts) {
                        {"failed", counts.failed},
                        {"infeasible", counts.infeasible},
                        {"pending", counts.pending},
-                       {"running", counts.running}});
+                       {"running", counts.running},
+                       {"replicates", counts.replicates}});
 }
 
 Json best_trial_json(const RunView& view, const api::BestTrial& best) {
@@ -209,6 +221,7 @@ Json best_trial_json(const RunView& view, const api::BestTrial& best) {
   json.set("objective", best.objectives.empty() ? Json() : Json(best.objectives[0]));
   json.set("objectives", objectives);
   json.set("parameters", best.parameters);
+  if (best.replicates) json.set("replicates", replicates_json(*best.replicates));
   const api::Trial* trial = find_trial(view.trials, best.trial);
   if (trial != nullptr && trial->status.report) {
     Json metrics = Json::object();
@@ -253,9 +266,9 @@ std::string render_summary(const RunView& view, const LogHint& log, const std::s
 
 std::string best_yaml(const RunView& view) {
   const api::BestTrial& best = view.study.status.best.front();
-  std::string text = "# " + value_text(view, best) + ": " + place_of(view, best) + '\n';
-  if (const std::string luck = luck_text(view); !luck.empty()) text += "# " + luck + '\n';
-  return text + configuration_yaml(view, best, 0);
+  return "# " + value_text(view, best) + ": " + place_of(view, best) + '\n' +
+         indented("# ", luck_text(view)) + indented("# ", replicates_text(best)) +
+         configuration_yaml(view, best, 0);
 }
 
 std::string best_env(const RunView& view) {

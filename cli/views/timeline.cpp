@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "api/names.h"
+#include "cli/views/replicates.h"
 #include "cli/views/text.h"
 #include "cli/views/view.h"
 #include "core/history.h"
 #include "core/readiness.h"
+#include "core/replicates.h"
 
 namespace fettle::cli {
 namespace {
@@ -51,6 +53,12 @@ std::string again_text(const api::Study& study, const api::RunRecord& run,
          std::string(to_string(*before.outcome));
 }
 
+// Returns "digits-9 (repeats digits-3)", or the name alone for a trial of the search.
+std::string name_text(const api::Trial& trial) {
+  const std::string repeats = repeats_text(trial);
+  return trial.metadata.name + (repeats.empty() ? "" : " (" + repeats + ")");
+}
+
 // Returns the entry of a started run; from a trial's second run on, with the reason for another
 // one.
 TimelineEntry started(const api::Study& study, const api::Trial& trial, std::size_t at,
@@ -58,7 +66,7 @@ TimelineEntry started(const api::Study& study, const api::Trial& trial, std::siz
   const api::RunRecord& run = trial.status.runs[at];
   TimelineEntry entry;
   entry.at_ms = run.started_ms;
-  entry.text = trial.metadata.name;
+  entry.text = name_text(trial);
   const api::RunRecord* before = at > 0 ? &trial.status.runs[at - 1] : nullptr;
   // The previous run has an outcome: a run is recorded only after the previous one has ended.
   if (before != nullptr && before->outcome) {
@@ -74,6 +82,7 @@ TimelineEntry started(const api::Study& study, const api::Trial& trial, std::siz
   entry.data.set("trial", trial.metadata.name);
   entry.data.set("run", run.run);
   entry.data.set("parameters", trial.spec.parameters);
+  if (core::is_replicate(trial)) entry.data.set("repeats", trial.spec.search.replicates);
   return entry;
 }
 
@@ -111,7 +120,7 @@ std::string remark_of(const api::Trial& trial, RepeatedReasons& reasons) {
 
 std::string completed_text(const api::Study& study, const api::Trial& trial,
                            const std::vector<api::TrialPtr>& trials, RepeatedReasons& reasons) {
-  std::string text = trial.metadata.name + (has_paused(trial) ? " paused: " : " completed: ");
+  std::string text = name_text(trial) + (has_paused(trial) ? " paused: " : " completed: ");
   const api::Fact* end = core::newest_end(trial);
   if (end != nullptr && end->infeasible) {
     return text + "infeasible" + progress_text(study, trial) + remark_of(trial, reasons);
@@ -135,15 +144,16 @@ TimelineEntry ended(const api::Study& study, const api::Trial& trial,
     entry.text = completed_text(study, trial, trials, reasons);
   } else if (trial.status.phase == api::TrialPhase::kStopped) {
     event = "trialStopped";
-    entry.text = trial.metadata.name + " stopped" + progress_text(study, trial) + ": " +
+    entry.text = name_text(trial) + " stopped" + progress_text(study, trial) + ": " +
                  reasons.shorten(trial.metadata.name, why);
   } else {
     event = "trialFailed";
     entry.warning = true;
-    entry.text = trial.metadata.name + " failed: " + reasons.shorten(trial.metadata.name, why);
+    entry.text = name_text(trial) + " failed: " + reasons.shorten(trial.metadata.name, why);
   }
   entry.data = event_json(event, entry.at_ms, study);
   entry.data.set("trial", trial.metadata.name);
+  if (core::is_replicate(trial)) entry.data.set("repeats", trial.spec.search.replicates);
   entry.data.set("step", trial.status.report ? trial.status.report->step : 0);
   entry.data.set("objectives", objectives_json(study, trial));
   if (!why.empty()) entry.data.set("message", why);

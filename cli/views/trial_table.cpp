@@ -5,6 +5,7 @@
 #include "api/names.h"
 #include "api/trial_json.h"
 #include "cli/views/repeated_reasons.h"
+#include "cli/views/replicates.h"
 #include "core/history.h"
 
 namespace fettle::cli {
@@ -53,7 +54,10 @@ Line row_of(const RunView& view, const api::Trial& trial, RepeatedReasons& reaso
     const Json* value = trial.spec.parameters.find(parameter.name);
     row.push_back({value != nullptr ? format_value(*value) : "-"});
   }
-  row.push_back({reasons.shorten(trial.metadata.name, printable(ending_of(trial))), Ink::kDim});
+  std::string note = repeats_text(trial);
+  const std::string why = reasons.shorten(trial.metadata.name, printable(ending_of(trial)));
+  if (!note.empty() && !why.empty()) note += ": ";
+  row.push_back({note + why, Ink::kDim});
   return row;
 }
 
@@ -85,7 +89,8 @@ std::vector<std::string> csv_header(const api::StudySpec& spec) {
   for (const api::Parameter& parameter : spec.parameters) {
     header.push_back("parameters." + parameter.name);
   }
-  header.push_back("message");
+  if (spec.replicates) header.emplace_back("repeats");
+  header.emplace_back("message");
   return header;
 }
 
@@ -105,6 +110,7 @@ std::vector<std::string> csv_cells(const RunView& view, const api::Trial& trial)
     const bool text = value != nullptr && value->is_string();
     cells.push_back(value == nullptr ? "" : text ? value->as_string() : value->dump());
   }
+  if (view.study.spec.replicates) cells.push_back(trial.spec.search.replicates);
   cells.push_back(ending_of(trial));
   return cells;
 }

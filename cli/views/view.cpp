@@ -9,6 +9,7 @@
 #include "core/history.h"
 #include "core/ledger.h"
 #include "core/measurement.h"
+#include "core/replicates.h"
 #include "core/study_status.h"
 
 namespace fettle::cli {
@@ -69,7 +70,7 @@ std::optional<double> objective_now(const api::StudySpec& spec, const api::Trial
 }
 
 std::int64_t planned_trials(const api::Study& study) {
-  return std::max(study.spec.budget.trials, study.status.trials.created);
+  return core::planned_trials(study.spec, study.status.trials, core::is_finished(study.status));
 }
 
 std::string objectives_text(const api::StudySpec& spec, const api::BestTrial& best) {
@@ -87,11 +88,16 @@ std::vector<TrialResult> results_in_order(const api::StudySpec& spec,
   for (const api::TrialPtr& trial : trials) {
     const api::Fact* fact = core::newest_fact(*trial, api::FactKind::kResult);
     if (fact == nullptr || fact->infeasible || fact->values.empty() || !fact->values[0]) continue;
-    results.push_back({fact->seq, fact->at_ms, trial->metadata.name, *fact->values[0], false});
+    results.push_back({.seq = fact->seq,
+                       .at_ms = fact->at_ms,
+                       .trial = trial->metadata.name,
+                       .value = *fact->values[0],
+                       .is_replicate = core::is_replicate(*trial)});
   }
   std::ranges::sort(results, {}, &TrialResult::seq);
   std::optional<double> best;
   for (TrialResult& result : results) {
+    if (result.is_replicate) continue;
     result.best_so_far = !best || core::is_better(spec.objectives[0], result.value, *best);
     if (result.best_so_far) best = result.value;
   }

@@ -52,7 +52,8 @@ std::string state_of(const api::Study& study);
 std::optional<double> objective_now(const api::StudySpec& spec, const api::Trial& trial,
                                     std::size_t objective = 0);
 
-// Returns how many trials there will be: the budget, and more if trials take over from others.
+// Returns how many trials there will be: the budget, more if trials take over from others, and the
+// replicates.
 std::int64_t planned_trials(const api::Study& study);
 
 // "accuracy 0.91, seconds 12": the values of one of the best trials.
@@ -65,6 +66,7 @@ struct TrialResult {
   std::string trial;
   double value = 0;
   bool best_so_far = false;
+  bool is_replicate = false;  // never the best by its own value
 };
 // Returns feasible results only.
 std::vector<TrialResult> results_in_order(const api::StudySpec& spec,

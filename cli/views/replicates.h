@@ -1,0 +1,21 @@
+// What people read about replicates: further runs of the leaders of a Study. Pure.
+#pragma once
+
+#include <string>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "base/json.h"
+
+namespace fettle::cli {
+
+// "repeats digits-3"; "" of a trial of the search.
+std::string repeats_text(const api::Trial& trial);
+
+// "0.912 measured; 0.905 ± 0.004 in 5 further runs, 1 more failed"; "" while none has ended.
+std::string replicates_text(const api::BestTrial& best);
+
+// {"runs", "mean", "deviation", "failed"}; null where a number is absent.
+Json replicates_json(const api::ReplicateResults& results);
+
+}  // namespace fettle::cli
