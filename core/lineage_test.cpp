@@ -61,6 +61,7 @@ TEST(Replay, IsAStudyThatCanBeRead) {
   study.spec.resource = {"epoch", 1, 9};
   study.spec.algorithm.name = api::AlgorithmKind::kPbt;
   study.spec.budget.trials = 4;
+  study.spec.replicates = api::Replicates{.leaders = 3, .runs = 5};  // which a schedule refuses
   api::Parameter x;
   x.name = "x";
   x.max = 1;

@@ -81,6 +81,15 @@ TEST(WarmStart, WritesDownFeasibleResults) {
   EXPECT_EQ(message_of(status), "begins with results of trials: 2 of old");
 }
 
+TEST(WarmStart, TakesAPointThatWasRepeatedOnce) {
+  api::Trial again = *ended(1, 0.5, 3.1);
+  again.spec.search.replicates = "old-0";
+  const auto status = status_after(
+      beginner(), {earlier({ended(0, 0.5, 3), std::make_shared<const api::Trial>(again)})});
+  ASSERT_THAT(status.prior_observations, SizeIs(1));
+  EXPECT_EQ(status.prior_observations[0].trial, "old-0");
+}
+
 TEST(WarmStart, IsDoneOnceBeforeTheFirstTrial) {
   api::Study study = beginner();
   EXPECT_TRUE(needs_priors(study, {}));
