@@ -26,7 +26,7 @@ StudyText noisy_study() {
   StudyText text;
   text.script = kNoisy;
   text.budget = "{trials: 6, parallelism: 2}";
-  text.search = "algorithm: {name: random, seed: 3}\n  replicates: {leaders: 2, runs: 3}";
+  text.search = "algorithm: {name: random, seed: 7}\n  replicates: {leaders: 2, runs: 3}";
   return text;
 }
 
@@ -76,7 +76,8 @@ TEST(Replicates, TellHowMuchOfAResultIsLuck) {
   EXPECT_EQ(repeated, (std::map<std::string, std::int64_t>{{first, 3}, {second, 3}}));
   // The best has the best mean of further runs.
   const std::map<std::string, double> means = means_of(trials);
-  const std::string best = means.at(first) > means.at(second) ? first : second;
+  ASSERT_LT(means.at(first), means.at(second)) << "the seed is chosen so: the first was lucky";
+  const std::string& best = second;
   const Json result = parse_json(shop.fettle({"best", "--output", "json"}).out).value();
   EXPECT_EQ(result.find("trial")->as_string(), best);
   const Json& replicates = *result.find("replicates");
@@ -126,7 +127,7 @@ TEST(Replicates, AreNotCountedByTheBudgetAndMayNotChange) {
   StudyText text = noisy_study();
   shop.write("study.yaml", text.yaml());
   EXPECT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
-  text.search = "algorithm: {name: random, seed: 3}\n  replicates: {leaders: 2, runs: 4}";
+  text.search = "algorithm: {name: random, seed: 7}\n  replicates: {leaders: 2, runs: 4}";
   shop.write("study.yaml", text.yaml());
   const Finished refused = shop.fettle({"run", "study.yaml"});
   EXPECT_NE(refused.code, 0);
