@@ -78,8 +78,7 @@ class Ledger {
   const std::set<std::size_t>& failed() const { return failed_; }
   const std::set<std::size_t>& reaching_goals() const { return reaching_goals_; }
 
-  // Replicates (replicates.h): how many there are, and the trials of the search beside them, deleted
-  // trials included.
+  // Numbers of replicates (replicates.h), and of the trials of the search, deleted trials included.
   std::int64_t replicates() const { return counts_.replicates; }
   std::int64_t searched() const { return next_index() - replicates(); }
   // The index of the trial to repeat next, once no further trial of the search comes. Absent while

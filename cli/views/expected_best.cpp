@@ -10,7 +10,8 @@ namespace fettle::cli {
 
 void expect_best(RunView& view) {
   std::vector<api::BestTrial>& best = view.study.status.best;
-  if (best.size() != 1) return;
+  // Replicates tell more than a model.
+  if (best.size() != 1 || best.front().replicates) return;
   const core::Ledger ledger(view.study, view.trials);
   const auto found = search::gp::recommend(ledger.problem(), ledger.history());
   if (!found) return;

@@ -5,9 +5,9 @@
 
 namespace fettle::cli {
 
-// Where results are noisy, makes the trial that the model expects to be best the first of
-// study.status.best, and sets view.expected_best. Leaves the view as it is elsewhere. May take some
-// tenths of a second: it fits a model.
+// If results are noisy, makes the trial that the model expects to be best the first of
+// study.status.best, and sets view.expected_best. Otherwise, and if the best trial has replicates,
+// leaves the view as it is. May take some tenths of a second: it fits a model.
 void expect_best(RunView& view);
 
 }  // namespace fettle::cli

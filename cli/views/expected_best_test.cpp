@@ -75,6 +75,15 @@ TEST(ExpectedBest, SaysNothingWithoutNoise) {
   EXPECT_EQ(best_json(view).find("expected"), nullptr);
 }
 
+TEST(ExpectedBest, ReplicatesTellMore) {
+  RunView view = noisy_view(0.1);
+  const api::BestTrial measured = view.study.status.best.front();
+  view.study.status.best.front().replicates = api::ReplicateResults{2, 0.8, 0.01, 0};
+  expect_best(view);
+  EXPECT_FALSE(view.expected_best);
+  EXPECT_EQ(view.study.status.best.front().trial, measured.trial);
+}
+
 TEST(ExpectedBest, LeavesAStudyWithoutTrialsAlone) {
   RunView view = noisy_view(0.1);
   view.trials.clear();
