@@ -73,7 +73,7 @@ Result<int> status_command(const Target& place, const StatusOptions& options) {
   std::string study = options.study;
   if (study.empty()) {
     FETTLE_ASSIGN(const std::vector<std::string> names, source->names());
-    // A list stays a list for programs, however long it is.
+    // A list stays a list for programs, however short it is.
     const bool lists = options.output == Output::kJson || names.size() != 1;
     if (lists && !options.events) return list_studies(*source, options.output, style);
     FETTLE_ASSIGN(study, default_study(*source));
