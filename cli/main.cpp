@@ -191,7 +191,7 @@ void add_best(CLI::App& app, Arguments& arguments) {
       "Text is YAML already; with --schedule, yaml is a Study that trains the schedule again.\n"
       "env exports the parameters to a shell, as the program of a trial finds them.\n"
       "Where results are noisy, the trial that a model expects to be best is taken, with its\n"
-      "expected value; docs/search.md, \"Noisy results\".\n"
+      "expected value; docs/search.md, \"Noise\".\n"
       "Exit code 1 while there is no result. Examples:\n"
       "  fettle best digits > best.yaml\n"
       "  eval \"$(fettle best digits --output env)\" && python3 train.py\n"
