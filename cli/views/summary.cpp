@@ -59,7 +59,7 @@ std::string place_of(const RunView& view, const api::BestTrial& best) {
 
 // "accuracy 0.912"; where results are noisy "accuracy 0.912 measured, 0.905 expected".
 std::string value_text(const RunView& view, const api::BestTrial& best) {
-  const std::string text = objectives_text(view.study.spec, best);
+  std::string text = objectives_text(view.study.spec, best);
   if (!view.expected_best) return text;
   return text + " measured, " + format_number(view.expected_best->expected) + " expected";
 }

@@ -55,7 +55,7 @@ constexpr int kStartsWithPending = 3;
 
 class GpSampler final : public FoldingSampler {
  public:
-  GpSampler(Space space, std::int64_t seed, GpSettings settings,
+  GpSampler(Space space, std::int64_t seed, const GpSettings& settings,
             std::vector<api::Objective> objectives)
       : FoldingSampler(std::move(space), seed, /*random_order=*/true),
         settings_(settings),
@@ -348,7 +348,7 @@ class GpSampler final : public FoldingSampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
+std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, const GpSettings& settings,
                                  std::vector<api::Objective> objectives) {
   return std::make_unique<GpSampler>(std::move(space), seed, settings, std::move(objectives));
 }

@@ -50,7 +50,7 @@ struct GpSettings {
   std::int64_t revision = kNewestRevision;  // of the search (search.h)
   std::shared_ptr<gp::FitMemo> memo{};
 };
-std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
+std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, const GpSettings& settings,
                                  std::vector<api::Objective> objectives);
 std::shared_ptr<gp::FitMemo> make_fit_memo();
 
