@@ -14,11 +14,6 @@
 
 namespace fettle::core {
 
-// Reasons of the condition Waiting that do not mean a lack of room: a retry is due later, or the
-// run takes long to start.
-inline constexpr const char* kBackOff = "BackOff";
-inline constexpr const char* kStarting = "Starting";
-
 struct Backlog {
   std::int64_t running = 0;
   std::int64_t pending = 0;  // active, and not running

@@ -16,6 +16,11 @@ inline constexpr const char* kShortOfUntilStep = "ShortOfUntilStep";
 // The reason of the warning that a Study needs checkpoints, and nothing keeps them.
 inline constexpr const char* kNoDurableCheckpoints = "NoDurableCheckpoints";
 
+// Reasons of the condition Waiting that do not mean a lack of room: a retry is due later, or the
+// run takes long to start.
+inline constexpr const char* kBackOff = "BackOff";
+inline constexpr const char* kStarting = "Starting";
+
 using Conditions = std::vector<api::StatusCondition>;
 
 const api::StatusCondition* find_condition(const Conditions& conditions, const std::string& type);

@@ -179,13 +179,6 @@ void SizePlanner::grow() {
 
 }  // namespace
 
-bool sizes_itself(const api::StudySpec& spec) {
-  const api::Workers& workers = spec.trial.workers;
-  if (workers.min >= workers.max) return false;
-  if (workers.sizing) return *workers.sizing == api::WorkersSizing::kAuto;
-  return spec.trial.trainer.has_value();
-}
-
 SizePlan plan_sizes(const SizingView& view, const std::vector<TrialPtr>& trials,
                     std::int64_t now_ms) {
   return SizePlanner(view, trials, now_ms).plan();

@@ -38,11 +38,6 @@ inline constexpr std::int64_t kMakeRoomMs = 30'000;
 inline constexpr std::int64_t kSettleMs = 60'000;
 inline constexpr std::int64_t kTryAgainMs = 300'000;
 
-// Whether the workers of the Study's trials follow the policy: min < max, and
-// spec.trial.workers.sizing is Auto or, for the built-in trainer, absent. A user's own image must
-// be able to regroup its workers while it trains, so its Study has to ask for the policy.
-bool sizes_itself(const api::StudySpec& spec);
-
 // Inputs of the policy besides the trials.
 struct SizingView {
   std::int64_t min = 1;

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 
-#include "core/gpu_memory.h"
 #include "core/history.h"
 #include "core/measurement.h"
-#include "core/replicates.h"
-#include "core/spending.h"
+#include "core/trial_cost.h"
 #include "search/rungs/promotion.h"
 #include "search/study_problem.h"
 

@@ -61,24 +61,6 @@ double rounded_up(double bytes) {
 
 }  // namespace
 
-bool sizes_gpu_memory(const api::StudySpec& spec) {
-  return spec.trial.gpu && spec.trial.gpu->memory == api::kAutoAmount;
-}
-
-std::string gpu_text_of(const api::StudySpec& spec, const api::TrialSpec& trial) {
-  if (!trial.gpu_memory || !sizes_gpu_memory(spec)) {
-    return api::gpu_text(spec.trial, trial.workers);
-  }
-  return api::format_quantity(*trial.gpu_memory);
-}
-
-bool needs_more_gpu_memory(const api::Trial& trial) {
-  if (trial.status.runs.empty() || api::is_terminal(trial.status.phase)) return false;
-  const api::RunRecord& newest = trial.status.runs.back();
-  return newest.outcome && newest.gpu_memory_short &&
-         trial.spec.gpu_memory.value_or(0) <= newest.gpu_memory.value_or(0);
-}
-
 std::string why_no_larger(const api::Trial& trial, std::optional<double> most) {
   const api::RunRecord& newest = trial.status.runs.back();
   const double says = newest.gpu_memory_short.value_or(0);
@@ -86,13 +68,6 @@ std::string why_no_larger(const api::Trial& trial, std::optional<double> most) {
   if (!most) return needs + " of a GPU's memory";
   return needs + (says > 0 ? " of a GPU's memory; " : " than that; ") +
          api::format_quantity(*most) + " is the most that one has here";
-}
-
-void record_gpu_memory(const api::StudySpec& spec, const Run& run, api::RunRecord& record) {
-  const bool ended_well = record.stopping || record.outcome == api::Outcome::kSucceeded;
-  if (!run.gpu_memory_short || ended_well || !sizes_gpu_memory(spec)) return;
-  record.outcome = api::Outcome::kOutOfMemory;
-  record.gpu_memory_short = run.gpu_memory_short;
 }
 
 GpuMemory::GpuMemory(const api::StudySpec& spec, const Ledger& ledger) : spec_(spec) {

@@ -22,7 +22,6 @@
 #include "api/study.h"
 #include "api/trial.h"
 #include "core/ledger.h"
-#include "core/plan.h"
 
 namespace fettle::core {
 
@@ -35,24 +34,9 @@ inline constexpr double kMoreGpuMemory = 1.5;
 // A trial ends because no GPU is large enough only after the GPU profiles have stayed the same for
 // this long.
 inline constexpr std::int64_t kGpuListSettlesMs = 600'000;
-// The reason in TrialSpec::stop and in the condition Complete of a trial that no GPU here can hold.
-inline constexpr std::string_view kNoSuchGpuMemory = "NoSuchGpuMemory";
-
-// Whether the Study says gpu {memory: auto}.
-bool sizes_gpu_memory(const api::StudySpec& spec);
-
-// The GPUs of the trial, for display: "2", "0.25", "20Gi"; "" = CPU.
-std::string gpu_text_of(const api::StudySpec& spec, const api::TrialSpec& trial);
-
-// Whether the newest run of the trial ended because it had too little memory of its GPU, and it
-// has not been given more since.
-bool needs_more_gpu_memory(const api::Trial& trial);
 
 // Explains to people why wanted_next() is absent for the trial. `most`: as there, in bytes.
 std::string why_no_larger(const api::Trial& trial, std::optional<double> most);
-
-// Records that the run ended because its GPU memory was too small, if its Study sets that size.
-void record_gpu_memory(const api::StudySpec& spec, const Run& run, api::RunRecord& record);
 
 class GpuMemory {
  public:

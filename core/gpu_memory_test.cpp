@@ -7,6 +7,7 @@
 
 #include "api/quantity.h"
 #include "api/report.h"
+#include "core/sizing.h"
 
 namespace fettle::core {
 namespace {

@@ -1,12 +1,9 @@
-// Pure reads of single trials; only history_of() needs all of them.
 #include "core/history.h"
 
 #include <algorithm>
 #include <charconv>
 
-#include "core/ledger.h"
 #include "core/names.h"
-#include "core/replicates.h"
 
 namespace fettle::core {
 
@@ -109,10 +106,6 @@ const Fact* newest_fact(const api::Trial& trial, FactKind kind) {
 
 const Fact* newest_end(const api::Trial& trial) {
   return newest_of(trial, [](const Fact& fact) { return fact.kind != FactKind::kRung; });
-}
-
-search::History history_of(const api::Study& study, const std::vector<TrialPtr>& trials) {
-  return Ledger(study, trials).history();
 }
 
 TrialPtr find_trial(const std::vector<TrialPtr>& trials, const std::string& name) {

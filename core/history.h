@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/study.h"
@@ -11,9 +12,6 @@
 #include "search/search.h"
 
 namespace fettle::core {
-
-// The history of the Study in order of seq, for samplers and rules that stop trials early.
-search::History history_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
 // The index of the next trial. `created` is the count in the Study's status: an index is not used
 // again if its trial, the newest, was deleted by hand.
@@ -51,11 +49,16 @@ search::Stage stage_of(const api::Trial& trial, std::int64_t count);
 // trial_name() gives.
 api::TrialPtr find_trial(const std::vector<api::TrialPtr>& trials, const std::string& name);
 
+// Whether the trial repeats another one with a seed of its own (replicates.h).
+inline bool is_replicate(const api::Trial& trial) { return !trial.spec.search.replicates.empty(); }
+
 // The reason in the stop of a trial that early stopping stopped.
 inline constexpr const char* kEarlyStopped = "EarlyStopped";
 // The reason in the stop of a trial that paused without a value and will never report one: it
 // fails.
 inline constexpr const char* kNoResult = "NoResult";
+// The reason in the stop, and in the condition Complete, of a trial that no GPU here can hold.
+inline constexpr std::string_view kNoSuchGpuMemory = "NoSuchGpuMemory";
 
 // The newest fact of this kind, or nullptr.
 const api::Fact* newest_fact(const api::Trial& trial, api::FactKind kind);

@@ -40,11 +40,10 @@ bool may_report_later(const api::Study& study, std::int64_t until_step) {
   return pauses_without_value(search::problem_of(study));
 }
 
-std::optional<std::int64_t> first_late_report(const Ledger& ledger) {
-  const search::Problem& problem = ledger.problem();
+std::optional<std::int64_t> first_late_report(const search::Problem& problem,
+                                              const std::vector<api::TrialPtr>& trials) {
   if (!pauses_without_value(problem)) return std::nullopt;
   const std::int64_t first_rung = search::ladder_of(problem).front();
-  const std::vector<api::TrialPtr>& trials = ledger.trials();
   std::optional<std::int64_t> first;
   for (const api::TrialPtr& trial : std::span(trials).first(std::min(trials.size(), kMostTrials))) {
     const auto step = first_step_of(*trial, problem.objectives.front().metric);

@@ -10,9 +10,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "api/study.h"
-#include "core/ledger.h"
+#include "api/trial.h"
+#include "search/search.h"
 
 namespace fettle::core {
 
@@ -22,6 +24,7 @@ bool may_report_later(const api::Study& study, std::int64_t until_step);
 
 // The first step at which trials reported the first objective; absent unless it comes after the
 // first rung. Reads the first trials only.
-std::optional<std::int64_t> first_late_report(const Ledger& ledger);
+std::optional<std::int64_t> first_late_report(const search::Problem& problem,
+                                              const std::vector<api::TrialPtr>& trials);
 
 }  // namespace fettle::core

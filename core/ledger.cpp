@@ -381,4 +381,8 @@ void Ledger::rebuild_history(std::int64_t created) {
   for (std::size_t i = 0; i < trials_.size(); ++i) unjudged_.insert(i);
 }
 
+search::History history_of(const api::Study& study, const std::vector<TrialPtr>& trials) {
+  return Ledger(study, trials).history();
+}
+
 }  // namespace fettle::core

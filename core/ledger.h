@@ -154,4 +154,7 @@ class Ledger {
   bool tally_is_stale_ = false;
 };
 
+// The history of the Study in order of seq, for samplers and rules that stop trials early.
+search::History history_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+
 }  // namespace fettle::core

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "core/history.h"
+#include "core/ledger.h"
 #include "core/problem.h"
 #include "core/replay_population.h"
 #include "core/replay_replicates.h"
 #include "core/replay_rungs.h"
-#include "core/replicates.h"
 #include "search/rungs/promotion.h"
 #include "search/study_problem.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/history.h"
+#include "core/ledger.h"
 #include "core/names.h"
 
 namespace fettle::core {

@@ -8,6 +8,7 @@
 
 #include "core/best.h"
 #include "core/history.h"
+#include "core/ledger.h"
 #include "core/names.h"
 #include "core/replicates.h"
 

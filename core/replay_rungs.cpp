@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "api/names.h"
+#include "core/history.h"
 #include "core/problem.h"
 #include "core/replay_history.h"
-#include "core/replicates.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
 

@@ -12,7 +12,6 @@
 #include "core/conditions.h"
 #include "core/history.h"
 #include "core/lineage.h"
-#include "core/problem.h"
 #include "core/search_period.h"
 #include "core/study_plan.h"
 #include "core/testing/rehearsal.h"

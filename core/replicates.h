@@ -22,8 +22,6 @@
 
 namespace fettle::core {
 
-inline bool is_replicate(const api::Trial& trial) { return !trial.spec.search.replicates.empty(); }
-
 // The index of the trial that `replicate` repeats; nothing if its name is not that of a trial of
 // the Study.
 std::optional<std::int64_t> repeated_by(const api::Trial& replicate);

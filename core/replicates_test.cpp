@@ -1,5 +1,4 @@
 // Replicates in Studies that were really planned: who was repeated, and that replay agrees.
-#include "core/replicates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/run_records.h"
+#include "core/trial_cost.h"
 
 namespace fettle::core {
 
@@ -44,33 +45,6 @@ void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Int
   }
 }
 
-// The default for runs whose record does not say how many GPUs a worker had. A request for GPU
-// memory counts as a whole GPU, because the share depends on the card.
-double gpus_per_worker(const api::TrialTemplate& trial) {
-  if (!trial.gpu) return 0;
-  if (trial.gpu->fraction) return *trial.gpu->fraction;
-  return trial.gpu->count ? static_cast<double>(*trial.gpu->count) : 1;
-}
-
-double seconds_of(const api::Trial& trial, std::int64_t now_ms) {
-  const std::vector<RunRecord>& runs = trial.status.runs;
-  if (runs.empty()) return 0;
-  return runs.back().earlier_seconds + worker_seconds(runs.back(), now_ms);
-}
-
-std::int64_t worker_ms(const api::Trial& trial, std::int64_t now_ms) {
-  return std::llround(seconds_of(trial, now_ms) * 1000);
-}
-
-// GPU time; absent if the records do not say how many GPUs a worker has.
-std::optional<std::int64_t> gpu_ms(const api::Trial& trial, std::int64_t now_ms) {
-  const std::vector<RunRecord>& runs = trial.status.runs;
-  if (runs.empty()) return std::nullopt;
-  const std::optional<double> seconds = gpu_seconds(runs.back(), now_ms);
-  if (!seconds) return std::nullopt;
-  return std::llround(*seconds * 1000);
-}
-
 double as_seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000.0; }
 
 bool runs_now(const api::Trial& trial) {
@@ -78,18 +52,7 @@ bool runs_now(const api::Trial& trial) {
   return !runs.empty() && !runs.back().outcome && runs.back().running_ms > 0;
 }
 
-// The cost of a second of one worker: its number of GPUs; without GPUs 1.
-double price_of_second(const api::TrialTemplate& trial) {
-  const double gpus = gpus_per_worker(trial);
-  return gpus > 0 ? gpus : 1;
-}
-
 }  // namespace
-
-double cost_of(const api::Study& study, const api::Trial& trial, std::int64_t now_ms) {
-  if (const auto ms = gpu_ms(trial, now_ms)) return as_seconds(*ms);
-  return seconds_of(trial, now_ms) * price_of_second(study.spec.trial);
-}
 
 std::optional<double> max_cost_of(const api::StudySpec& spec) {
   std::optional<double> out;

@@ -57,10 +57,6 @@ class SpendingTally {
 // Worker-seconds that the trial still takes, if it takes `average` of them in all.
 double seconds_left(const api::Trial& trial, double average, std::int64_t now_ms);
 
-// The cost of a trial until now: the seconds of all workers of all its runs, failed runs too, times
-// the GPUs of a worker if it has any.
-double cost_of(const api::Study& study, const api::Trial& trial, std::int64_t now_ms);
-
 // The most that all trials together may cost, in the unit of cost_of; absent if the budget sets no
 // limit.
 std::optional<double> max_cost_of(const api::StudySpec& spec);

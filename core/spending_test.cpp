@@ -8,6 +8,7 @@
 #include "core/run_records.h"
 #include "core/study_plan.h"
 #include "core/testing/fake_sampler.h"
+#include "core/trial_cost.h"
 #include "core/trial_plan.h"
 
 namespace fettle::core {

@@ -27,6 +27,7 @@
 #include "core/plan.h"
 #include "core/replicates.h"
 #include "core/run_records.h"
+#include "core/sizing.h"
 #include "core/study_end.h"
 #include "core/study_status.h"
 #include "search/rungs/population.h"

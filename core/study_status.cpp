@@ -184,7 +184,7 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
   status.trials.created = ledger.next_index();
   status.best = ledger.best();
   status.hypervolume = ledger.hypervolume();
-  status.first_report = first_late_report(ledger);
+  status.first_report = first_late_report(ledger.problem(), ledger.trials());
   // Empty: there was no sampler to ask (a refused or waiting Study), so the last answer stays.
   if (!outlook.algorithm.empty()) status.algorithm = outlook.algorithm;
   // A Study that is over keeps the GPU profile that its own trials used.

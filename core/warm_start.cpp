@@ -6,7 +6,6 @@
 #include "base/philox.h"
 #include "core/conditions.h"
 #include "core/history.h"
-#include "core/replicates.h"
 #include "core/run_records.h"
 #include "core/study_status.h"
 #include "search/maths/ranking.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/history.h"
+#include "core/ledger.h"
 #include "core/problem.h"
 #include "explain/model.h"
 

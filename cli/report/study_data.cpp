@@ -13,7 +13,6 @@
 #include "cli/views/time_spent.h"
 #include "core/best.h"
 #include "core/history.h"
-#include "core/replicates.h"
 
 namespace fettle::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include "cli/views/replicates.h"
 #include "cli/views/text.h"
 #include "core/best.h"
+#include "core/history.h"
 #include "core/problem.h"
 #include "core/replay.h"
-#include "core/replicates.h"
 
 namespace fettle::cli {
 namespace {

@@ -8,7 +8,6 @@
 #include "cli/views/view.h"
 #include "core/history.h"
 #include "core/readiness.h"
-#include "core/replicates.h"
 
 namespace fettle::cli {
 namespace {

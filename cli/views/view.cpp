@@ -9,7 +9,6 @@
 #include "core/history.h"
 #include "core/ledger.h"
 #include "core/measurement.h"
-#include "core/replicates.h"
 #include "core/study_status.h"
 
 namespace fettle::cli {

@@ -4,6 +4,7 @@
 #include "api/pod_template.h"
 #include "core/gpu_memory.h"
 #include "core/names.h"
+#include "core/sizing.h"
 #include "kube/json_write.h"
 #include "kube/resource.h"
 #include "runtime/kubernetes/claim.h"

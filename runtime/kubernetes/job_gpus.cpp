@@ -2,7 +2,7 @@
 // to.
 #include <memory>
 
-#include "core/gpu_memory.h"
+#include "core/sizing.h"
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/job_runs.h"

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "control/refusals.h"
-#include "core/elastic.h"
 #include "core/names.h"
+#include "core/sizing.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/job_runs.h"
 #include "runtime/kubernetes/ownership.h"

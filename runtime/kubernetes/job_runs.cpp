@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/elastic.h"
 #include "core/names.h"
+#include "core/sizing.h"
 #include "kube/json_path.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/claim.h"

@@ -1,6 +1,5 @@
 // The elastic policy (core/elastic.h) against fixed world sizes, on the same trace: 200 trials on
 // four nodes of eight GPUs that come and go. docs/gpus.md has the table that this prints.
-#include "core/elastic.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/philox.h"
 #include "core/conditions.h"
-#include "core/history.h"
+#include "core/ledger.h"
 #include "core/problem.h"
 #include "search/rungs/promotion.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "core/conditions.h"
-#include "core/history.h"
+#include "core/ledger.h"
 #include "core/problem.h"
 #include "core/replay.h"
 #include "tests/sim/simulation.h"
