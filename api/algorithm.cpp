@@ -1,6 +1,7 @@
 #include "api/algorithm.h"
 
 #include <array>
+#include <vector>
 
 namespace fettle::api {
 namespace {
@@ -61,6 +62,14 @@ constexpr bool is_in_order(const Table& table) {
 }
 static_assert(is_in_order(kAlgorithms) && is_in_order(kStoppingRules));
 
+// Converts a table of traits to a table of names.
+template <class Traits>
+auto as_names(std::span<const Traits> table) {
+  std::vector<EnumName<decltype(Traits::kind)>> out;
+  for (const Traits& row : table) out.push_back({row.kind, row.name});
+  return out;
+}
+
 }  // namespace
 
 std::span<const AlgorithmTraits> all_algorithms() { return kAlgorithms; }
@@ -75,5 +84,14 @@ const StoppingTraits& traits(StoppingKind kind) {
 
 bool replaces_trials(AlgorithmKind kind) { return traits(kind).population || traits(kind).replays; }
 bool pauses_trials(AlgorithmKind kind) { return traits(kind).halves || replaces_trials(kind); }
+
+EnumNames<AlgorithmKind> names_of(AlgorithmKind /*any*/) {
+  static const auto kNames = as_names(all_algorithms());
+  return kNames;
+}
+EnumNames<StoppingKind> names_of(StoppingKind /*any*/) {
+  static const auto kNames = as_names(all_stopping_rules());
+  return kNames;
+}
 
 }  // namespace fettle::api

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "api/enum_names.h"
+
 namespace fettle::api {
 
 enum class AlgorithmKind {
@@ -30,6 +32,7 @@ enum class AlgorithmKind {
   kPb2,
   kSchedule,
 };
+EnumNames<AlgorithmKind> names_of(AlgorithmKind /*any*/);
 
 struct AlgorithmTraits {
   AlgorithmKind kind = AlgorithmKind::kAuto;
@@ -58,6 +61,7 @@ bool replaces_trials(AlgorithmKind kind);
 bool pauses_trials(AlgorithmKind kind);
 
 enum class StoppingKind { kAsha, kMedian, kPercentile, kPatience, kThreshold, kCurve, kNone };
+EnumNames<StoppingKind> names_of(StoppingKind /*any*/);
 
 struct StoppingTraits {
   StoppingKind kind = StoppingKind::kNone;

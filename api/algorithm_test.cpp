@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/names.h"
+#include "api/enum_names.h"
 
 namespace fettle::api {
 namespace {

@@ -29,7 +29,5 @@ void check_env_entry(const Json& entry, const FieldPath& path, FieldErrors& erro
 void check_amounts(const Json& resources, const FieldPath& path, FieldErrors& errors);
 // `path` is that of the template.
 void check_pod_template(const Json& pod_template, const FieldPath& path, FieldErrors& errors);
-// `path` is that of the trainer's configuration.
-void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors);
 
 }  // namespace fettle::api

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <string_view>
 
+#include "api/enum_names.h"
 #include "api/field.h"
 #include "api/gpu_profile.h"
 #include "api/gpu_slots.h"
 #include "api/label_syntax.h"
-#include "api/names.h"
 #include "api/quantity.h"
 
 namespace fettle::api {

@@ -1,6 +1,8 @@
 // Checks of algorithms whose trials start from others: populations (pbt, pb2) and schedules.
+#include "api/algorithm.h"
 #include "api/check.h"
-#include "api/names.h"
+#include "api/enum_names.h"
+#include "api/study.h"
 
 namespace fettle::api {
 namespace {

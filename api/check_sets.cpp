@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/check.h"
+#include "api/check_trainer.h"
 #include "api/field_setter.h"
 #include "api/parameter_env.h"
 #include "api/resolve.h"

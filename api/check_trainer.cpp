@@ -1,8 +1,9 @@
 // Checks of the built-in trainer's configuration that need no data.
+#include "api/check_trainer.h"
+
 #include <algorithm>
 
-#include "api/check.h"
-#include "api/names.h"
+#include "api/enum_names.h"
 
 namespace fettle::api {
 namespace {

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "api/enum_names.h"
 #include "api/field.h"
 #include "api/field_errors.h"
-#include "api/names.h"
 #include "base/json.h"
 
 namespace fettle::api {

@@ -1,16 +1,33 @@
 #include "api/gpu_profile.h"
 
+#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
 
 #include "api/field_reader.h"
 #include "api/field_writer.h"
-#include "api/names.h"
 #include "api/study_fields.h"
 
 namespace fettle::api {
 namespace {
+
+constexpr std::array<EnumName<GpuSharing>, 9> kGpuSharings{{
+    {GpuSharing::kWhole, "Whole"},
+    {GpuSharing::kMig, "MIG"},
+    {GpuSharing::kMps, "MPS"},
+    {GpuSharing::kTimeSlicing, "TimeSlicing"},
+    {GpuSharing::kDra, "DRA"},
+    {GpuSharing::kKai, "KAI"},
+    {GpuSharing::kHami, "HAMi"},
+    {GpuSharing::kVolcano, "Volcano"},
+    {GpuSharing::kOther, "Other"},
+}};
+constexpr std::array<EnumName<GpuEnforcement>, 3> kGpuEnforcements{{
+    {GpuEnforcement::kNothing, "Nothing"},
+    {GpuEnforcement::kMemory, "Memory"},
+    {GpuEnforcement::kHardware, "Hardware"},
+}};
 
 constexpr std::size_t kMostGpuModels = 16;
 constexpr std::size_t kMostPutEntries = 16;     // of each map
@@ -34,6 +51,9 @@ std::string called(const Json& item, std::size_t index) {
 }
 
 }  // namespace
+
+EnumNames<GpuSharing> names_of(GpuSharing /*any*/) { return kGpuSharings; }
+EnumNames<GpuEnforcement> names_of(GpuEnforcement /*any*/) { return kGpuEnforcements; }
 
 template <class Visitor, Like<GpuFractions> T>
 void visit_fields(Visitor& v, T& c) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "api/enum_names.h"
 #include "api/field_errors.h"
 #include "api/study.h"
 #include "base/json.h"
@@ -31,9 +32,11 @@ enum class GpuSharing {
   kVolcano,      // Volcano's vGPU
   kOther,        // any other vendor's resource
 };
+EnumNames<GpuSharing> names_of(GpuSharing /*any*/);
 
 // Which limit on a pod's share is enforced, in ascending order of strength.
 enum class GpuEnforcement { kNothing, kMemory, kHardware };
+EnumNames<GpuEnforcement> names_of(GpuEnforcement /*any*/);
 
 // Parts of one card: multiples of `step`, from one step up to `max`.
 struct GpuFractions {

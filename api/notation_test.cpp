@@ -3,11 +3,14 @@
 
 #include <array>
 
-#include "api/names.h"
+#include "api/enum_names.h"
 #include "api/nearest.h"
 #include "api/parameter_env.h"
 #include "api/quantity.h"
+#include "api/study.h"
 #include "api/timestamp.h"
+#include "api/trainer_config.h"
+#include "api/trial.h"
 #include "base/philox.h"
 
 namespace fettle::api {

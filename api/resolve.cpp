@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/check.h"
+#include "api/check_trainer.h"
 #include "api/trainer_json.h"
 
 namespace fettle::api {

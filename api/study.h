@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "api/algorithm.h"
+#include "api/enum_names.h"
 #include "api/metadata.h"
 #include "api/status_condition.h"
 #include "api/trainer_config.h"
@@ -26,7 +27,9 @@ namespace fettle::api {
 // ---- What to vary ------------------------------------------------------------------------------
 
 enum class ParameterType { kDouble, kInteger, kCategorical, kBoolean };
+EnumNames<ParameterType> names_of(ParameterType /*any*/);
 enum class Scale { kLinear, kLog };
+EnumNames<Scale> names_of(Scale /*any*/);
 
 // The parameter exists in a trial only if `parameter` (declared earlier) is active and has one of
 // the values `in`.
@@ -52,8 +55,10 @@ struct Parameter {
 // ---- What to measure ---------------------------------------------------------------------------
 
 enum class Direction { kMinimize, kMaximize };
+EnumNames<Direction> names_of(Direction /*any*/);
 // Which of a trial's reports is its objective: the one at its last step, or the best one.
 enum class Take { kLast, kBest };
+EnumNames<Take> names_of(Take /*any*/);
 
 struct Objective {
   std::string metric;
@@ -179,6 +184,7 @@ struct Gpu {
 
 // Who decides how many workers a trial has, between min and max.
 enum class WorkersSizing { kAuto, kManual };
+EnumNames<WorkersSizing> names_of(WorkersSizing /*any*/);
 
 struct Workers {
   std::int64_t min = 1;
@@ -188,9 +194,12 @@ struct Workers {
 };
 
 enum class Execution { kJob, kPool };
+EnumNames<Execution> names_of(Execution /*any*/);
 
 enum class TolerationOperator { kEqual, kExists };
+EnumNames<TolerationOperator> names_of(TolerationOperator /*any*/);
 enum class TaintEffect { kNoSchedule, kPreferNoSchedule, kNoExecute };
+EnumNames<TaintEffect> names_of(TaintEffect /*any*/);
 
 // A taint that does not keep pods off a node.
 struct Toleration {

@@ -1,11 +1,12 @@
 // The fields of a Study document (study.h, metadata.h), for reading and writing. See field.h.
 #pragma once
 
+#include "api/algorithm.h"
 #include "api/field.h"
 #include "api/label_syntax.h"
-#include "api/names.h"
 #include "api/replicate_fields.h"
 #include "api/study.h"
+#include "api/study_names.h"
 #include "api/study_rules.h"
 #include "api/trainer_fields.h"
 

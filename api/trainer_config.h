@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "api/enum_names.h"
+
 namespace fettle::api {
 
 // Exit code of fettle-trainer for wrong input: a retry changes nothing.
@@ -82,8 +84,10 @@ enum class LayerType {
   kAdd,        // ends the block
   kCast,       // between fp32 and 16 bits; inserted by the trainer, never named in a configuration
 };
+EnumNames<LayerType> names_of(LayerType /*any*/);
 
 enum class GeluApproximation { kNone, kTanh };  // torch.nn.GELU's `approximate`
+EnumNames<GeluApproximation> names_of(GeluApproximation /*any*/);
 
 // One entry of model.layers. Absent numbers take the model's default or the value in the comment.
 struct LayerConfig {
@@ -118,10 +122,15 @@ struct ModelConfig {
 };
 
 enum class OptimizerKind { kSgd, kAdam, kAdamW, kRmsprop, kLamb };
+EnumNames<OptimizerKind> names_of(OptimizerKind /*any*/);
 enum class Precision { kAuto, kFp32, kTf32, kBf16, kFp16 };
+EnumNames<Precision> names_of(Precision /*any*/);
 enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
+EnumNames<ScheduleKind> names_of(ScheduleKind /*any*/);
 enum class ScalingRule { kAuto, kNone, kLinear, kSqrt };
+EnumNames<ScalingRule> names_of(ScalingRule /*any*/);
 enum class BackendKind { kAuto, kReference, kOnednn, kCuda };
+EnumNames<BackendKind> names_of(BackendKind /*any*/);
 
 struct ScheduleConfig {
   ScheduleKind name = ScheduleKind::kConstant;

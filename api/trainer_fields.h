@@ -5,7 +5,6 @@
 #include <array>
 
 #include "api/field.h"
-#include "api/names.h"
 #include "api/trainer_config.h"
 
 namespace fettle::api {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/check.h"
+#include "api/check_trainer.h"
 #include "api/field_reader.h"
 #include "api/field_setter.h"
 #include "api/field_writer.h"

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "api/enum_names.h"
 #include "api/metadata.h"
 #include "api/status_condition.h"
 #include "base/json.h"
@@ -101,6 +102,7 @@ enum class Outcome {
   kDisrupted,    // not its fault: preempted, node lost, runner killed
   kStopped,      // we asked it to stop
 };
+EnumNames<Outcome> names_of(Outcome /*any*/);
 
 inline constexpr std::size_t kMaxPromotions = 100;
 inline constexpr std::size_t kMaxRunRecords = 20;
@@ -157,6 +159,7 @@ enum class FactKind {
   kStopped,  // ended early by our decision; values: the last ones, if any
   kFailed,   // ended without a result
 };
+EnumNames<FactKind> names_of(FactKind /*any*/);
 
 struct Fact {
   std::int64_t seq = 0;  // 1, 2, 3 ... within the Study
@@ -196,6 +199,7 @@ struct Report {
 // Terminal phases are Completed, Stopped, Failed; they are never left, except Completed -> Pending
 // when until_step grows.
 enum class TrialPhase { kPending, kRunning, kPaused, kCompleted, kStopped, kFailed };
+EnumNames<TrialPhase> names_of(TrialPhase /*any*/);
 
 struct TrialStatus {
   // Defined in trial.cpp, to compile this long code once (docs/decisions/0027).

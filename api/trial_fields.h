@@ -2,8 +2,8 @@
 #pragma once
 
 #include "api/field.h"
-#include "api/names.h"
 #include "api/report.h"
+#include "api/study.h"
 #include "api/study_fields.h"
 #include "api/trial.h"
 

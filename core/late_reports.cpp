@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 
-#include "api/names.h"
 #include "api/report.h"
 #include "search/rungs/promotion.h"
 #include "search/study_problem.h"

@@ -7,7 +7,8 @@
 #include <memory>
 #include <set>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
 #include "api/study_json.h"
 #include "api/trial_json.h"
 #include "base/philox.h"

@@ -4,8 +4,11 @@
 #include <string_view>
 #include <vector>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
 #include "api/nearest.h"
+#include "api/study.h"
+#include "api/trial.h"
 #include "core/measurement.h"
 
 namespace fettle::core {

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "api/names.h"
+#include "api/enum_names.h"
 #include "api/quantity.h"
 #include "api/timestamp.h"
 #include "base/philox.h"

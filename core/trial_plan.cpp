@@ -29,8 +29,9 @@
 #include <utility>
 
 #include "api/display.h"
-#include "api/names.h"
+#include "api/enum_names.h"
 #include "api/quantity.h"
+#include "api/study.h"
 #include "core/conditions.h"
 #include "core/failed_starts.h"
 #include "core/history.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/names.h"
+#include "api/enum_names.h"
 #include "api/timestamp.h"
 #include "core/names.h"
 #include "core/run_records.h"

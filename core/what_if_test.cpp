@@ -5,7 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
 
 namespace fettle::core {
 namespace {

@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "api/enum_names.h"
 #include "api/field.h"
 #include "api/field_writer.h"
 #include "api/metadata.h"
-#include "api/names.h"
 #include "base/json.h"
 #include "crds/values.h"
 

@@ -7,7 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "api/names.h"
+#include "api/enum_names.h"
+#include "api/study.h"
+#include "api/trial.h"
 #include "control/refusals.h"
 
 namespace fettle::op {

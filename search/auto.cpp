@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
 #include "search/maths/ehvi.h"
 #include "search/maths/sobol_sequence.h"
 

@@ -8,7 +8,9 @@
 #include <map>
 #include <set>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
+#include "api/study.h"
 #include "search/search.h"
 #include "search/testing/problems.h"
 

@@ -4,7 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
 #include "search/auto.h"
 #include "search/space/space.h"
 

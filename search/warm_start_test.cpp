@@ -9,7 +9,8 @@
 #include <cmath>
 #include <set>
 
-#include "api/names.h"
+#include "api/enum_names.h"
+#include "api/study.h"
 #include "search/space/space_map.h"
 #include "search/testing/problems.h"
 #include "search/transfer.h"

@@ -10,7 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/names.h"
+#include "api/enum_names.h"
+#include "api/trainer_config.h"
 #include "api/trainer_json.h"
 #include "base/file.h"
 #include "base/json.h"

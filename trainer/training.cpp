@@ -8,8 +8,8 @@
 #include <numbers>
 #include <utility>
 
+#include "api/enum_names.h"
 #include "api/metric_names.h"
-#include "api/names.h"
 #include "api/resolve.h"
 #include "trainer/data/batching.h"
 #include "trainer/model/model_flops.h"

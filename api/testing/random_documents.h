@@ -6,7 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
 #include "api/study.h"
 #include "api/trial.h"
 #include "base/philox.h"

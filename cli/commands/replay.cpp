@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <iostream>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
+#include "api/study.h"
 #include "api/study_json.h"
 #include "cli/commands/open_source.h"
 #include "cli/common/commands.h"

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/names.h"
+#include "api/enum_names.h"
+#include "api/study.h"
+#include "api/trial.h"
 #include "api/trial_file.h"
 #include "base/file.h"
 #include "cli/commands/check.h"

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/enum_names.h"
 #include "api/metric_names.h"
-#include "api/names.h"
 #include "api/report.h"
+#include "api/study.h"
 #include "api/timestamp.h"
+#include "api/trial.h"
 #include "cli/report/insight.h"
 #include "cli/report/page.h"
 #include "cli/views/reason.h"

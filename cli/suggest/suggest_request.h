@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "api/names.h"
+#include "api/enum_names.h"
 #include "api/study.h"
 #include "api/study_fields.h"
 #include "base/json.h"

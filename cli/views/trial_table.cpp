@@ -2,7 +2,9 @@
 
 #include <vector>
 
-#include "api/names.h"
+#include "api/enum_names.h"
+#include "api/study.h"
+#include "api/trial.h"
 #include "api/trial_json.h"
 #include "cli/views/repeated_reasons.h"
 #include "cli/views/replicates.h"

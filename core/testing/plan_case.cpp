@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "api/names.h"
+#include "api/enum_names.h"
 #include "api/study_json.h"
 #include "base/check.h"
 #include "base/merge_patch.h"

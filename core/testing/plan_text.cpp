@@ -2,8 +2,10 @@
 #include "core/testing/plan_text.h"
 
 #include "api/display.h"
-#include "api/names.h"
+#include "api/enum_names.h"
 #include "api/quantity.h"
+#include "api/study.h"
+#include "api/trial.h"
 #include "core/conditions.h"
 #include "core/readiness.h"
 

@@ -11,7 +11,10 @@
 #include <variant>
 #include <vector>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
+#include "api/study.h"
+#include "api/trial.h"
 #include "core/conditions.h"
 #include "core/history.h"
 #include "core/ledger.h"

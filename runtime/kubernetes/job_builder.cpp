@@ -1,6 +1,7 @@
 #include "runtime/kubernetes/job_builder.h"
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
 #include "api/pod_template.h"
 #include "core/gpu_memory.h"
 #include "core/names.h"

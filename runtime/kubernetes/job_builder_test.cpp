@@ -7,7 +7,8 @@
 
 #include <cstdlib>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
 #include "api/quantity.h"
 #include "api/yaml/study_file.h"
 #include "base/file.h"

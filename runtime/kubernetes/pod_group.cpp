@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/names.h"
+#include "api/study_names.h"
 #include "kube/json_write.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/job_builder.h"

@@ -1,5 +1,6 @@
 // make_sampler: the sampler of each algorithm.
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
 #include "search/auto.h"
 #include "search/fold.h"
 #include "search/maths/ehvi.h"

@@ -9,7 +9,9 @@
 #include <cmath>
 #include <map>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
+#include "api/trial.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
 #include "search/rungs/stopping.h"

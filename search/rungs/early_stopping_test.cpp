@@ -4,7 +4,10 @@
 #include <cmath>
 #include <functional>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
+#include "api/study.h"
+#include "api/trial.h"
 #include "search/search.h"
 #include "search/testing/problems.h"
 

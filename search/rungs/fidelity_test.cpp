@@ -5,7 +5,9 @@
 
 #include <map>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
+#include "api/trial.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
 #include "search/testing/curves.h"

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
 #include "search/rungs/rung_table.h"
 #include "search/rungs/twins.h"
 

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
+#include "api/trial.h"
 #include "base/check.h"
 #include "base/philox.h"
 #include "search/fold.h"

@@ -7,7 +7,8 @@
 #include <map>
 #include <set>
 
-#include "api/names.h"
+#include "api/enum_names.h"
+#include "api/trial.h"
 #include "search/search.h"
 #include "search/testing/problems.h"
 

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <string_view>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
+#include "api/trial.h"
 #include "base/check.h"
 
 namespace fettle::search::testing {

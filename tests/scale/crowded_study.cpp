@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
 #include "api/timestamp.h"
 #include "search/space/fingerprint.h"
 #include "search/study_problem.h"

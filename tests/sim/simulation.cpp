@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
+#include "api/study.h"
+#include "api/trial.h"
 #include "base/check.h"
 #include "base/philox.h"
 #include "core/conditions.h"

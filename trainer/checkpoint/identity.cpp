@@ -1,6 +1,6 @@
 #include "trainer/checkpoint/identity.h"
 
-#include "api/names.h"
+#include "api/enum_names.h"
 #include "api/trainer_json.h"
 #include "trainer/data/training_data.h"
 

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "api/names.h"
+#include "api/enum_names.h"
+#include "api/trainer_config.h"
 #include "base/philox.h"
 #include "kernels/aligned.h"
 #include "trainer/checkpoint/identity.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "api/names.h"
+#include "api/enum_names.h"
 
 namespace fettle::trainer {
 namespace {

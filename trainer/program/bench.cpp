@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/enum_names.h"
 #include "api/metric_names.h"
-#include "api/names.h"
 #include "api/resolve.h"
 #include "base/check.h"
 #include "base/json.h"

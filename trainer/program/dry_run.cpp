@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "api/names.h"
+#include "api/enum_names.h"
+#include "api/trainer_config.h"
 #include "machine/units.h"
 #include "trainer/step/precision.h"
 

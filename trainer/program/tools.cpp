@@ -5,7 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "api/names.h"
+#include "api/enum_names.h"
+#include "api/trainer_config.h"
 #include "base/json.h"
 #include "trainer/norm_samples.h"
 #include "trainer/program/console.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/names.h"
+#include "api/enum_names.h"
 #include "api/trainer_fields.h"
 #include "trainer/step/open_backend.h"
 #include "trainer/step/optimizer_shards.h"

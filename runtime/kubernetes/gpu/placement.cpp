@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "api/display.h"
+#include "api/enum_names.h"
 #include "api/gpu_slots.h"
-#include "api/names.h"
 #include "api/quantity.h"
 
 namespace fettle::kubernetes {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "api/names.h"
+#include "api/enum_names.h"
 #include "api/study.h"
 #include "api/trial.h"
 #include "base/json.h"

@@ -23,7 +23,9 @@
 #include <string>
 #include <vector>
 
-#include "api/names.h"
+#include "api/algorithm.h"
+#include "api/enum_names.h"
+#include "api/trial.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
 #include "search/testing/curves.h"

@@ -1,0 +1,13 @@
+// Checks across fields of the trainer's configuration (trainer_config.h), like those of check.h.
+// Pure; usable from any thread.
+#pragma once
+
+#include "api/field_errors.h"
+#include "api/trainer_config.h"
+
+namespace fettle::api {
+
+// Appends to `errors`. `path` is that of the configuration.
+void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors);
+
+}  // namespace fettle::api
