@@ -1,4 +1,4 @@
-// Checks across fields of the trainer's configuration (trainer_config.h), like those of check.h.
+// Checks across fields of the trainer's configuration (trainer_config.h); see check.h.
 // Pure; usable from any thread.
 #pragma once
 

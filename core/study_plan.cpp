@@ -24,7 +24,6 @@
 #include "core/history.h"
 #include "core/ledger.h"
 #include "core/names.h"
-#include "core/plan.h"
 #include "core/replicates.h"
 #include "core/run_records.h"
 #include "core/sizing.h"
