@@ -136,7 +136,7 @@ void Ledger::put(std::size_t position, TrialPtr trial) {
   const Trial& after = *trials_[position];
   if (before != nullptr) count(position, *before, false);
   count(position, after, true);
-  settle(position, before.get(), after);
+  tally_.update(position, before.get(), after);
   learn(before.get(), after);
   unexamined_.insert(position);
   if (may_need_judging(before.get(), after)) unjudged_.insert(position);
@@ -178,28 +178,6 @@ void Ledger::count_replicate(std::size_t position, const Trial& trial, bool is_t
   if (!repeated) return;
   leaderboard_.count_replicates(*repeated, is_there ? 1 : -1);
   set_member(replicates_[*repeated], position, is_there);
-}
-
-void Ledger::settle(std::size_t position, const Trial* before, const Trial& after) {
-  const bool is_known = before != nullptr;
-  tally_is_stale_ = tally_is_stale_ || (is_known && !keeps_time(*before, after));
-  if (is_known && is_settled(*before)) tally_.remove(*before);
-  if (is_settled(after)) tally_.add(after);
-  set_member(unsettled_, position, !is_settled(after));
-}
-
-void Ledger::retally() {
-  tally_is_stale_ = false;
-  tally_ = {};
-  for (const TrialPtr& trial : trials_) {
-    if (is_settled(*trial)) tally_.add(*trial);
-  }
-}
-
-std::vector<const Trial*> Ledger::unsettled() const {
-  std::vector<const Trial*> out;
-  for (const std::size_t position : unsettled_) out.push_back(trials_[position].get());
-  return out;
 }
 
 std::vector<api::BestTrial> Ledger::best() const {
@@ -268,14 +246,14 @@ std::optional<std::size_t> Ledger::best_by_replicates() const {
 // ---- Time --------------------------------------------------------------------------------------
 
 Spending Ledger::spending(const api::Study& study, std::int64_t now_ms) const {
-  return tally_.spending(study, unsettled(), now_ms);
+  return tally_.spending(study, trials_, now_ms);
 }
 
 // Assumes that a new trial costs the average and a running trial the rest of it, and that all slots
 // are always in use.
 std::optional<double> Ledger::estimate_remaining(const Spending& spending, std::int64_t slots,
                                                  std::int64_t now_ms) const {
-  const std::optional<double> average = tally_.average_seconds(unsettled(), now_ms);
+  const std::optional<double> average = tally_.average_seconds(trials_, now_ms);
   if (!average) return std::nullopt;
   const api::Budget& budget = spec_.budget;
   const std::int64_t missing =
@@ -346,7 +324,7 @@ void Ledger::flush(std::int64_t created) {
     std::move(pending_events_.begin(), pending_events_.end(), std::back_inserter(history_.events));
     pending_events_.clear();
   }
-  if (tally_is_stale_) retally();
+  tally_.refresh(trials_);
 }
 
 // A trial that was deleted by hand leaves a gap. In its place the history has a failed trial

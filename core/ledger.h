@@ -111,7 +111,6 @@ class Ledger {
   void reset(const api::Study& study);
   void put(std::size_t position, api::TrialPtr trial);
   void count(std::size_t position, const api::Trial& trial, bool is_there);
-  void settle(std::size_t position, const api::Trial* before, const api::Trial& after);
   void learn(const api::Trial* before, const api::Trial& after);
   void count_result(std::size_t position, const api::Trial& trial);
   void count_replicate(std::size_t position, const api::Trial& trial, bool is_there);
@@ -121,9 +120,7 @@ class Ledger {
   std::optional<std::size_t> best_by_replicates() const;
   void flush(std::int64_t created);
   void rebuild_history(std::int64_t created);
-  void retally();
   const Front& front() const { return results_.empty() ? stopped_ : results_; }
-  std::vector<const api::Trial*> unsettled() const;
 
   // Derived from the Study.
   StudyVersion version_;
@@ -144,14 +141,12 @@ class Ledger {
   std::set<std::size_t> active_;
   std::set<std::size_t> failed_;
   std::set<std::size_t> reaching_goals_;
-  std::set<std::size_t> unsettled_;
   Leaderboard leaderboard_;                                   // with spec_.replicates
   std::map<std::int64_t, std::set<std::size_t>> replicates_;  // positions, by the repeated trial
   api::TrialCounts counts_;
   Front results_;
   Front stopped_;
   SpendingTally tally_;
-  bool tally_is_stale_ = false;
 };
 
 // The history of the Study in order of seq, for samplers and rules that stop trials early.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/run_records.h"
 #include "core/trial_cost.h"
@@ -79,14 +80,35 @@ bool keeps_time(const api::Trial& before, const api::Trial& after) {
   });
 }
 
+void SpendingTally::update(std::size_t position, const api::Trial* before,
+                           const api::Trial& after) {
+  const bool is_known = before != nullptr;
+  is_stale_ = is_stale_ || (is_known && !keeps_time(*before, after));
+  if (is_known && is_settled(*before)) count(*before, -1);
+  if (is_settled(after)) {
+    add(after);
+    unsettled_.erase(position);
+  } else {
+    unsettled_.insert(position);
+  }
+}
+
+void SpendingTally::refresh(const std::vector<TrialPtr>& trials) {
+  if (!is_stale_) return;
+  const std::set<std::size_t> unsettled = std::move(unsettled_);
+  *this = SpendingTally();
+  unsettled_ = unsettled;
+  for (const TrialPtr& trial : trials) {
+    if (is_settled(*trial)) add(*trial);
+  }
+}
+
 void SpendingTally::add(const api::Trial& trial) {
   std::vector<Interval> intervals;
   add_intervals(trial, /*now_ms=*/0, intervals);
   for (const Interval& interval : intervals) covered_.add(interval);
   count(trial, 1);
 }
-
-void SpendingTally::remove(const api::Trial& trial) { count(trial, -1); }
 
 void SpendingTally::count(const api::Trial& trial, std::int64_t sign) {
   const std::int64_t ms = sign * worker_ms(trial, /*now_ms=*/0);
@@ -97,21 +119,21 @@ void SpendingTally::count(const api::Trial& trial, std::int64_t sign) {
   ended_ += sign;
 }
 
-Spending SpendingTally::spending(const api::Study& study,
-                                 const std::vector<const api::Trial*>& unsettled,
+Spending SpendingTally::spending(const api::Study& study, const std::vector<TrialPtr>& trials,
                                  std::int64_t now_ms) const {
   Spending spending;
   std::vector<Interval> intervals;
   std::int64_t ms = settled_ms_;
   std::int64_t of_gpus_ms = settled_gpu_ms_;
   const double gpus = gpus_per_worker(study.spec.trial);
-  for (const api::Trial* trial : unsettled) {
-    add_intervals(*trial, now_ms, intervals);
+  for (const std::size_t position : unsettled_) {
+    const api::Trial& trial = *trials[position];
+    add_intervals(trial, now_ms, intervals);
     // Absent: the records do not say how many GPUs a worker has; then it has `gpus`.
-    const std::optional<std::int64_t> of_gpus = gpu_ms(*trial, now_ms);
-    (of_gpus ? of_gpus_ms : ms) += of_gpus ? *of_gpus : worker_ms(*trial, now_ms);
-    if (!runs_now(*trial)) continue;
-    const RunRecord& run = trial->status.runs.back();
+    const std::optional<std::int64_t> of_gpus = gpu_ms(trial, now_ms);
+    (of_gpus ? of_gpus_ms : ms) += of_gpus ? *of_gpus : worker_ms(trial, now_ms);
+    if (!runs_now(trial)) continue;
+    const RunRecord& run = trial.status.runs.back();
     spending.running = true;
     spending.gpus_in_use += run.gpus.value_or(gpus) * static_cast<double>(workers_now(run));
   }
@@ -120,13 +142,14 @@ Spending SpendingTally::spending(const api::Study& study,
   return spending;
 }
 
-std::optional<double> SpendingTally::average_seconds(
-    const std::vector<const api::Trial*>& unsettled, std::int64_t now_ms) const {
+std::optional<double> SpendingTally::average_seconds(const std::vector<TrialPtr>& trials,
+                                                     std::int64_t now_ms) const {
   std::int64_t ms = ended_ms_;
   std::int64_t ended = ended_;
-  for (const api::Trial* trial : unsettled) {
-    if (!api::is_terminal(trial->status.phase)) continue;
-    ms += worker_ms(*trial, now_ms);
+  for (const std::size_t position : unsettled_) {
+    const api::Trial& trial = *trials[position];
+    if (!api::is_terminal(trial.status.phase)) continue;
+    ms += worker_ms(trial, now_ms);
     ++ended;
   }
   if (ended == 0) return std::nullopt;

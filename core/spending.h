@@ -2,8 +2,10 @@
 // Pure functions and a value; usable from any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "api/study.h"
@@ -27,26 +29,30 @@ bool is_settled(const api::Trial& trial);
 // queue preempted a run again.
 bool keeps_time(const api::Trial& before, const api::Trial& after);
 
-// SpendingTally: the spending of settled trials, updated as they come and change.
+// SpendingTally: the spending of a list of trials, updated as they come and change. Ended runs are
+// added once; only trials with a run that has not ended are read for each answer.
 class SpendingTally {
  public:
-  void add(const api::Trial& settled);
-  // Subtracts what was added, but not its intervals, which a union cannot give back. So the caller
-  // must add, or pass as unsettled, a later state of the trial that keeps_time().
-  void remove(const api::Trial& settled);
+  // The trial at `position` has become `after`; `before`: nullptr if it is new.
+  void update(std::size_t position, const api::Trial* before, const api::Trial& after);
+  // Call after updates and before the answers below. Adds everything anew if a trial no longer
+  // keeps_time(), since a union of intervals cannot give one back.
+  void refresh(const std::vector<api::TrialPtr>& trials);
 
-  // The spending of all trials, including `unsettled` trials until `now_ms`.
-  Spending spending(const api::Study& study, const std::vector<const api::Trial*>& unsettled,
+  // The spending of all trials until `now_ms`.
+  Spending spending(const api::Study& study, const std::vector<api::TrialPtr>& trials,
                     std::int64_t now_ms) const;
-  // Mean worker-seconds of the trials that ended; absent before the first. `unsettled`: as for
-  // spending(); it may include ended trials.
-  std::optional<double> average_seconds(const std::vector<const api::Trial*>& unsettled,
+  // Mean worker-seconds of the trials that ended; absent before the first.
+  std::optional<double> average_seconds(const std::vector<api::TrialPtr>& trials,
                                         std::int64_t now_ms) const;
 
  private:
-  void count(const api::Trial& trial, std::int64_t sign);
+  void add(const api::Trial& settled);
+  void count(const api::Trial& settled, std::int64_t sign);
 
   IntervalUnion covered_;
+  std::set<std::size_t> unsettled_;  // positions
+  bool is_stale_ = false;
   // The GPUs of a worker come from the record or, if it has none, from the Study.
   std::int64_t settled_gpu_ms_ = 0;  // from records: GPU time
   std::int64_t settled_ms_ = 0;      // from the Study: time of all workers

@@ -19,6 +19,7 @@
 #include "core/backlog.h"
 #include "core/conditions.h"
 #include "core/elastic.h"
+#include "core/expiry.h"
 #include "core/facts.h"
 #include "core/gpu_memory.h"
 #include "core/history.h"
@@ -70,10 +71,7 @@ class StudyPlanner {
 
   StudyPlan decide() {
     if (study_.metadata.deleted_ms != 0) return {};
-    if (is_over()) {
-      expire();
-      return std::move(plan_);
-    }
+    if (is_over()) return plan_expiry(study_, now_ms_);
     judge_trials();
     fail_silent();
     const Spending spending = ledger_.spending(study_, now_ms_);
@@ -119,8 +117,6 @@ class StudyPlanner {
   void set_sizes();
   const Trial& create_trial(Json parameters, const search::Stage& stage,
                             const std::string& repeats = "");
-  void expire();
-  void announce_expiry(std::int64_t at_ms);
   void wake_when_spent(const Spending& spending);
   void report(const Spending& spending, const std::optional<StudyEnd>& draining);
 
@@ -486,34 +482,6 @@ void StudyPlanner::set_sizes() {
   act(UpdateTrialSpec{.trial = name, .spec = resized->spec, .resize = true});
   note(EventType::kNormal, "Resized", name + " " + change.reason);
   ledger_.replace(positions[change.trial], std::move(resized));
-}
-
-// Warns once, a day before, that the best model is deleted with the Study, which owns the claim.
-void StudyPlanner::announce_expiry(std::int64_t at_ms) {
-  const auto& checkpoints = study_.spec.trial.checkpoints;
-  const bool loses_claim = checkpoints && checkpoints->size;
-  if (!loses_claim || is_true(study_.status.conditions, kExpiring)) return wake_at(at_ms);
-  const std::int64_t announced_ms = at_ms - kExpiryNoticeMs;
-  if (now_ms_ < announced_ms) return wake_at(announced_ms);
-  const std::string message = "it is deleted at " + api::format_timestamp(at_ms) +
-                              " (spec.ttlAfterFinished) with the claim of its checkpoints: copy "
-                              "the model that you need, or raise the time to live";
-  api::StudyStatus next = study_.status;
-  set_condition(next.conditions,
-                {.type = kExpiring, .status = true, .reason = "TimeToLive", .message = message},
-                now_ms_);
-  act(UpdateStudyStatus{std::move(next)});
-  note(EventType::kWarning, kExpiring, message);
-  wake_at(at_ms);
-}
-
-// A Study that is over is deleted after a time, if its spec says so.
-void StudyPlanner::expire() {
-  const std::optional<double>& ttl = study_.spec.ttl_after_finished;
-  if (!ttl || study_.status.ended_ms == 0) return;
-  const std::int64_t at_ms = study_.status.ended_ms + static_cast<std::int64_t>(*ttl * 1000);
-  if (now_ms_ >= at_ms) return act(DeleteStudy{});
-  announce_expiry(at_ms);
 }
 
 // Wakes when the budget is spent, if trials spend it as fast as now.

@@ -38,11 +38,12 @@
 #include "core/meeting.h"
 #include "core/names.h"
 #include "core/no_result.h"
-#include "core/plan.h"
 #include "core/run_message.h"
+#include "core/run_observer.h"
 #include "core/run_outcome.h"
 #include "core/run_records.h"
 #include "core/sizing.h"
+#include "core/trial_plan_draft.h"
 #include "core/trial_waiting.h"
 #include "core/trial_write.h"
 #include "search/study_problem.h"
@@ -58,10 +59,6 @@ namespace {
 // A run that is recorded but not seen is started again after this time; until then it may exist and
 // not be visible yet.
 constexpr std::int64_t kStartAgainMs = 1'000;
-// A run that exists but is not recorded means that this view is stale: reconcile again.
-constexpr std::int64_t kStaleViewMs = 1'000;
-// The interval at which a pending run is observed: some reasons to wait show only after a time.
-constexpr std::int64_t kWaitingMs = 5'000;
 // How long the processes of an ended run may take to end before the trial says that it waits.
 constexpr std::int64_t kLingeringMs = 30'000;
 
@@ -75,29 +72,20 @@ class TrialPlanner {
         runs_(view.runs),
         now_ms_(now_ms),
         resumes_(search::keeps_checkpoints(view.study.status)),
-        status_(view.trial.status) {}
+        draft_{.status = view.trial.status},
+        status_(draft_.status),
+        observer_(view, now_ms, draft_) {}
 
   TrialPlan plan() {
     if (trial_.metadata.deleted_ms != 0) return {};
-    if (observe_runs()) decide();
+    if (observer_.observe()) decide();
     status_.gpus = gpu_text_of(study_, spec_);  // alone it is not worth a write
     return assemble();
   }
 
  private:
-  // Observing (false: the view is stale).
-  bool observe_runs();
-  void adopt_first(const Run& run);
-  void stop_or_delete(const Run& run);
-  void update_record(RunRecord& record, const Run& run);
-  void reset_running(RunRecord& record);
-  void note_preemption(const RunRecord& record);
-  void update_unplaced(RunRecord& record, const Run& run);
-  void update_workers(RunRecord& record, const Run& run);
-  void close_record(RunRecord& record, const Run& run);
   const Run* find_run(std::int64_t id) const;
 
-  // Deciding.
   void decide();
   void decide_open(RunRecord& record);
   void decide_short(const RunRecord& record);
@@ -121,9 +109,9 @@ class TrialPlanner {
   TrialPlan assemble();
   void keep_refusal();
   void note(EventType type, std::string reason, std::string message) {
-    notes_.push_back(Note{{type, std::move(reason), std::move(message)}});
+    draft_.note(type, std::move(reason), std::move(message));
   }
-  void wake_at(std::int64_t at_ms) { wake_at_ms_ = std::min(at_ms, wake_at_ms_.value_or(at_ms)); }
+  void wake_at(std::int64_t at_ms) { draft_.wake_at(at_ms); }
 
   const api::Study& whole_study_;
   const api::StudySpec& study_;
@@ -131,136 +119,15 @@ class TrialPlanner {
   const api::TrialSpec& spec_;
   const std::vector<Run>& runs_;
   const std::int64_t now_ms_;
-  const bool resumes_;       // checkpoints outlive a run
-  api::TrialStatus status_;  // as it is once the plan is carried out
-  std::vector<TrialAction> cleanups_;
-  std::vector<TrialAction> commands_;
-  std::vector<Note> notes_;
-  std::optional<std::int64_t> wake_at_ms_;
+  const bool resumes_;  // checkpoints outlive a run
+  TrialPlanDraft draft_;
+  api::TrialStatus& status_;  // of the draft
+  RunObserver observer_;
 };
-
-// ---- Observing ---------------------------------------------------------------------------------
 
 const Run* TrialPlanner::find_run(std::int64_t id) const {
   const auto found = std::ranges::find(runs_, id, &Run::id);
   return found == runs_.end() ? nullptr : &*found;
-}
-
-bool TrialPlanner::observe_runs() {
-  for (const Run& run : runs_) {
-    const auto record = std::ranges::find(status_.runs, run.id, &RunRecord::run);
-    if (record != status_.runs.end()) {
-      update_record(*record, run);
-    } else if (run.id == 0 && status_.runs.empty()) {
-      adopt_first(run);
-    } else if (status_.runs.empty() || run.id > status_.runs.back().run) {
-      // Its record was written before it was started, and this view does not have it yet.
-      wake_at(now_ms_ + kStaleViewMs);
-      return false;
-    } else {  // its record was pruned long ago
-      cleanups_.emplace_back(DeleteRun{run.id});
-    }
-  }
-  return true;
-}
-
-// Adds the record of a first run that is seen for the first time. If the trial was stopped before
-// that, the run is not wanted any more.
-void TrialPlanner::adopt_first(const Run& run) {
-  if (api::is_terminal(status_.phase)) {
-    stop_or_delete(run);
-    return;
-  }
-  RunRecord& record = append_run(status_, spec_, now_ms_);
-  // As it was started, not as the spec is by now; and started_ms no later than the run's own start,
-  // because update_record() accepts no earlier time at which it began to run.
-  record.workers = run.workers;
-  if (run.until_step != 0) record.until_step = run.until_step;
-  if (run.started_ms != 0) record.started_ms = std::min(now_ms_, run.started_ms);
-  update_record(record, run);
-}
-
-// Stops a run that is not wanted, or deletes it if it has exited.
-void TrialPlanner::stop_or_delete(const Run& run) {
-  if (run.state != RunState::kExited) commands_.emplace_back(StopRun{run.id});
-  if (run.state == RunState::kExited) cleanups_.emplace_back(DeleteRun{run.id});
-}
-
-void TrialPlanner::update_record(RunRecord& record, const Run& run) {
-  if (!record.outcome) {
-    if (run.report) take_report(whole_study_, *run.report, status_);
-    const bool has_run = run.state != RunState::kPending;
-    if (has_run && !run.pod_uid.empty()) record.pod_uid = run.pod_uid;
-    // Its queue has preempted it: the time up to now is charged, the wait is not.
-    if (run.queued && run.state != RunState::kExited) reset_running(record);
-    // A run that exits while its queue has taken its nodes is charged up to its end, or has been
-    // charged when it was seen to wait: never from its start again.
-    if (record.running_ms == 0 && has_run && !run.queued) {
-      // Without a time of its own, a run that exited unseen is charged from the intent to start it,
-      // and one that runs from now on.
-      const std::int64_t unknown = run.state == RunState::kRunning ? now_ms_ : record.started_ms;
-      const std::int64_t began_ms = run.started_ms != 0 ? run.started_ms : unknown;
-      // The time comes from a node, whose clock may be wrong: clamped between intent and now.
-      record.running_ms = std::min(std::max(began_ms, record.started_ms), now_ms_);
-      record.gpus = run.gpus;
-    }
-    if (record.running_ms != 0 && run.state != RunState::kExited) update_workers(record, run);
-    update_unplaced(record, run);
-    if (run.state == RunState::kPending) wake_at(now_ms_ + kWaitingMs);
-    if (run.state == RunState::kExited) close_record(record, run);
-  }
-  if (record.outcome) stop_or_delete(run);
-}
-
-// A queue preempted the run. Its cost so far stays on the record; the time in the queue costs
-// nothing.
-void TrialPlanner::reset_running(RunRecord& record) {
-  if (record.running_ms == 0) return;
-  note_preemption(record);
-  carry_seconds(record, worker_seconds(record, now_ms_));
-  record.running_ms = 0;
-  record.resizes.clear();
-}
-
-void TrialPlanner::note_preemption(const RunRecord& record) {
-  note(EventType::kWarning, api::kPreempted,
-       run_name(trial_.metadata.name, record.run) +
-           describe_preemption(record, status_.report, study_.resource.unit, now_ms_));
-}
-
-// Only for the elastic policy, because each change is a write.
-void TrialPlanner::update_unplaced(RunRecord& record, const Run& run) {
-  if (!sizes_itself(study_)) return;
-  const bool waits = run.state != RunState::kExited && run.unplaced_workers > 0;
-  if (waits && record.unplaced_ms == 0) record.unplaced_ms = now_ms_;
-  if (!waits) record.unplaced_ms = 0;
-  const std::int64_t running = run.running_workers.value_or(run.workers);
-  if (run.state == RunState::kRunning && (waits || running < run.workers)) {
-    wake_at(now_ms_ + kWaitingMs);  // no event tells that a worker still has no node
-  }
-}
-
-void TrialPlanner::update_workers(RunRecord& record, const Run& run) {
-  // A gang that is Pending again, because it lost a worker, is not charged while it waits.
-  const std::int64_t if_unknown = run.state == RunState::kRunning ? run.workers : 0;
-  set_workers(record, run.running_workers.value_or(if_unknown), now_ms_);
-}
-
-void TrialPlanner::close_record(RunRecord& record, const Run& run) {
-  const JudgedRun judged =
-      judge_run({whole_study_, spec_, status_.report, status_.runs, record, run});
-  record.outcome = judged.outcome;
-  record.message = truncate_message(judged.message);
-  record.last_step = last_step_of(status_, record, resumes_);
-  const bool disrupted = record.outcome == Outcome::kDisrupted;
-  if (run.queued && disrupted) {
-    record.reason = api::kPreempted;
-    if (record.running_ms != 0) note_preemption(record);
-  }
-  if (run.presumed && disrupted) doubt_disruption(status_, record);
-  record_gpu_memory(study_, run, record);
-  const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
-  record.ended_ms = std::max(ended_ms, record.running_ms);
 }
 
 // ---- Deciding ----------------------------------------------------------------------------------
@@ -293,7 +160,7 @@ void TrialPlanner::decide() {
 void TrialPlanner::decide_open(RunRecord& record) {
   if (const Run* run = find_run(record.run)) return supervise(record, *run);
   if (record.running_ms != 0) {
-    close_record(record, vanished_run(record.run, now_ms_));
+    observer_.close_record(record, vanished_run(record.run, now_ms_));
     return decide_ended(record);
   }
   // Recorded, but never seen: not started, or not visible yet.
@@ -308,7 +175,7 @@ void TrialPlanner::decide_open(RunRecord& record) {
   record.workers = spec_.workers;
   record.gpu_memory = spec_.gpu_memory;
   wake_at(now_ms_ + kStartAgainMs);
-  commands_.emplace_back(StartRun{record.run, /*confirm=*/true});
+  draft_.commands.emplace_back(StartRun{record.run, /*confirm=*/true});
 }
 
 // The run's GPU memory was too small. The Study gives the trial more, or stops it because no GPU is
@@ -416,7 +283,7 @@ void TrialPlanner::retry(std::int64_t earliest_ms) {
 // Starts the next run, after the record of its intent; the first run has none (see above).
 void TrialPlanner::start_next() {
   // Two runs must not write the same checkpoints. A run that was given up as lost may turn out to
-  // be alive (update_record() then stops it), and workers of an ended run may be in their grace
+  // be alive (RunObserver then stops it), and workers of an ended run may be in their grace
   // period.
   const bool one_lives = std::ranges::any_of(
       runs_, [](const Run& run) { return run.state != RunState::kExited || run.terminating; });
@@ -424,7 +291,7 @@ void TrialPlanner::start_next() {
   end_trial_waiting(status_.conditions, now_ms_);
   const bool first = status_.runs.empty();  // and stays so until the run is seen
   const std::int64_t run = first ? 0 : append_run(status_, spec_, now_ms_).run;
-  commands_.emplace_back(StartRun{run, /*confirm=*/first});
+  draft_.commands.emplace_back(StartRun{run, /*confirm=*/first});
   note(EventType::kNormal, "Started",
        run_name(trial_.metadata.name, run) + how_it_starts(whole_study_, status_));
 }
@@ -458,11 +325,11 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
     }
   }
   if (record.stopping) {
-    commands_.emplace_back(StopRun{record.run});
+    draft_.commands.emplace_back(StopRun{record.run});
   } else if (run.workers != spec_.workers) {
-    // Once it runs, update_workers() records the actual number, not the requested one.
+    // Once it runs, RunObserver records the actual number, not the requested one.
     if (record.running_ms == 0) record.workers = spec_.workers;
-    commands_.emplace_back(ResizeRun{record.run, spec_.workers});
+    draft_.commands.emplace_back(ResizeRun{record.run, spec_.workers});
   }
 }
 
@@ -558,7 +425,7 @@ void TrialPlanner::enter_phase(TrialPhase phase, const std::string& reason,
 // refused, and then the controller removes the condition. Removed here, it would come and go with
 // each attempt: two writes, and each would cause the next attempt at once.
 void TrialPlanner::keep_refusal() {
-  const bool acts = !commands_.empty() || !cleanups_.empty();
+  const bool acts = !draft_.commands.empty() || !draft_.cleanups.empty();
   const bool is_over = api::is_terminal(status_.phase) || is_true(status_.conditions, "Waiting");
   if (!acts || is_over || !is_refused(trial_.status.conditions)) return;
   for (api::StatusCondition& condition : status_.conditions) {
@@ -574,17 +441,17 @@ TrialPlan TrialPlanner::assemble() {
   // A first run is recorded only with news of it (top of this file).
   drop_idle_first_run(trial_.status, status_);
   const Run* const newest = status_.runs.empty() ? nullptr : find_run(status_.runs.back().run);
-  const StatusChange change{whole_study_, trial_.status, status_, newest, !commands_.empty()};
+  const StatusChange change{whole_study_, trial_.status, status_, newest, !draft_.commands.empty()};
   const bool changed = is_changed(change);
   const auto later_ms = changed ? deferred_until(change, now_ms_) : std::nullopt;
   if (later_ms) wake_at(*later_ms);
   const bool write = changed && !later_ms;
-  plan.wake_at_ms = wake_at_ms_;
+  plan.wake_at_ms = draft_.wake_at_ms;
   if (write) plan.actions.emplace_back(UpdateTrialStatus{std::move(status_)});
-  for (auto* actions : {&cleanups_, &commands_}) {
+  for (auto* actions : {&draft_.cleanups, &draft_.commands}) {
     for (TrialAction& action : *actions) plan.actions.push_back(std::move(action));
   }
-  for (Note& event : notes_) plan.actions.emplace_back(std::move(event));
+  for (Note& event : draft_.notes) plan.actions.emplace_back(std::move(event));
   return plan;
 }
 
