@@ -253,8 +253,10 @@ void compare(const Options& options) {
   for (const auto& scores : all) std::printf(" %s", mean_and_error(scores).c_str());
   std::printf("\n%-10s", "10 %");
   for (const auto& scores : all) std::printf(" %7.1f       ", low_quantile(scores));
-  std::printf("\n%-10s", "expected");
-  for (const auto& gains : gained) std::printf(" %s", mean_and_error(gains).c_str());
+  if (!gained.front().empty()) {
+    std::printf("\n%-10s", "expected");
+    for (const auto& gains : gained) std::printf(" %s", mean_and_error(gains).c_str());
+  }
   std::printf("\n%-10s", "ms an ask");
   for (std::size_t a = 0; a < all.size(); ++a) {
     std::printf(" %14.3f", spent[a] / static_cast<double>(all[a].size()));
