@@ -3,9 +3,11 @@
 
 - Every top-level folder has a README.md. So has every folder with MANY or more production sources, or the README of
   its parent describes it as `name/`.
+- No folder has more than MOST production sources, apart from tests beside them.
 - Test doubles (fake_*, *_fake, test_*, *_testing) are in folders called testing/ or below tests/.
 Usage: folders_lint.py   (in the repository; reads tracked files)
 """
+import collections
 import pathlib
 import re
 import subprocess
@@ -15,6 +17,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import house_numbers  # noqa: E402
 
 MANY = 30
+MOST = 31
+# One file for each layer.
+LARGE = {"trainer/model"}
 # base/test_paths.h is no double: it tells tests where sources and programs are.
 EXEMPT = {"base/test_paths.h", "base/test_paths.cpp"}
 DOUBLE = re.compile(r"(fake|test)_\w+\.(h|cpp|cu|cuh|inl)|\w+_(fake|testing)\.(h|cpp|cu|cuh|inl)")
@@ -25,15 +30,15 @@ def tracked():
     return [path for path in listed.splitlines() if pathlib.Path(path).is_file()]
 
 
+def sources_by_folder(paths):
+    return collections.Counter(house_numbers.folder_of(path) for path in paths if house_numbers.is_production(path)
+                               and pathlib.PurePath(path).suffix in house_numbers.SOURCE)
+
+
 def without_readme(paths):
-    sources = [path for path in paths if house_numbers.is_production(path)]
-    top = {path.split("/")[0] for path in sources} | {"tests", "cmake", "docs", "examples"}
-    count = {}
-    for path in sources:
-        if pathlib.PurePath(path).suffix in house_numbers.SOURCE:
-            folder = house_numbers.folder_of(path)
-            count[folder] = count.get(folder, 0) + 1
-    large = {folder for folder, number in count.items() if number >= MANY}
+    top = {path.split("/")[0] for path in paths if house_numbers.is_production(path)}
+    top |= {"tests", "cmake", "docs", "examples"}
+    large = {folder for folder, number in sources_by_folder(paths).items() if number >= MANY}
     return sorted(folder for folder in top | large
                   if f"{folder}/README.md" not in paths and not is_described_above(folder))
 
@@ -42,6 +47,12 @@ def is_described_above(folder):
     path = pathlib.Path(folder)
     readme = path.parent / "README.md"
     return len(path.parts) > 1 and readme.is_file() and f"`{path.name}/`" in readme.read_text()
+
+
+def too_large(paths):
+    for folder, number in sorted(sources_by_folder(paths).items()):
+        if number > MOST and folder not in LARGE:
+            yield f"{folder} has {number} sources, more than {MOST}: make rooms"
 
 
 def misplaced_doubles(paths):
@@ -55,6 +66,7 @@ def misplaced_doubles(paths):
 def main():
     paths = tracked()
     found = [f"{folder} has no README.md" for folder in without_readme(paths)]
+    found += too_large(paths)
     found += [f"{path}: a test double belongs in a folder called testing/" for path in misplaced_doubles(paths)]
     for line in found:
         print(f"lint: {line}", file=sys.stderr)

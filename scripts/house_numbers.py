@@ -12,6 +12,8 @@ Needs git alone; nothing is checked out. What is counted:
 - Floors: the longest chain of includes between the folders below a top-level folder; folders that include each other
   directly or through others are on one floor. For folders without sub-folders, the same between modules (a header
   and its source).
+- Sources of the largest folders, tests apart; functions of the largest classes (scripts/classes_lint.py).
+- Turns of phrase in comments that hide a sentence's subject (scripts/sentences_lint.py).
 - Words of this project for things that the field has words for, in prose: comments, strings, Markdown, YAML.
 """
 import collections
@@ -21,6 +23,9 @@ import re
 import subprocess
 import sys
 import tarfile
+
+import classes_lint
+import sentences_lint
 
 SOURCE = {".h", ".cpp", ".inl", ".cu", ".cuh"}
 OTHER_PRODUCTION = {".py", ".sh", ".yaml", ".tpl", ".txt", ".js", ".html", ".css", ".json"}
@@ -34,7 +39,7 @@ FOLDERS = ("api", "base", "cli", "control", "core", "crds", "explain", "helm", "
 WORDS = ("so many", "so much", "so long", "dear", "borne", "became of", "go on", "goes on", "anew", "afresh",
          "add up", "look at", "a look", "looks at", "whoever", "somebody", "nobody", "wishes", "farewell", "happening",
          "in vain", "Moment", "Recording", "Mailbox", "is told", "says so")
-COLUMNS = 34
+COLUMNS = 42
 
 
 def files_of(commit):
@@ -147,14 +152,28 @@ def measure(commit):
     rows = [("production lines", sum(lines.values()))]
     rows += [(f"  {folder}", lines[folder]) for folder in FOLDERS]
     rows += [("mutual includes between folders", len(mutual(folders))), ("arrows between folders", len(folders))]
-    for top in ("kernels", "search", "cli", "runtime", "trainer", "kube"):
+    for top in ("api", "core", "kernels", "kernels/cuda", "search", "cli", "runtime", "runtime/kubernetes", "trainer",
+                "kube"):
         inside = [(f, t) for f, t in pairs if f.startswith(top + "/") and t.startswith(top + "/")]
         between = arrows_between(inside, folder_of)
         rows += [(f"{top}: folders", len({folder_of(f) for f in files if f.startswith(top + "/") and is_production(f)})),
                  (f"{top}: mutual includes", len(mutual(between))), (f"{top}: arrows between folders", len(between)),
                  (f"{top}: floors of folders", floors(between)),
                  (f"{top}: floors of modules", floors(arrows_between(inside, module_of)))]
+    sources = {path: text for path, text in files.items()
+               if is_production(path) and pathlib.PurePath(path).suffix in SOURCE}
+    rows += [(f"largest folder, number {place}", number) for place, number in
+             enumerate(sorted(collections.Counter(map(folder_of, sources)).values(), reverse=True)[:3], 1)]
+    classes = sorted((number for text in sources.values() for _, _, number in classes_lint.classes_in(text)), reverse=True)
+    rows += [(f"classes with over {classes_lint.MOST} functions", sum(number > classes_lint.MOST for number in classes)),
+             ("  functions of the largest", classes[0])]
+    turns = collections.Counter()
+    for path, text in files.items():
+        if pathlib.PurePath(path).suffix in SOURCE:
+            turns.update(sentences_lint.count_in(text))
+    rows += [(f"comments: {turn}", turns[turn]) for turn in sentences_lint.TURNS]
     tops = {path.split("/")[0] for path in files}
+    rows.append(("folders at the top", len({path.split("/")[0] for path in files if "/" in path})))
     rows.append(("folders with a README.md", sum(path.endswith("/README.md") for path in files)))
     rows.append(("  of the top-level ones", sum(f"{top}/README.md" in files for top in tops)))
     said = words(files)

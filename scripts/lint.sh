@@ -103,6 +103,7 @@ scripts/names_lint.py "${sources[@]}" "${inline_parts[@]}" || failed=1
 scripts/rooms_lint.py api base cli control core crds explain kernels kube machine operator runtime \
   search trainer || failed=1
 scripts/folders_lint.py || failed=1
+scripts/classes_lint.py || failed=1
 scripts/sentences_lint.py || failed=1
 
 # clang-format leaves comments alone (ReflowComments), however long they are.

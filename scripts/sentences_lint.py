@@ -60,6 +60,12 @@ def find(paths):
     return out
 
 
+def count_in(text):
+    """Turn -> how often the comments of one source use it."""
+    comments = [comment for _, comment in comments_in(text)]
+    return {turn: sum(len(pattern.findall(comment)) for comment in comments) for turn, pattern in TURNS.items()}
+
+
 def too_many(found, at_most):
     """A line for each turn that is used more often than before."""
     for turn in TURNS:
