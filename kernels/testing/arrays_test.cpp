@@ -1,4 +1,4 @@
-// What tests of operations may pass over: a type that a CPU lacks, and nothing on a GPU.
+// Types that tests of operations may skip: a type that a CPU lacks, and none on a GPU.
 #include "kernels/testing/arrays.h"
 
 #include <gtest/gtest-spi.h>

@@ -1,4 +1,4 @@
-// Loading libfettle_cuda.so, tried with small libraries of testing/ in its place.
+// Loads small libraries of testing/ in place of libfettle_cuda.so.
 #include "kernels/backends/cuda/loader.h"
 
 #include <gmock/gmock.h>

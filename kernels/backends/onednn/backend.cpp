@@ -13,7 +13,7 @@
 namespace fettle::kernels {
 namespace {
 
-// Operations of our own run in bf16 on any processor.
+// Our own operations run in bf16 on any processor.
 Status check_own_type(DataType type) {
   if (type != DataType::kFloat16) return success();
   return invalid(
@@ -29,7 +29,7 @@ Status check_type(DataType type) {
       "backend reference, which emulates it");
 }
 
-// What is not here is the reference's.
+// Inherits the reference of every operation that it does not override.
 class OnednnBackend : public ReferenceBackend {
  public:
   std::string_view name() const override { return "onednn"; }

@@ -2,8 +2,8 @@
 // order of summation: the same inputs give the same bits on every machine. bf16 is emulated
 // (reference/floats.h).
 //
-// Memory is the process's own, every call is done when it returns, and a graph is the function that
-// was captured. One thread.
+// Memory is the process's own, every call is done when it returns, and a graph is the captured
+// function. One thread.
 #pragma once
 
 #include <array>
@@ -65,7 +65,7 @@ class CpuReadback final : public Readback {
   std::deque<std::vector<std::byte>> posted_;
 };
 
-// Nothing is copied: a block is used where it was written.
+// Copies nothing: a block is used where it was written.
 class CpuUploadBuffers final : public UploadBuffers {
  public:
   explicit CpuUploadBuffers(std::int64_t bytes) {
@@ -179,7 +179,7 @@ class ReferenceBackend : public Backend {
   Result<std::unique_ptr<UploadBuffers>> upload_buffers(std::int64_t bytes) override {
     return std::unique_ptr<UploadBuffers>(std::make_unique<CpuUploadBuffers>(bytes));
   }
-  // Nothing may have no address, which memcpy and memset do not allow.
+  // An empty array may have no address, which memcpy and memset do not allow.
   void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
