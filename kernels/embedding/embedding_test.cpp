@@ -75,7 +75,7 @@ TEST_P(Embedding, RoundsOnlyWhatItWritesIn16Bits) {
   }
 }
 
-// Scatter-adds of two halves are the scatter-add of the whole, to the last bit.
+// Scatter-adds of two halves equal the scatter-add of the whole, to the last bit.
 TEST_P(Embedding, AddsGradientsToWhatIsThere) {
   const Case c = golden_case(golden_cases("embedding")[0]);
   auto op = make(c);
@@ -90,7 +90,7 @@ TEST_P(Embedding, AddsGradientsToWhatIsThere) {
   EXPECT_EQ(dpositions, whole.dpositions);
 }
 
-// Texts of which half is one token, in vocabularies of one token, of characters, of words; and
+// Makes texts that are half one token, in vocabularies of one token, of characters, of words, with
 // channels that are, or are not, whole vectors.
 Case text(std::int64_t vocabulary, std::int64_t channels, std::int64_t samples,
           std::int64_t length) {

@@ -13,7 +13,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr StepSettings kFp32;
 constexpr StepSettings kFp16{.scales_loss = true, .batch_divisor = 4};
 
-// A step of four samples; `squares` of their summed, scaled gradients.
+// Takes a step of four samples. `squares`: of their summed, scaled gradients.
 void take_step(const StepSettings& settings, StepControl& control, double squares, float loss = 2) {
   control.squares = squares;
   decide(settings, {.loss = loss, .correct = 1, .samples = 4}, control);
@@ -105,7 +105,7 @@ TEST(Step, TakesTheLearningRateOfAsManyStepsAsWereApplied) {
   EXPECT_EQ(control.learning_rate, 3);
 }
 
-// Even where the sums look sound.
+// Holds even if the sums look sound.
 TEST(Step, WhoseSumsWereGivenUpIsUndoneWhateverTheyAre) {
   std::int32_t given_up = 0;
   StepSettings settings = kFp16;
