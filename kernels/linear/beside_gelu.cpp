@@ -47,7 +47,7 @@ class BesideGelu : public LinearOp {
  private:
   const LinearShape shape_;
   std::unique_ptr<WeightedOp> linear_;
-  std::unique_ptr<GeluOp> after_, before_;  // nullptr: there is none
+  std::unique_ptr<GeluOp> after_, before_;  // nullptr without that GELU
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A linear layer next to a GELU, put together from the operations by themselves: for backends where
-// fusing them gains nothing yet, and bit for bit what the two give one after the other.
+// A linear layer next to a GELU, composed of the separate operations: for backends where fusion
+// gains nothing yet. Same bits as the two in sequence.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace fettle::kernels {
 
-// `linear` is of this shape; the GELUs are the backend's. The shape has been checked (shapes.h).
+// `linear` has this shape; `backend` makes the GELUs. The shape has been checked (shapes.h).
 std::unique_ptr<LinearOp> beside_gelu(Backend& backend, const LinearShape& shape,
                                       const PlanOptions& plan, std::unique_ptr<WeightedOp> linear);
 
