@@ -18,7 +18,7 @@
 namespace fettle::kernels::emulator {
 namespace {
 
-constexpr int kTurnMilliseconds = 5;  // between two checks whether all is given up
+constexpr int kTurnMilliseconds = 5;  // between two checks of given_up_
 
 sockaddr_in on_loopback(std::uint16_t port) {
   sockaddr_in address{};
@@ -39,7 +39,7 @@ void send_at_once(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
-// The meeting places of this process, until rank 0 takes them.
+// Listening sockets of this process by port, until rank 0 takes them.
 std::map<std::uint16_t, int>& open_places() {
   static std::map<std::uint16_t, int> places;
   return places;
@@ -124,7 +124,7 @@ void Fabric::work() {
     lock.unlock();
     const bool worked = task->run();
     lock.lock();
-    if (!worked) {  // what has begun ends only when it is given up
+    if (!worked) {  // a begun task ends only when it is given up
       broken_ = !given_up_;
       changed_.wait(lock, [this] { return given_up_.load(); });
     }
@@ -146,7 +146,7 @@ bool Fabric::welcome_members() {
     if (!wait_for(listener, POLLIN)) break;
     const int came = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (came < 0) continue;
-    sockets_[0] = came;  // where receive() looks for it, until its rank is known
+    sockets_[0] = came;  // receive() reads from here until its rank is known
     Greeting greeting{};
     const bool heard = receive(0, std::as_writable_bytes(std::span(&greeting, 1)));
     sockets_[0] = -1;
@@ -160,7 +160,7 @@ bool Fabric::welcome_members() {
   }
   ::close(listener);
   if (given_up_) return false;
-  return add_up({}, nullptr);  // all are there
+  return add_up({}, nullptr);  // all members have arrived
 }
 
 bool Fabric::connect_all() {

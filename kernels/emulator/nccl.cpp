@@ -50,11 +50,11 @@ struct ncclComm {
   ncclComm(const fettle::kernels::emulator::MeetingPlace& place, int members, int rank)
       : fabric(std::make_shared<Fabric>(place, members, rank)) {}
 
-  std::shared_ptr<Fabric> fabric;           // also of what lies on streams
-  std::mutex mutex;                         // guards what is below
-  std::shared_ptr<Fabric::Task> under_way;  // of the communicator itself: meeting, taking leave
+  std::shared_ptr<Fabric> fabric;           // shared with work on streams
+  std::mutex mutex;                         // guards the members below
+  std::shared_ptr<Fabric::Task> under_way;  // of the communicator: meet() or take_leave()
   std::vector<Call> calls;                  // not on their streams yet
-  int polls = 0;                            // until they are
+  int polls = 0;                            // left until they are
 };
 
 namespace {
@@ -98,7 +98,7 @@ std::span<const float> floats(const void* from, std::size_t count) {
   return {static_cast<const float*>(from), count};
 }
 
-// The communicator ends when nothing on a stream needs it any more.
+// The fabric is destroyed when no work on a stream needs it any more.
 void end(ncclComm_t comm) {
   comm->fabric->give_up();
   delete comm;
@@ -192,7 +192,7 @@ ncclResult_t ncclGroupEnd() {
   std::vector<Call> calls;
   ncclComm_t comm = nullptr;
   for (auto& [of, call] : std::exchange(grouped, {})) {
-    if (comm != nullptr && of != comm) return ncclInvalidUsage;  // one is all that is emulated
+    if (comm != nullptr && of != comm) return ncclInvalidUsage;  // not emulated
     comm = of;
     calls.push_back(std::move(call));
   }

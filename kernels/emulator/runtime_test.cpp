@@ -129,7 +129,7 @@ TEST(EmulatedMemory, IsNaNAtFirstAndCounted) {
   cudaGetLastError();
 }
 
-// Every block is one of malloc's, of the size that was asked for.
+// Each block is a heap allocation of the requested size.
 TEST(EmulatedMemoryDeathTest, TheAddressSanitizerSeesWhoLeavesABlock) {
 #ifdef __SANITIZE_ADDRESS__
   float* memory = nullptr;

@@ -5,7 +5,7 @@
 namespace fettle::kernels::emulator {
 namespace {
 
-// The job that this thread does.
+// The job of this thread.
 thread_local Turns* current = nullptr;
 thread_local unsigned number_of_current = 0;
 
@@ -13,7 +13,7 @@ thread_local unsigned number_of_current = 0;
 
 Turns& Turns::of_this_thread() {
   thread_local std::unique_ptr<Turns> mine;
-  // What fork() did not copy cannot be joined.
+  // Threads that fork() did not copy cannot be joined.
   if (mine != nullptr && mine->process_ != getpid()) {
     [[maybe_unused]] const Turns* const of_the_parent = mine.release();
   }
@@ -39,7 +39,7 @@ void Turns::run(unsigned count, std::uint64_t seed, std::uint64_t stream,
   random_ = Random(seed, stream);
   for (unsigned i = 0; i < count; ++i) under_way_.push_back(i);
   draw(0);
-  if (do_job(0)) wait_for_turn(0);  // the last of the others gives it back
+  if (do_job(0)) wait_for_turn(0);  // the last of the others returns the turn
   job_ = nullptr;
 }
 
@@ -66,7 +66,8 @@ void Turns::stay(unsigned mine) {
   }
 }
 
-// Whether others are under way. Then one of them has the turn, else the first thread.
+// Runs the job; returns whether others are under way. One of them then has the turn, else the first
+// thread.
 bool Turns::do_job(unsigned mine) {
   current = this;
   number_of_current = mine;

@@ -1,10 +1,10 @@
-// Turns: jobs that are under way at once, on a thread of the operating system each, of which one
-// runs at a time. Where the running one calls let_others_run(), a draw says who runs on. So the
+// Turns: several jobs under way, each on its own thread of the operating system, one running at a
+// time. When the running job calls let_others_run(), a draw decides which job continues. So the
 // same seed gives the same run, and no two jobs race.
 //
-// Threads, not fibers, because `static thread_local` is what a job has for itself: a block's shared
-// memory (device_functions.h). They are kept from one run to the next. Used by the thread that made
-// it; let_others_run() by the jobs.
+// Threads, not fibers, because a job's private state is `static thread_local`: a block's shared
+// memory (device_functions.h). Threads are kept from one run to the next. Used by the thread that
+// created it; let_others_run() by the jobs.
 #pragma once
 
 #include <unistd.h>
@@ -23,18 +23,18 @@ namespace fettle::kernels::emulator {
 
 class Turns {
  public:
-  // Of this thread. A child of fork(), in which the others do not exist, gets new ones.
+  // This thread's Turns. A child of fork(), which lacks the other threads, gets a new object.
   static Turns& of_this_thread();
   ~Turns();
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // job(0), ..., job(count - 1), the first on this thread. Returns when all have ended.
+  // Runs job(0), ..., job(count - 1), the first on this thread. Returns when all have ended.
   void run(unsigned count, std::uint64_t seed, std::uint64_t stream,
            const std::function<void(unsigned)>& job);
 
-  // Called by a job: draws who runs on, and returns when it is this one's turn again. Does nothing
-  // elsewhere.
+  // Called by a job: draws the job that continues, and returns when the caller has the turn again.
+  // Outside a job it does nothing.
   static void let_others_run();
 
  private:
@@ -45,7 +45,7 @@ class Turns {
 
   Turns() : process_(getpid()) {}
   void seat(unsigned count);
-  void stay(unsigned mine);  // what a thread does
+  void stay(unsigned mine);  // a thread's body
   bool do_job(unsigned mine);
   void draw(unsigned mine);
   void give_turn(unsigned to);
@@ -56,7 +56,7 @@ class Turns {
   unsigned turn_ = 0;
   bool ending_ = false;
   std::vector<std::unique_ptr<Seat>> seats_;
-  // Read and written by the thread that has the turn.
+  // Accessed only by the thread that has the turn.
   const std::function<void(unsigned)>* job_ = nullptr;
   std::vector<unsigned> under_way_;
   Random random_{0};
