@@ -1,4 +1,4 @@
-// What the backend tells those who measure, on the emulator.
+// The backend's device and timeline, on the emulator.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -23,7 +23,7 @@ class Chooser : public ::testing::Test {
                  },
              .read = [this] { return elsewhere_; }}};
   }
-  // Which plan is taken where runs take so long; below 0: it cannot be run.
+  // Returns the plan chosen for runs of these times; below 0: it cannot be run.
   Result<std::size_t> choose(PlanChooser& chooser, const std::vector<double>& microseconds) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < microseconds.size(); ++i)
@@ -117,7 +117,7 @@ TEST_F(Chooser, TakesItsOwnWhereTheKeptOneIsNotThere) {
   EXPECT_EQ(*plans.known(kKey), (TimedPlan{"plan1", 12}));
 }
 
-// Of runs that succeed where `runs` says so: what was run, in order, and which is taken.
+// Tries runs that succeed as `runs` says; returns the runs tried, in order, and the chosen one.
 std::pair<std::vector<std::size_t>, Result<std::size_t>> first_of(const std::vector<bool>& runs) {
   std::vector<std::size_t> tried;
   auto first = first_that_runs(runs.size(), [&](std::size_t i) -> Status {
