@@ -1,10 +1,10 @@
-// Early stopping: which rule judges at which steps, and what each needs of the history. The rules
-// are in stopping_ranks.cpp (by comparison with others at the same step) and stopping_curves.cpp
-// (by the trial's own curve).
+// Early stopping: selects the rule that judges at each step, and the history that it needs. The
+// rules are in stopping_ranks.cpp (by comparison with others at the same step) and
+// stopping_curves.cpp (by the trial's own curve).
 //
 // The first objective decides. A trial without a finite value at a rung stops under asha,
-// percentile and threshold. No trial stops for a constraint: asha puts those that are outside one
-// so far behind the others, and the other rules take no account of constraints.
+// percentile and threshold. No trial stops for a constraint: asha ranks trials that are outside one
+// so far behind the others, and the other rules ignore constraints.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -19,7 +19,7 @@ namespace {
 
 using api::StoppingKind;
 
-// Steps at which a rule judges: more of them would be noise, and facts without a use.
+// Limit of the steps at which a rule judges: more would be noise, and facts without a use.
 constexpr std::int64_t kMaxRungs = 1000;
 
 // The newest Rung event of `trial` up to seq `basis`, as a position in the history; the size of the
@@ -50,7 +50,7 @@ std::vector<std::int64_t> asha_rungs(const api::EarlyStopping& rules,
 std::vector<std::int64_t> every_rung(const api::EarlyStopping& rules,
                                      const api::Resource& resource) {
   std::vector<std::int64_t> out;
-  // Two rules want the whole curve, though they stop nothing before start_step.
+  // Two rules need the whole curve, although they stop nothing before start_step.
   const bool whole = api::traits(rules.name).wants_curve;
   const std::int64_t from = whole ? resource.min : std::max(rules.start_step, resource.min);
   const std::int64_t first = std::max<std::int64_t>(from, 1);
@@ -60,7 +60,7 @@ std::vector<std::int64_t> every_rung(const api::EarlyStopping& rules,
   return out;
 }
 
-// Asks the rule. A value without a case does not compile.
+// Calls the rule. A value without a case does not compile.
 void ask(const api::EarlyStopping& rules, const Question& question, std::int64_t last_step,
          Judgement& out) {
   switch (rules.name) {

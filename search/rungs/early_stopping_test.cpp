@@ -87,7 +87,7 @@ TEST(RungSteps, AreBounded) {
   ;
 }
 
-// eta 3: of n values the best max(1, n / 3) go on.
+// eta 3: the best max(1, n / 3) of n values continue.
 TEST(Asha, AHandWorkedTable) {
   expect_verdicts(problem_with(epochs(1, 9)), asha(3),
                   {
@@ -101,7 +101,7 @@ TEST(Asha, AHandWorkedTable) {
                       {2, 3, 0.25, kStop},  // best 1 of 2
                       {4, 3, 0.10, kGo},    // best 1 of 3
                       {6, 1, 0.39, kGo},    // best 2 of 7: 0.30, 0.39
-                      {7, 1, 0.39, kGo},    // a tie with the last that goes on
+                      {7, 1, 0.39, kGo},    // a tie with the last that continues
                   });
 }
 
@@ -128,7 +128,7 @@ TEST(Asha, TheReasonSaysWhatWasCompared) {
   EXPECT_EQ(judgement.reason, "asha: rung 1 (step 3): 0.71 is not among the best 1 of 2");
 }
 
-// Whether a constraint holds is known at the end; so far it only says who comes first.
+// A constraint is decided at the end; until then it only affects the order.
 TEST(Asha, AConstraintStopsNobodyButComesBeforeTheValue) {
   const Problem problem = problem_with(epochs(1, 9));
   History history;
@@ -183,7 +183,7 @@ TEST(Median, AHandWorkedTable) {
                       {0, 1, 0.4, kGo},
                       {0, 2, 0.2, kGo},
                       {1, 1, 0.8, kGo},  // before the start step
-                      {1, 2, 0.6, kGo},  // one other value, three are needed
+                      {1, 2, 0.6, kGo},  // one other value; three are needed
                       {2, 1, 0.5, kGo},
                       {2, 2, 0.5, kGo},
                       {3, 1, 0.9, kGo},
@@ -201,7 +201,7 @@ TEST(Median, WithoutAFiniteValueATrialStopsOnceThereIsAMedian) {
                    {1, 1, 0.5, kGo},
                    {2, 1, 0.6, kGo},
                    {3, 1, std::nullopt, kStop},
-                   {4, 1, 0.1, kGo}});  // half of the others have none
+                   {4, 1, 0.1, kGo}});  // half of the others have no value
 }
 
 TEST(Median, TheReasonSaysWhatWasCompared) {
@@ -244,7 +244,7 @@ TEST(Judge, BeforeTheStartStepNothingStops) {
   }
 }
 
-// Of four others with bests 0.1 0.2 0.3 0.4 the best 50 % reach 0.25.
+// The best 50 % of four others with bests 0.1 0.2 0.3 0.4 reach 0.25.
 TEST(Percentile, AHandWorkedTable) {
   api::EarlyStopping rules = rule("percentile");
   rules.percentile = 50;
@@ -271,7 +271,7 @@ TEST(Percentile, ComparesBestsAndStopsWhatIsNotFinite) {
                    {1, 1, 0.6, kGo},
                    {1, 2, 0.0, kGo},  // its best, 0.6, is above 0.5
                    {2, 1, std::nullopt, kStop},
-                   {3, 1, -1.0, kGo}});  // trial 2 has nothing at all: the limit is the worst
+                   {3, 1, -1.0, kGo}});  // trial 2 has no value: the limit is the worst
 }
 
 TEST(Patience, CountsReportsSinceTheBest) {
@@ -282,7 +282,7 @@ TEST(Patience, CountsReportsSinceTheBest) {
                       {0, 1, 0.5, kGo},
                       {0, 2, 0.6, kGo},
                       {0, 3, 0.4, kGo},  // better: the count begins again
-                      {1, 1, 0.1, kGo},  // of no concern to trial 0
+                      {1, 1, 0.1, kGo},  // does not concern trial 0
                       {0, 4, 0.4, kGo},  // as good is no improvement
                       {0, 5, 0.45, kStop},
                       {2, 1, std::nullopt, kGo},
@@ -299,7 +299,7 @@ TEST(Threshold, IsInTheUnitsOfTheObjective) {
                   {{0, 1, 0.2, kGo}, {0, 2, 0.19, kStop}, {1, 1, 0.9, kGo}});
 }
 
-// Reports a curve until it is stopped: the step at which that happens, 0 = never.
+// Reports a curve until it is stopped. Returns the step of the stop; 0 = never.
 std::int64_t stopped_at(const Problem& problem, const api::EarlyStopping& rules, History& history,
                         const std::function<double(std::int64_t)>& value) {
   const auto trial = static_cast<std::int64_t>(history.trials.size());
@@ -330,7 +330,7 @@ TEST(Curve, StopsWhatWillNotEndAmongTheBest) {
   EXPECT_EQ(stopped_at(problem, rules, history, decay(0.05, 0.1)), 0);  // slow, but it gets there
 }
 
-// What other curves did after this step counts more than what an extrapolation expects of them.
+// The ends of other curves count more than extrapolations of them.
 TEST(Curve, IsCarefulWhereForecastsWereWrong) {
   const Problem problem = problem_with(epochs(1, 30));
   const auto flat = [](double end) {

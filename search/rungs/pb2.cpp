@@ -10,11 +10,12 @@
 namespace fettle::search {
 namespace {
 
-// Fewer changes say nothing of most parameters; more, the oldest of them, nothing of today.
+// Bounds of the number of changes in the model: fewer say nothing about most parameters, and the
+// oldest of more say nothing about the present.
 constexpr std::size_t kFewestChanges = 4;
 constexpr std::size_t kMostChanges = 200;
 constexpr int kEvaluations = 40;  // of the likelihood
-// How much uncertainty is worth, growing with what is known: the paper's c1 and c2.
+// Weight of the uncertainty, which grows with the number of changes: the paper's c1 and c2.
 constexpr double kCuriosity = 0.2;
 constexpr double kCuriosityGrowth = 0.4;
 // Candidates: from the prior, then near the best one so far, ever nearer.
@@ -30,8 +31,8 @@ struct Stretch {
   double score = 0;  // the larger the better
 };
 
-// What the objective was where the interval began. All trainings start alike, so that the first
-// interval is judged by where it ends.
+// Returns the objective at the beginning of the interval. All trainings start alike, so the first
+// interval is judged by its end.
 std::optional<double> loss_before(const RungTable& table, const History& history,
                                   std::int64_t trial, std::int64_t rung) {
   if (rung == 0) return 0;
@@ -63,7 +64,7 @@ std::vector<Stretch> changes_at(const Space& space, const RungTable& table, cons
   return out;
 }
 
-// The newest ones.
+// Returns the newest changes.
 std::vector<Stretch> changes_of(const Space& space, const RungTable& table,
                                 const History& history) {
   std::vector<Stretch> out;
@@ -95,7 +96,7 @@ class Bandit {
         axes_(gp::axes_of(space)),
         last_rung_(static_cast<double>(std::max<std::int64_t>(1, table.rungs() - 1))) {
     axes_.numbers.push_back(static_cast<gp::Index>(axes_.list.size()));
-    axes_.list.emplace_back();  // time: a number that every point has, beside the parameters
+    axes_.list.emplace_back();  // time, a coordinate of every point beside the parameters
     inputs_ = gp::Inputs(static_cast<gp::Index>(known.size()), columns());
     targets_.resize(static_cast<gp::Index>(known.size()));
     for (std::size_t i = 0; i < known.size(); ++i) {
@@ -151,7 +152,7 @@ class Bandit {
   double curiosity_ = 1;
 };
 
-// A point whose numbers lie about `width` of their ranges from those of `point`.
+// Draws a point whose numbers lie about `width` of their ranges from the numbers of `point`.
 Point near(const Space& space, const Point& point, double width, Random& random) {
   std::vector<double> unit(space.dimensions());
   for (std::size_t i = 0; i < unit.size(); ++i) {

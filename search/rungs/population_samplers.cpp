@@ -1,5 +1,5 @@
-// The points with which the members of a population begin, and those of a schedule. Which trials
-// continue and what takes over is population.h's business.
+// Samplers for the first points of a population's members, and for the points of a schedule.
+// population.h decides which trials continue and which are replaced.
 #include "base/philox.h"
 #include "search/fold.h"
 #include "search/rungs/population.h"
@@ -9,8 +9,8 @@
 namespace fettle::search {
 namespace {
 
-// Points of a sequence that fills the space; where it has fewer points than there are members, some
-// begin alike.
+// Suggests points of a sequence that fills the space; if it has fewer points than the population
+// has members, some begin alike.
 class Members final : public Sampler {
  public:
   Members(Space space, std::int64_t seed, std::unique_ptr<Sampler> points, std::string description)

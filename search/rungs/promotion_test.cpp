@@ -31,12 +31,12 @@ Problem asha_on(std::int64_t min, std::int64_t max) {
   return out;
 }
 
-// A history that is told what trials reported, as a runner would.
+// A history to which trials report, as a runner would.
 class Story {
  public:
   explicit Story(Problem problem) : problem_(std::move(problem)), steps_(ladder_of(problem_)) {}
 
-  // A new trial, and what it has at the rungs it comes to before it pauses.
+  // Adds a trial with its losses at the rungs it comes to before it pauses.
   std::int64_t begins(std::size_t bracket, const std::vector<double>& losses) {
     const auto trial = static_cast<std::int64_t>(history.trials.size());
     const auto rung = static_cast<std::int64_t>(bracket);
@@ -61,7 +61,7 @@ class Story {
     event.fact.values = {std::nullopt};
     history.events.push_back(event);
   }
-  // The next promotion, carried out: its trial; -1 if there is none.
+  // Carries out the next promotion. Returns its trial; -1 without a promotion.
   std::int64_t promotes(bool last = false) {
     const auto promotion = next_promotion(problem_, history, last);
     if (!promotion) return -1;
@@ -152,7 +152,7 @@ TEST(Promotion, TheBestThirdOfARungGoesOn) {
   EXPECT_EQ(story.promotes(), 1);
   EXPECT_EQ(story.promotes(), -1);  // it runs, and no other trial is among the best third
   story.begins(0, {0.3});
-  EXPECT_EQ(story.promotes(), 3);  // it took the place of trial 1, which went on already
+  EXPECT_EQ(story.promotes(), 3);  // it took the place of trial 1, which was promoted
   story.comes_to(1, 1, 0.35);
   story.comes_to(3, 1, 0.2);
   EXPECT_EQ(story.promotes(), -1);
@@ -226,7 +226,7 @@ TEST(Promotion, WhereTheBestHasFailedTheNextBestGoesToTheEnd) {
   EXPECT_EQ(story.promotes(/*last=*/true), -1) << "one at the end is enough";
 }
 
-// It left before its rung, with a value or without.
+// The trial left before its rung, with a value or without.
 TEST(Promotion, ATrialThatEndedItsLegIsNotAtWorkHoweverFarItCame) {
   Story story(asha_on(3, 9));
   const std::int64_t early = story.begins(0, {});
@@ -249,7 +249,8 @@ TEST(Promotion, ThoseWithinAllConstraintsComeFirst) {
   EXPECT_EQ(story.promotes(), within);
 }
 
-// Whether trial 1 goes on to the last rung after trial 0, whose loss at the second one is the same.
+// Whether trial 1 is promoted to the last rung after trial 0, which has the same loss at the
+// second.
 bool promotes_second(std::int64_t revision, double second_at_start) {
   Problem problem = asha_on(1, 9);
   problem.revision = revision;
@@ -267,8 +268,8 @@ TEST(Promotion, TheTwinOfOneThatWasPromotedStays) {
   EXPECT_TRUE(promotes_second(kFirstRevision, 1.0));
 }
 
-// Five trials that are equal at the lowest rung, of which four came to the next one, where they had
-// these values. Whether the fifth follows.
+// Whether the last of five trials that are equal at the lowest rung is promoted, after the other
+// four had these values at the next rung.
 bool promotes_fifth(std::int64_t revision, const std::vector<double>& second) {
   Problem problem = asha_on(1, 9);
   problem.revision = revision;
@@ -410,11 +411,11 @@ TEST(Trust, WithoutResultsIsTheProductOfWhatLeadsToTheEnd) {
   for (int i = 0; i < 40; ++i) story.begins(1, {1.0 * i, -1.0 * i});
   const RungTable table(story.problem(), story.history, {1, 3, 9});
   EXPECT_DOUBLE_EQ(table.trust(0), table.agreement(0, 1, 0.9) * 0.9);
-  EXPECT_DOUBLE_EQ(table.trust(1), 0.9);  // what is believed of it, without a pair
+  EXPECT_DOUBLE_EQ(table.trust(1), 0.9);  // the prior, without a pair
   EXPECT_DOUBLE_EQ(table.trust(2), 1);
 }
 
-// The lower rungs agree with each other, and both are refuted by the end.
+// The lower rungs agree with each other, and the end refutes both.
 TEST(Trust, GoesByTheEndOnceResultsAreThere) {
   Story story(problem_on("bohb", 1, 9));
   for (int i = 0; i < 20; ++i) story.begins(2, {1.0 * i, 2.0 * i, (i * 7) % 20 + 0.0});
@@ -424,8 +425,8 @@ TEST(Trust, GoesByTheEndOnceResultsAreThere) {
   EXPECT_LT(table.trust(1), 0.5);
 }
 
-// A quarter of the work: with rungs at 1, 3 and 9 a trial of the lowest bracket brings about 3
-// steps, one of the highest 9. However the rungs agree.
+// With rungs at 1, 3 and 9, a trial of the lowest bracket costs 3 steps, one of the highest 9. The
+// hedge gets a quarter of the work, however well the rungs agree.
 TEST(Brackets, AQuarterOfTheWorkIsForTrialsThatNoRungDecidesOn) {
   Story story(problem_on("bohb", 1, 9));
   for (int i = 0; i < 40; ++i) story.begins(0, {1.0 * i});
@@ -462,13 +463,13 @@ TEST(Trust, WhereTheFirstRungSaysNothingTrialsBeginHigher) {
 
 TEST(Scores, HigherRungsPutRightWhatLowerOnesSaid) {
   Story story(problem_on("bohb", 1, 9));
-  story.begins(0, {0.1});       // good, and never looked at again
+  story.begins(0, {0.1});       // good, and never compared again
   story.begins(1, {0.2, 0.9});  // good early, poor later
   story.begins(1, {0.3, 0.5});  // the other way round
   story.begins(0, {0.4});
   story.begins(2, {0.5, 0.95, 0.05});  // poor early, poor later, the best at the end of one
   const std::vector<double> scores = scores_from_rung(story.problem(), story.history, 0);
-  // Places of rung 0: 0 1 2 3 4. At rung 1 trials 1, 2 and 4 share out places 1, 2 and 4.
+  // Places of rung 0: 0 1 2 3 4. At rung 1, trials 1, 2 and 4 exchange places 1, 2 and 4.
   EXPECT_LT(scores[0], scores[2]);
   EXPECT_LT(scores[2], scores[1]);
   EXPECT_LT(scores[1], scores[3]);

@@ -1,4 +1,5 @@
-// What the early-stopping rules share (early_stopping.cpp decides between them). Pure functions.
+// Types and helpers shared by the early-stopping rules (early_stopping.cpp selects the rule). Pure
+// functions.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +12,15 @@
 
 namespace fettle::search {
 
-// One Rung fact that is judged, by all that was known when it was learnt.
+// One Rung fact to judge, with all that was known when it was learnt.
 struct Question {
   const History& history;
   std::size_t event;  // its position in the history
   std::int64_t trial;
   std::int64_t step;
   double loss;
-  double sign;           // -1 where the objective is maximised
-  bool outside = false;  // a constraint, as of then
+  double sign;           // -1 if the objective is maximised
+  bool outside = false;  // of a constraint, as of then
 };
 
 // Calls visit(event, loss) for each value at a rung that is known by then, oldest first.
@@ -31,11 +32,11 @@ void for_each_rung(const Question& question, Visit visit) {
   }
 }
 
-// "asha: rung 1 (step 3): ", and a value in it.
+// "asha: rung 1 (step 3): ", and the text of a value after it.
 std::string opening(api::StoppingKind rule, const Judgement& judgement, const Question& question);
 std::string value_text(const Question& question, double loss);
 
-// One point of the learning curve of the trial that is judged, or of another one.
+// One point of the learning curve of the judged trial or of another one.
 struct CurvePoint {
   std::int64_t step = 0;
   double loss = 0;
@@ -47,13 +48,13 @@ std::vector<CurvePoint> curve_of(const Question& question, std::int64_t trial);
 // interpolation. `values` is not empty.
 double quantile(std::vector<double> values, double share);
 
-// The rules. Each may set the verdict, and says why.
+// The rules. Each sets the reason, and may set the verdict.
 void judge_asha(const Question& question, double reduction_factor, Judgement& out);
 void judge_median(const Question& question, const api::EarlyStopping& rules, Judgement& out);
 void judge_percentile(const Question& question, const api::EarlyStopping& rules, Judgement& out);
 void judge_patience(const Question& question, const api::EarlyStopping& rules, Judgement& out);
 void judge_threshold(const Question& question, const api::EarlyStopping& rules, Judgement& out);
-// `last_step`: where the learning curves end.
+// `last_step`: the step at which learning curves end.
 void judge_curve(const Question& question, const api::EarlyStopping& rules, std::int64_t last_step,
                  Judgement& out);
 

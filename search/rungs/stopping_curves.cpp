@@ -1,6 +1,6 @@
-// The rules that judge by the trial's own learning curve: patience (no improvement for N
-// reports), threshold (a value that is beyond hope), curve (forecast.h: too little chance to end
-// among the best, even if the forecast is as wrong as those of other trials were).
+// The rules that judge by the trial's own learning curve: patience (no improvement for N reports),
+// threshold (a value beyond hope), curve (forecast.h: too little chance to end among the best, even
+// if the forecast is as wrong as the forecasts of other trials were).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -34,8 +34,8 @@ std::vector<double> results_of_others(const Question& question) {
   return out;
 }
 
-// How far trials lie apart: the middle half of all values at rungs and of all results, or what
-// there is if that is nothing.
+// Returns the distance between trials: the middle half of all values at rungs and of all results,
+// or their whole range if that is 0.
 double spread_of(const Question& question) {
   std::vector<double> losses;
   for (std::size_t i = 0; i <= question.event; ++i) {
@@ -48,9 +48,8 @@ double spread_of(const Question& question) {
   return all > 0 && std::isfinite(all) ? all : 1;
 }
 
-// By how much the ends of other trials differ from what would have been forecast of them at this
-// step: what an extrapolation from here has been worth in this Study. Of the newest trials that
-// came to their end.
+// Returns the errors of forecasts made at this step for the newest trials that came to their end:
+// how good an extrapolation from here has been in this Study.
 std::vector<double> past_errors(const Question& question, std::int64_t last_step, double spread) {
   std::map<std::int64_t, std::map<std::int64_t, double>> curves;  // by trial, by step
   std::vector<std::pair<std::int64_t, double>> ends;              // trial and loss, newest last
@@ -75,8 +74,8 @@ std::vector<double> past_errors(const Question& question, std::int64_t last_step
   return out;
 }
 
-// The chance that a forecast gives, or, if that is larger, the one that it has when each of the
-// past errors is as likely to be made again.
+// Returns the chance given by the forecast or, if it is larger, the chance when each past error is
+// equally likely to occur again.
 double careful_chance(const Forecast& forecast, double mark, const std::vector<double>& errors) {
   double sum = 0;
   for (const double error : errors) sum += forecast.probability_below(mark - error);
@@ -126,7 +125,7 @@ void judge_curve(const Question& question, const api::EarlyStopping& rules, std:
     out.reason = at + "its objective never had a finite value";
     return;
   }
-  // Results ascend, and `needed` says that there are `top` of them: what a trial must beat.
+  // Results ascend, and `needed` ensures that there are `top` of them. This is the one to beat.
   const double mark = results[static_cast<std::size_t>(rules.top - 1)];
   const double spread = spread_of(question);
   const Forecast forecast(curve, last_step, spread);

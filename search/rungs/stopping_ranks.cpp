@@ -2,9 +2,10 @@
 //
 // asha: the stopping variant of Li et al. 2020, "A system for massively parallel hyperparameter
 // tuning": at each rung the best 1/eta of all values recorded there so far continue, and at least
-// the best one. median: Golovin et al. 2017, "Google Vizier": a trial stops whose best value so far
-// is worse than the median of the running averages of the others at that step. percentile: one
-// stops whose best value so far is worse than N percent of the others' best values up to that step.
+// the best one. median: Golovin et al. 2017, "Google Vizier": a trial stops if its best value so
+// far is worse than the median of the running averages of the others at that step. percentile: a
+// trial stops if its best value so far is worse than N percent of the others' best values up to
+// that step.
 #include <algorithm>
 #include <cmath>
 #include <compare>
@@ -15,14 +16,14 @@
 namespace fettle::search {
 namespace {
 
-// A value with its place: those outside a constraint, as of then, come after all others.
+// A value in the order of places: values outside a constraint, as of then, come after all others.
 struct Placed {
   bool outside = false;
   double loss = 0;
   auto operator<=>(const Placed&) const = default;
 };
 
-// Of each trial the newest value at exactly this step, up to the event that is judged; best first.
+// Returns the newest value of each trial at exactly this step, up to the judged event; best first.
 std::vector<Placed> values_at_step(const Question& question) {
   std::map<std::int64_t, Placed> by_trial;
   for_each_rung(question, [&](const Event& event, double loss) {
@@ -40,17 +41,17 @@ struct Progress {
   double mean = 0;
   double best = kWorstLoss;
   double count = 0;
-  bool arrived = false;  // has one at that step
+  bool arrived = false;  // has a value at that step
 };
 
-// The mean, or the best, of each other trial that has come to the step.
+// Returns the mean, or the best, of each other trial that has come to the step.
 std::vector<double> of_others(const Question& question, double Progress::*what) {
   std::map<std::int64_t, Progress> by_trial;
   for_each_rung(question, [&](const Event& event, double loss) {
     if (event.trial == question.trial || event.fact.step > question.step) return;
     Progress& its = by_trial[event.trial];
     its.count += 1;
-    // Term by term, so that the sum of large values is not more than a double holds.
+    // Updates the mean term by term, so that a sum of large values does not overflow.
     its.mean = its.mean * ((its.count - 1) / its.count) + loss / its.count;
     its.best = std::min(its.best, loss);
     its.arrived |= event.fact.step == question.step;
@@ -85,7 +86,7 @@ double quantile(std::vector<double> values, double share) {
   const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, values.size() - 1);
-  if (values[below] == values[above]) return values[below];  // also where both are infinite
+  if (values[below] == values[above]) return values[below];  // also if both are infinite
   const double part = place - static_cast<double>(below);
   return part == 0 ? values[below] : (1 - part) * values[below] + part * values[above];
 }
@@ -101,7 +102,7 @@ void judge_asha(const Question& question, double reduction_factor, Judgement& ou
   const auto recorded = static_cast<double>(values.size());
   const auto continuing =
       static_cast<std::size_t>(std::max(1.0, std::floor(recorded / reduction_factor)));
-  // There are `continuing` values at least: the one that is judged is among them.
+  // At least `continuing` values exist: the judged one is among them.
   const bool among_best = Placed{question.outside, question.loss} <= values[continuing - 1];
   if (!among_best) out.verdict = Verdict::kStop;
   out.reason = opening(api::StoppingKind::kAsha, out, question) +
@@ -130,7 +131,7 @@ void judge_percentile(const Question& question, const api::EarlyStopping& rules,
   if (too_few(others.size(), rules, at, out)) return;
   const double best = best_so_far(question);
   const double limit = quantile(others, rules.percentile / 100);
-  // A trial without a finite value stops even where `limit` is infinite as well.
+  // A trial without a finite value stops even if `limit` is infinite as well.
   const bool worse = best > limit || best == kWorstLoss;
   if (worse) out.verdict = Verdict::kStop;
   out.reason = at + "the best value so far, " + value_text(question, best) + ", is " +
