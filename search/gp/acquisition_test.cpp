@@ -117,7 +117,7 @@ TEST(Improvement, TheReferenceLiesATenthBehindTheFront) {
   EXPECT_GT(single[1], 1);
 }
 
-// By the formula of the paper, at points where it is free of cancellation.
+// Compares with the formula of the paper, at points where it is free of cancellation.
 TEST(LogAugmentedImprovement, IsExpectedImprovementLessWhatNoiseHides) {
   for (const double sd : {0.1, 1.0, 4.0}) {
     const LogExpectedImprovement free = log_expected_improvement(0.3, 0.7, sd);

@@ -1,4 +1,4 @@
-// Which basins a search closes, and which values of small parameters it has neglected.
+// Closed basins, and neglected values of small parameters.
 #include "search/gp/deflation.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ Space space_of(const std::vector<api::Parameter>& parameters) {
   return std::move(Space::make(parameters)).value();
 }
 
-// Outcomes of points with losses; one without a loss is pending.
+// Outcomes of points with losses; a point without a loss is pending.
 class Known {
  public:
   explicit Known(const std::vector<api::Parameter>& parameters)

@@ -17,7 +17,7 @@ using namespace testing;  // NOLINT: the helpers of the folder above
 
 constexpr int kTrials = 60;
 
-// The largest share that any other sampler covers.
+// The largest share that another sampler covers.
 double best_of_others(const FrontProblem& problem, int parallel) {
   double best = 0;
   for (const char* name : {"nsga2", "tpe", "random"}) {

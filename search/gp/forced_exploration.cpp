@@ -6,7 +6,7 @@
 namespace fettle::search::gp {
 namespace {
 
-// How many trials have each value of a parameter.
+// Returns the number of trials with each value of a parameter.
 std::vector<std::int64_t> tally(const Dimension& dimension, std::size_t parameter,
                                 const Outcomes& outcomes) {
   std::vector<std::int64_t> out(dimension.cells());

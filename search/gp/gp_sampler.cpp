@@ -1,14 +1,14 @@
-// Bayesian optimisation: Gaussian processes over what was tried (model.h, kernel.h, likelihood.h,
-// warp.h), and the point where the expected improvement is largest (improvement.h, inner_search.h),
-// what it costs (price.h) and what tpe would say of it (opinion.h) counted in where that is wanted.
+// Bayesian optimisation: Gaussian processes over the tried points (model.h, kernel.h, likelihood.h,
+// warp.h), and the point of the largest expected improvement (improvement.h, inner_search.h). Its
+// cost (price.h) and the density ratio of tpe (opinion.h) count too, if the settings say so.
 //
 // Starts with the middle of the space and quasi-random points. Pending trials narrow the variance
-// where they are, so that workers spread. Nothing is tried twice. Where next to nothing is left to
-// gain, trials go to the next basin (deflation.h) and to draws from the prior; values that few
-// trials have get theirs (forced_exploration.h). Two or three objectives have a
-// process each, and what is to improve is the hypervolume of their front. The hyperparameters are
-// those of a prefix of the history (fit_schedule.h), so that trial i is a function of (seed, i) and
-// the history; the Cholesky factors grow with each outcome and each pending trial.
+// near them, so that workers spread. No point is tried twice. If almost nothing is left to gain,
+// trials go to the next basin (deflation.h) and to draws from the prior; values that few trials
+// have get their share (forced_exploration.h). Two or three objectives have a process each, and the
+// sampler improves the hypervolume of their front. The hyperparameters belong to a prefix of the
+// history (fit_schedule.h), so that trial i is a function of (seed, i) and the history; the
+// Cholesky factors grow with each outcome and each pending trial.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -39,16 +39,16 @@ constexpr std::int64_t kMostStartup = 10;
 constexpr std::size_t kRefined = 10;                // best points that candidates are near to
 constexpr std::size_t kRefinedFront = 100;          // of several objectives
 constexpr std::size_t kMostModelledPending = 1000;  // with more of them a model adds nothing
-constexpr std::uint64_t kMostListed = 1000;         // points of a space that all are candidates
+constexpr std::uint64_t kMostListed = 1000;         // a space of at most this size is listed whole
 constexpr std::size_t kDrawn = 200;                 // candidates by tpe's model
 constexpr double kPendingMargin = 0.002;            // for each, in standard deviations
 constexpr double kLeastGain = 1e-3;  // worth a trial, as a share of the results' spread
-// Trials: the best point of a neglected slice. More often beside kManyPending others, which all
-// look where the model expects most.
+// One trial in this many goes to the best point of a neglected slice. More of them do beside
+// kManyPending others, which all go where the model expects most.
 constexpr std::int64_t kExploreEvery = 4;
 constexpr std::int64_t kExploreEveryBesideMany = 2;
 constexpr std::size_t kManyPending = 4;
-// Where the best basin is used up: one trial there, one from the prior, two in the next basin.
+// Once the best basin is used up: one trial there, one from the prior, two in the next basin.
 constexpr std::int64_t kTurns = 4;
 constexpr int kStarts = 5;  // of the inner search
 constexpr int kStartsWithPending = 3;
@@ -113,7 +113,7 @@ class GpSampler final : public FoldingSampler {
   std::optional<Point> propose(std::int64_t trial) override {
     if (starting(trial)) return start(trial);
     update_model(trial);
-    // Apart from the draws of make_candidates(), which count by version.
+    // Independent of the draws of make_candidates(), which are keyed by version.
     const std::uint64_t key = mix_keys(draw_key(seed(), Purpose::kModel), 1);
     Random random(key, static_cast<std::uint64_t>(trial));
     if (const std::optional<Candidate> found = in_neglected_slice(trial, random)) {
@@ -132,7 +132,7 @@ class GpSampler final : public FoldingSampler {
   }
 
  private:
-  // The point that gains most among the admitted ones, and what it is expected to gain.
+  // The admitted point of the largest expected gain, and that gain.
   struct Found {
     std::optional<Candidate> candidate;
     double gain = 0;
@@ -148,10 +148,10 @@ class GpSampler final : public FoldingSampler {
     return out;
   }
 
-  // Slices and basins count from the second revision on, and not for several objectives.
+  // Whether slices and basins count: from the second revision on, for one objective.
   bool explores() const { return settings_.revision >= 2 && objectives_.size() == 1; }
 
-  // For every kExploreEvery-th trial: the best point of a slice of the space that few trials saw.
+  // Returns, for every kExploreEvery-th trial, the best point of a slice that few trials saw.
   std::optional<Candidate> in_neglected_slice(std::int64_t trial, Random& random) const {
     const std::int64_t every =
         model_->pending() < kManyPending ? kExploreEvery : kExploreEveryBesideMany;
@@ -164,8 +164,8 @@ class GpSampler final : public FoldingSampler {
         .candidate;
   }
 
-  // Where the best basin is used up: the point that is expected to gain most on the best trial
-  // outside of it, or outside of that one's as well.
+  // Returns the point of the largest expected gain on the best trial outside the used-up basin, or
+  // outside that trial's basin as well.
   std::optional<Candidate> in_next_basin(Random& random) {
     gp::Deflation deflation(space(), *model_, outcomes_);
     while (deflation.close_best()) {
@@ -180,8 +180,8 @@ class GpSampler final : public FoldingSampler {
     return std::nullopt;
   }
 
-  // As many as a linear model has coefficients, within bounds. The most where values of a choice
-  // may come so rarely in fewer that the model has no opinion of them.
+  // Returns the number of coefficients of a linear model, within bounds. Spaces with slices get the
+  // maximum: in fewer trials a value of a choice may be too rare for the model to learn it.
   std::int64_t usual_startup() const {
     if (explores() && gp::has_slices(space())) return kMostStartup;
     const auto coefficients = static_cast<std::int64_t>(space().dimensions()) + 1;
@@ -194,7 +194,7 @@ class GpSampler final : public FoldingSampler {
            outcomes_.pending().size() > kMostModelledPending;
   }
 
-  // First the middle, where people put what they think best; then points that cover the space.
+  // First the middle, where people expect the best values; then points that cover the space.
   std::optional<Point> start(std::int64_t trial) const {
     if (trial == 0 && settings_.revision >= 2 && !tried(space().middle())) return space().middle();
     std::optional<std::vector<double>> unit = sobol_.at(trial);
@@ -203,8 +203,8 @@ class GpSampler final : public FoldingSampler {
   }
 
   void update_model(std::int64_t trial) {
-    // `trial` leaves out the first unnumbered() trials: priors() and the points tried first. The
-    // budget is used by all of this Study's own trials; what tpe knows rests on priors as well.
+    // `trial` leaves out the first unnumbered() trials: priors() and the points tried first. All of
+    // this Study's own trials use the budget; tpe learns from priors as well.
     price_.update(trial + unnumbered() - priors());
     opinion_.update(trial + priors());
     const bool known = model_ != nullptr && model_->version() == outcomes_.version();
@@ -218,7 +218,7 @@ class GpSampler final : public FoldingSampler {
     if (opinion_.counts()) opinion_.set_candidates(model_->candidates());
   }
 
-  // What counts beside the gain.
+  // The terms that count beside the gain.
   std::vector<const gp::Term*> terms() const {
     std::vector<const gp::Term*> out;
     if (price_.counts()) out.push_back(&price_);
@@ -227,8 +227,8 @@ class GpSampler final : public FoldingSampler {
   }
 
   // Whether an expected improvement is next to nothing in the objective's own units. The warp of
-  // the targets zooms in on where many good results lie: without this a search that has found a
-  // local optimum would polish it forever.
+  // the targets magnifies the range of many good results: without this check a search would polish
+  // a local optimum for ever.
   bool is_worthless(double log_improvement, double best) {
     const std::optional<double> spread = outcomes_.spread();
     if (!spread) return false;
@@ -237,8 +237,8 @@ class GpSampler final : public FoldingSampler {
     return here && there && std::abs(*here - *there) < kLeastGain * *spread;
   }
 
-  // The mean is what the middle of the prediction stands for, the deviation half of what lies
-  // between the places one standard deviation on either side of it.
+  // The mean is the value at the middle of the prediction, the deviation half the distance between
+  // the values one standard deviation on either side of it.
   Explanation explained(const Point& point) {
     gp::Inputs inputs(1, static_cast<Index>(space().dimensions()));
     inputs.set(0, space(), point);
@@ -266,7 +266,8 @@ class GpSampler final : public FoldingSampler {
     return out;
   }
 
-  // Point `index` of the Sobol sequence, or a draw where there is none for this many parameters.
+  // Returns point `index` of the Sobol sequence, or a draw if the sequence lacks this many
+  // parameters.
   std::vector<double> spread(std::uint64_t index, Random& random) const {
     if (auto unit = sobol_.at(static_cast<std::int64_t>(index))) return *std::move(unit);
     std::vector<double> out(space().dimensions());
@@ -275,7 +276,7 @@ class GpSampler final : public FoldingSampler {
   }
 
   // Sets low_ and high_, the box that is searched, in unit coordinates: the whole cube, or at every
-  // odd number of outcomes the trust region (trust_region.h) round `centre`, one of the best.
+  // odd number of outcomes the trust region (trust_region.h) round `centre`, a good trial.
   void set_box(const Candidate& centre) {
     const std::size_t dimensions = space().dimensions();
     const bool local = model_->version() % 2 == 1;
@@ -289,15 +290,15 @@ class GpSampler final : public FoldingSampler {
     }
   }
 
-  // The whole space if it is small; otherwise points that cover it, points near the best, and
-  // points where tpe would look.
+  // Returns the whole space if it is small; otherwise points that cover it, points near the best,
+  // and points drawn by tpe's model.
   std::vector<Candidate> make_candidates() {
     const std::vector<double> middle(space().dimensions(), 0.5);
     const std::vector<std::int64_t> best =
         model_->best_trials(outcomes_.columns() > 1 ? kRefinedFront : kRefined);
     const auto version = static_cast<std::uint64_t>(model_->version());
-    // starting() has seen a trial end, so there is a best one.
-    // Of a front another part each time. By half the version: every second one has a trust region.
+    // starting() has seen a trial end, so `best` is not empty. For a front, each version takes
+    // another part of it; half the version counts, since every second one has a trust region.
     const std::size_t part = outcomes_.columns() > 1 ? version / 2 % best.size() : 0;
     set_box(gp::candidate_of(space(), outcomes_.point(best[part]), middle));
     std::vector<Candidate> out;
@@ -309,7 +310,7 @@ class GpSampler final : public FoldingSampler {
     }
     const auto half = static_cast<std::size_t>(settings_.candidates) / 2 + 1;
     Random random(draw_key(seed(), Purpose::kModel), version);
-    // Each version has its own stretch of the sequence, after the points of the start.
+    // Each version uses its own part of the sequence, after the points of the start.
     for (std::size_t i = 0; i < half; ++i) {
       std::vector<double> unit =
           spread((version + 1) * half + i + static_cast<std::uint64_t>(startup_), random);
@@ -342,7 +343,7 @@ class GpSampler final : public FoldingSampler {
   QuasiRandomStart sobol_;
   gp::Fits fits_;
   std::unique_ptr<gp::Model> model_;
-  std::vector<double> low_;  // the box that the model's candidates are in
+  std::vector<double> low_;  // the box of the model's candidates
   std::vector<double> high_;
 };
 

@@ -20,12 +20,12 @@ constexpr double kLeastPlace = 1e-6;
 double within(double place) { return std::clamp(place, kLeastPlace, 1 - kLeastPlace); }
 double bent(double x, double a, double b) { return 1 - std::pow(1 - std::pow(x, a), b); }
 
-// The largest constant c for which the kernel with k(none, none) = 1, k(none, x) = c and
-// k(x, x') = Matern-5/2 is positive definite for any number of points x: c^2 <= 1 / |1|^2, where
-// |1| is the norm of the constant function in the kernel's Hilbert space. On an interval of length
-// T that is 9/8 + 3 lambda T / 16 with lambda = sqrt(5) / length (from the kernel's stochastic
-// differential equation, Hartikainen and Saerkkae 2010); on m choices m / (1 + (m - 1) q), where q
-// is the kernel between different ones. Returns log c and its derivative by log length.
+// The largest constant c for which the kernel with k(none, none) = 1, k(none, x) = c and k(x, x') =
+// Matern-5/2 is positive definite for any number of points x: c^2 <= 1 / |1|^2, where |1| is the
+// norm of the constant function in the kernel's Hilbert space. On an interval of length T that is
+// 9/8 + 3 lambda T / 16 with lambda = sqrt(5) / length (from the kernel's stochastic differential
+// equation, Hartikainen and Saerkkae 2010); on m choices m / (1 + (m - 1) q), with q the kernel
+// between different choices. Returns log c and its derivative by log length.
 struct Limit {
   double log_tie = 0;
   double slope = 0;
@@ -174,7 +174,7 @@ void Kernel::row(const Inputs& inputs, Index first, Index count, const Inputs& p
     }
   }
   // The shared kernel is (1 + s + s^2/3) exp(-s) with s^2 = `squared`. `exponent` sums s over it
-  // and all conditional factors, `others` is the product of those factors' polynomials and ties.
+  // and all conditional factors, `others` is the product of their polynomials and ties.
   ArrayXd exponent = squared.sqrt();
   ArrayXd others = ArrayXd::Ones(count);
   const ArrayXd linear = 1 + exponent;

@@ -5,11 +5,11 @@
 // cell, so that the model is flat between integers), choices by equality (Hamming). A conditional
 // parameter multiplies the kernel by its own factor: 1 if neither point has it, Matern-5/2 if both
 // have it, and a constant below 1 if one has it. The constant is learnt for each condition, up to
-// the largest one that keeps the kernel positive definite (kernel.cpp). Numbers may be bent first
-// (input warping by the Kumaraswamy distribution, Snoek et al. 2014): the model then learns where
-// on its scale a parameter matters. The variance of an unknown mean (kMeanVariance) is added, so
-// that the mean needs no estimate. All in units of the output scale. Immutable; safe to share
-// between threads.
+// the largest that keeps the kernel positive definite (kernel.cpp). Numbers may be bent first
+// (input warping by the Kumaraswamy distribution, Snoek et al. 2014): the model then learns in
+// which part of its scale a parameter matters. The variance of an unknown mean (kMeanVariance) is
+// added, so that the mean needs no estimate. All in units of the output scale. Immutable; safe to
+// share between threads.
 #pragma once
 
 #include <Eigen/Core>
@@ -74,7 +74,7 @@ class Kernel {
   // d bent / d straight of a number at this position.
   double bend_slope(Index axis, double straight) const;
 
-  // The covariance of one point with some others, and intermediate values for its derivatives.
+  // The covariance of one point with several others, and intermediate values for its derivatives.
   struct Row {
     Eigen::ArrayXd value;  // without the mean's variance
     Eigen::ArrayXd slope;  // times 5 (distance / length)^2 = d value / d log(length), if shared

@@ -12,13 +12,13 @@
 namespace fettle::search::gp {
 namespace {
 
-constexpr std::int64_t kBendAfter = 4;  // outcomes a parameter: numbers are bent from there on
+constexpr std::int64_t kBendAfter = 4;  // outcomes a parameter: numbers are bent from then on
 constexpr int kFitEvaluations = 40;     // of the likelihood, from each start
 constexpr double kLongStart = 1.5;      // the second start's length scales: e^1.5 times the prior's
-constexpr std::size_t kMostConditioned = 256;  // pending trials that the variance knows of
+constexpr std::size_t kMostConditioned = 256;  // pending trials in the variance
 constexpr std::size_t kWindowStep = 128;
-// Of the output scale: what any fit may call noise, little as its results have. What is above it
-// the results must have spoken for.
+// Share of the output scale that any fit may call noise, however little its results have. Noise
+// above it comes from the results.
 constexpr double kUsualNoise = 0.02;
 
 }  // namespace
@@ -36,21 +36,21 @@ Fits::Fit Fits::fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix,
                                            likelihood.prior_mode(kLongStart, bends)};
     const std::size_t index = out.of_process.size();
     if (warm != nullptr && index < warm->of_process.size()) {
-      // The anchor's fit may be from before numbers were bent: then they start straight.
+      // The anchor's fit may precede bending; then numbers start straight.
       const Eigen::VectorXd straight = starts.back().bends;
       starts.back() = warm->of_process[index];
       if (starts.back().bends.size() != straight.size()) starts.back().bends = straight;
     }
     out.of_process.push_back(likelihood.fit(starts, kFitEvaluations));
   };
-  // One process a target, from the trials that have one; then, if any trial was infeasible, that of
-  // the walls (1 = infeasible, -1 = feasible), from all.
+  // One process for each target, from the trials that have one; then, if any trial was infeasible,
+  // the process of the walls (1 = infeasible, -1 = feasible), from all trials.
   for (Index k = 0; k < prefix.targets.cols(); ++k) add(prefix.valued, prefix.targets.col(k));
   if (prefix.walls.size() > 0) add(prefix.fitted, prefix.walls);
   return out;
 }
 
-// All that fit() depends on, besides the space.
+// The whole input of fit(), besides the space.
 FitMemo::Key key_of(const Inputs& fitted, const Outcomes::Prefix& prefix,
                     const std::vector<Hyperparameters>& warm) {
   FitMemo::Key out;
@@ -105,8 +105,8 @@ Model::Model(const Space& space, const Axes& axes, Outcomes& outcomes,
   std::vector<std::int64_t> all = fitted.trials;
   all.insert(all.end(), ended.begin() + fitted.count, ended.end());
   trials_ = outcomes.valued(all);
-  // Rows of the prefix that the fit rests on come at once, later ones line by line. `first`: how
-  // many of `rows`, which begin with them, are of the prefix.
+  // Rows of the fit's prefix come at once, later rows one by one. `first`: the number of `rows`, at
+  // their beginning, that belong to the prefix.
   const auto first = [&](const std::vector<std::int64_t>& rows) {
     const std::set<std::int64_t> known(fitted.trials.begin(), fitted.trials.end());
     return static_cast<std::size_t>(std::count_if(
@@ -123,7 +123,7 @@ Model::Model(const Space& space, const Axes& axes, Outcomes& outcomes,
       means_[row][k] = posteriors_[k].fitted()[static_cast<Index>(row)];
     }
   }
-  // The last process, if any trial was infeasible: of the walls, which every ended trial has.
+  // The last process, if any trial was infeasible, models the walls, which every ended trial has.
   if (hyperparameters.size() > targets_) {
     add(axes, outcomes, hyperparameters.back(), first(all), all, outcomes.walls(all));
   }
@@ -157,7 +157,7 @@ std::vector<std::int64_t> Model::best_trials(std::size_t most) const {
   std::vector<std::int64_t> out;
   const std::size_t count = std::min(rows.size(), most);
   for (std::size_t i = 0; i < count; ++i) {
-    // Of one target the lowest, of a front some from end to end.
+    // For one target the lowest means, for a front a spread from end to end.
     out.push_back(trials_[rows[targets_ == 1 ? i : i * rows.size() / count]]);
   }
   return out;
@@ -189,8 +189,8 @@ Losses Model::means_at(const Inputs& inputs, Index row) const {
 
 void Model::set_pending(const Outcomes& outcomes) {
   const std::set<std::int64_t>& all = outcomes.pending();
-  // More than can be conditioned on: a window over the newest. It moves in strides, since rows are
-  // kept only as far as the pending trials begin alike.
+  // If there are too many to condition on, a window holds the newest. It moves in strides, since
+  // rows are kept only for the common beginning of the old and new pending trials.
   std::size_t window = 0;
   while (all.size() - window > kMostConditioned) window += kWindowStep;
   const std::vector<std::int64_t> wanted(
@@ -200,7 +200,7 @@ void Model::set_pending(const Outcomes& outcomes) {
   for (std::size_t k = 0; k < posteriors_.size(); ++k) {
     posteriors_[k].truncate(observed_[k] + static_cast<Index>(same));
   }
-  for (Pool& pool : pools_) pool.update();  // before other rows take the places of those taken back
+  for (Pool& pool : pools_) pool.update();  // before new rows replace the removed ones
   pending_means_.resize(same);
   const Inputs inputs = inputs_of(space_, outcomes, wanted);
   for (std::size_t i = same; i < wanted.size(); ++i) {
@@ -233,10 +233,10 @@ Improvement Model::improvement_on(double best, double margin, const Outcomes& ou
 }
 
 Improvement Model::improvement_on(double best, double margin) const {
-  // The more are on their way, the less is a last bit of refinement beside them worth.
+  // The more trials are pending, the less a small refinement beside them is worth.
   const double lowered = margin * static_cast<double>(pending_.size());
   const Posterior& posterior = posteriors_.front();
-  // A variance: the noise that results speak for, beyond what any fit calls noise.
+  // The variance of the noise in the results, beyond the usual noise of any fit.
   const double noise = std::max(posterior.noise() - kUsualNoise * posterior.scale(), 0.0);
   return Improvement(best - lowered * std::sqrt(posterior.scale()), noise);
 }

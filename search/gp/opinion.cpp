@@ -56,7 +56,7 @@ double Opinion::at(const Point& point) const {
 }
 
 // Central differences: all points are evaluated in one call. A parameter with many cells is treated
-// as a continuum, as wherever slopes are needed.
+// as a continuum, as everywhere else that slopes are needed.
 double Opinion::at(const Inputs& points, Index row, Eigen::VectorXd& slope) const {
   Point here(space_.dimensions());
   for (std::size_t i = 0; i < here.size(); ++i) {

@@ -23,7 +23,7 @@ namespace fettle::search::gp {
 
 class Opinion final : public Term {
  public:
-  // Keeps a reference to `space`. Without `wanted` it never counts.
+  // Keeps a reference to `space`. Without `wanted` the term never counts.
   Opinion(const Space& space, const std::vector<api::Objective>& objectives, bool wanted);
 
   // The fold, as in FoldingSampler.

@@ -1,4 +1,4 @@
-// Opinion: when it counts, its slopes, and that the portfolio maximises the sum of the gp and tpe
+// Opinion: the time at which it counts, its slopes, and the portfolio's sum of the gp and tpe
 // terms.
 #include "search/gp/opinion.h"
 

@@ -19,8 +19,8 @@
 
 namespace fettle::search::gp {
 
-// At most this many trials enter a model; of more, the best ones and an even spread of the others
-// are chosen, half each.
+// Maximum number of trials in a model. Of more trials, half are the best and half an even spread of
+// the others.
 inline constexpr std::size_t kMostModelled = 384;
 // At most this many trials are used to fit hyperparameters.
 inline constexpr std::size_t kMostFitted = 192;
@@ -46,7 +46,7 @@ class Outcomes {
   const Prefix& anchor() const { return anchor_; }
 
   const Point& point(std::int64_t trial) const { return points_[static_cast<std::size_t>(trial)]; }
-  // In the order in which they first ended.
+  // Ended trials, in the order in which they first ended.
   const std::vector<std::int64_t>& ended() const { return ended_; }
   const std::set<std::int64_t>& pending() const { return pending_; }
   // Changes with every fact about a trial's end.
@@ -55,7 +55,7 @@ class Outcomes {
   // The number of trials that ended since the best one did.
   std::int64_t stagnation() const { return stagnation_; }
 
-  // Returns the trials that have targets: the feasible ones, or all if none is feasible.
+  // Returns the trials that have targets: the feasible trials, or all if none is feasible.
   std::vector<std::int64_t> valued(const std::vector<std::int64_t>& trials) const;
   // 1 for an infeasible trial, -1 for a feasible one; empty if no trial was infeasible.
   Eigen::VectorXd walls(const std::vector<std::int64_t>& trials) const;

@@ -1,11 +1,11 @@
-// Posterior: a Gaussian process conditioned on points, the first of which have targets.
+// Posterior: a Gaussian process conditioned on points; the first rows have targets.
 //
-// Rows: first the observed points, then pending ones. The mean comes from the observed rows; the
-// variance is conditioned on all of them, as if each pending trial would end at its predicted mean
-// ("kriging believer"; the variance does not depend on the value). Each additional row costs
+// Rows: first the observed points, then the pending points. The mean comes from the observed rows;
+// the variance is conditioned on all of them, as if each pending trial would end at its predicted
+// mean ("kriging believer"; the variance does not depend on the value). Each additional row costs
 // O(rows^2): the Cholesky factor grows by one line. Invariant: the state is a function of the rows
-// and their order, not of rows that were taken back: a sampler that saw them one by one and a new
-// one have the same bits. Not synchronised.
+// and their order, not of removed rows: a sampler that saw them one by one and a new one have the
+// same bits. Not synchronised.
 #pragma once
 
 #include <Eigen/Core>
@@ -20,7 +20,7 @@ class Posterior {
   Posterior(const Axes& axes, const Hyperparameters& hyperparameters, const Inputs& inputs,
             Index capacity);
 
-  // Adds row `row` of `from`, or takes back all rows after the first `rows`.
+  // Adds row `row` of `from`, or removes all rows after the first `rows`.
   void append(const Inputs& from, Index row);
   void truncate(Index rows);
   Index rows() const { return rows_; }
@@ -63,13 +63,13 @@ class Posterior {
   double scale_ = 1;
 };
 
-// Predictions at many fixed candidates, while rows are added to a Posterior and taken back.
+// Predictions at many fixed candidates, while rows are added to a Posterior and removed.
 class Pool {
  public:
   // Reads `posterior` now and in update(); it must outlive the pool.
   Pool(const Posterior& posterior, Inputs candidates);
 
-  // Call after rows were added to or taken back from the posterior: O(rows * candidates) per row.
+  // Call after rows were added to or removed from the posterior: O(rows * candidates) per row.
   void update();
 
   Index size() const { return candidates_.at.rows(); }

@@ -13,7 +13,7 @@
 namespace fettle::search::gp {
 namespace {
 
-// The values of feasible results, by trial; a later result replaces an earlier one.
+// Returns the values of feasible results, by trial; a later result replaces an earlier one.
 std::map<std::int64_t, double> results_of(const History& history) {
   std::map<std::int64_t, double> out;
   for (const Event& event : history.events) {

@@ -13,7 +13,7 @@
 
 namespace fettle::search::gp {
 
-// A trial's place in the order of the ended ones.
+// A trial's place in the order of the ended trials.
 struct Ranked {
   std::optional<double> loss;  // finite; nullopt if only the rank is known
   bool tied = false;           // with the previous one
