@@ -42,7 +42,7 @@ class FoldingSampler : public Sampler {
 
  protected:
   // `random_order`: the points of a finite space are enumerated in random order instead of by
-  // number, when draws only find tried ones.
+  // number, when draws only find tried points.
   FoldingSampler(Space space, std::int64_t seed, bool random_order);
 
   // Returns the point of trial number `trial`, given the folded history; nullopt if no point is

@@ -1,4 +1,4 @@
-// Laws of every sampler on very many random spaces and on extreme ones. The laws of histories
+// Laws of every sampler on very many random spaces and on extreme spaces. The laws of histories
 // (pure, no repeats, exhaustion) are in samplers_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

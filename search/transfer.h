@@ -40,7 +40,7 @@ class Transfer {
   bool add(Observation result);
 
   const std::vector<Observation>& priors() const { return priors_; }  // in the order given
-  // Indices into priors() of those that count, ascending.
+  // Indices into priors() of the priors that count, ascending.
   const std::vector<std::size_t>& in_force() const { return in_force_; }
   // Added to the priors' values; one per objective.
   const std::vector<double>& shifts() const { return shifts_; }

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Twelve trials of three steps; bad ones are stopped early, if a decision takes at most `pause`
+// Twelve trials of three steps; bad trials are stopped early, if a decision takes at most `pause`
 // seconds.
 std::string stopped_study(const std::string& algorithm = "tpe", const std::string& pause = "0.05") {
   StudyText text;

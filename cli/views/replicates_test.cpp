@@ -1,4 +1,4 @@
-// What people see of replicates.
+// Texts and JSON about replicates.
 #include "cli/views/replicates.h"
 
 #include <gmock/gmock.h>

@@ -234,7 +234,7 @@ TEST_P(BatchNorm, EndsABlockAsAddAndReluAfterIt) {
 }
 
 // Expects an error of at most half a unit in the last place, plus the difference of fp32 statistics
-// in another order. Where summands cancel, rounding before the addition would be further off.
+// in another order. Rounding before the addition would be further off if summands cancel.
 void expect_rounded_once(const Floats& found, const Floats& exact, DataType type) {
   const float half_a_unit = type == DataType::kBFloat16 ? 0x1p-8F : 0x1p-11F;
   ASSERT_EQ(found.size(), exact.size());

@@ -1,4 +1,4 @@
-// Kubeconfig files: the configuration from each, and the errors of invalid ones.
+// Kubeconfig files: the configuration from each, and the errors of invalid files.
 #include "kube/transport/kubeconfig.h"
 
 #include <gtest/gtest.h>

@@ -2,9 +2,9 @@
 // outside them.
 //
 // Named after the technique of finding further solutions of an equation by dividing out the known
-// ones (Farrell, Birkisson and Funke 2015, arXiv 1410.5620). The basin of a trial consists of the
-// points that share its branch, its choices and its small integers, and have a prior correlation
-// with it above kLikeness. Keeps references to its arguments; not synchronised.
+// solutions (Farrell, Birkisson and Funke 2015, arXiv 1410.5620). The basin of a trial consists of
+// the points that share its branch, its choices and its small integers, and have a prior
+// correlation with it above kLikeness. Keeps references to its arguments; not synchronised.
 #pragma once
 
 #include <optional>

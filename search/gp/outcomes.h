@@ -19,8 +19,8 @@
 
 namespace fettle::search::gp {
 
-// Maximum number of trials in a model. Of more trials, half are the best and half an even spread of
-// the others.
+// Maximum number of trials in a model. If there are more, half are the best and half an even spread
+// of the others.
 inline constexpr std::size_t kMostModelled = 384;
 // At most this many trials are used to fit hyperparameters.
 inline constexpr std::size_t kMostFitted = 192;

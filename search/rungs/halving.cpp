@@ -17,7 +17,7 @@ constexpr std::size_t kMaxRungs = 100;
 constexpr double kLeastTrust = 0.05;
 constexpr double kMostTrust = 0.95;
 // This share of the work goes to trials that no rung decides on. If early values predict the end,
-// it costs little. If they mislead, these trials show it, since those values did not select them,
+// it costs little. If they mislead, these trials show it, since early values did not select them,
 // and the search then relies on them.
 constexpr double kHedge = 0.25;
 

@@ -55,7 +55,7 @@ Axes axes_of(const Space& space) {
   return out;
 }
 
-// A draw of all parameters, including inactive ones.
+// A draw of all parameters, active or not.
 struct Draw {
   Eigen::VectorXd position;
   Choices choices;

@@ -65,8 +65,8 @@ class DensityRatio {
 
   // Draws one group's coordinates from the good density.
   Point draw(std::size_t group, Random& random) const;
-  // Chooses a whole point group by group, since later groups depend on the choices in earlier ones.
-  // `of_group`: returns a point with a group's coordinates.
+  // Chooses a whole point group by group, since later groups depend on the choices in earlier
+  // groups. `of_group`: returns a point with a group's coordinates.
   template <class OfGroup>
   Point choose(const OfGroup& of_group) const {
     Point point(space_.dimensions(), kInactive);

@@ -72,7 +72,7 @@ class StudyControllerTest : public testing::Test {
     return out;
   }
 
-  // Expects the trials created after these to be those that a sampler without a cache suggests.
+  // Expects the trials created after these to equal the suggestions of a sampler without a cache.
   void expect_as_without_cache(std::size_t before) {
     api::Study study = store_.get_study({"", "digits"}).value();
     std::vector<api::TrialPtr> earlier = trials();

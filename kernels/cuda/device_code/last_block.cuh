@@ -1,6 +1,6 @@
 // Sums of a whole grid in one launch: every block writes its part, and the last block to finish
-// sums all parts, in an order that does not depend on which block it is. So the bits equal those of
-// a second launch that sums, and its time is saved: a launch takes longer than most kernels of a
+// sums all parts, in an order that does not depend on which block it is. So the bits equal the bits
+// of a second launch that sums, and its time is saved: a launch takes longer than most kernels of a
 // small network. (CUDA's sample threadFenceReduction.)
 //
 // A counter in device memory determines the last block. atomicInc resets it to zero when the last

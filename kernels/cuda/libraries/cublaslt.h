@@ -82,8 +82,8 @@ class MatrixProduct {
   Status describe(const MatrixShape& shape, const MatrixOptions& options);
   Status describe_epilogue(Epilogue epilogue, const MatrixShape& shape);
   Status choose_algorithm(const MatrixShape& shape, const MatrixOptions& options, bool timed);
-  // Sets algorithm_ to the fastest of those found on this device, or, without `timed`, to the first
-  // that runs.
+  // Sets algorithm_ to the fastest algorithm found on this device, or, without `timed`, to the
+  // first that runs.
   Status choose_among(const std::string& key, const MatrixShape& shape,
                       const MatrixOptions& options, bool timed,
                       std::span<const cublasLtMatmulHeuristicResult_t> found);
