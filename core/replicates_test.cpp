@@ -65,7 +65,7 @@ TEST(Replay, OfReplicatesAgrees) {
   }
 }
 
-TEST(Replay, SaysWhichReplicateIsWrong) {
+TEST(Replay, NamesTheWrongReplicate) {
   const Rehearsal right = repeating("random");
   std::size_t first = 0;
   while (!is_replicate(*right.trials[first])) ++first;

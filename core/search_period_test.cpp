@@ -99,7 +99,7 @@ TEST_F(SettledSearchTest, AStudyKeepsTheRevisionThatItBeganWith) {
   EXPECT_EQ(last().revision, search::kFirstRevision);
 }
 
-TEST_F(SettledSearchTest, TrialsOfAVersionThatSettledNothingHaveTheFirstRevision) {
+TEST_F(SettledSearchTest, TrialsOfAnEarlierVersionHaveTheFirstRevision) {
   add_trial();
   ASSERT_TRUE(settle());
   EXPECT_EQ(last().revision, search::kFirstRevision);

@@ -32,7 +32,7 @@ TEST(Options, FlagsAreRead) {
   EXPECT_EQ(options.reconcile_timeout_s, 60);
 }
 
-TEST(Options, WhatIsLeftOutHasADefault) {
+TEST(Options, OmittedFlagsHaveDefaults) {
   const auto options = std::get<Options>(read({}));
   EXPECT_TRUE(options.namespaces.empty());
   EXPECT_TRUE(options.leader_elect);

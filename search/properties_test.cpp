@@ -170,7 +170,7 @@ TEST_P(EverySampler, GoesOnAfterPointsThatWereRepeated) {
 
 // Trials of another seed, or of a Study that the user changed meanwhile, are history like any
 // other.
-TEST_P(EverySampler, GoesOnFromWhatAnotherSeedBegan) {
+TEST_P(EverySampler, ContinuesTheSearchOfAnotherSeed) {
   if (testing::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
   Problem problem = eager(problem_of({boolean("a"), integer("n", 1, 4)}, GetParam(), 1));
   History history;

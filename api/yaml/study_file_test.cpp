@@ -201,7 +201,7 @@ TEST(StudyFile, OtherKindsOfFilesAreRefused) {
 }
 
 // kubectl reads YAML 1.1, in which some plain choices have another type than they seem to.
-TEST(StudyFile, ChoicesThatYamlTakesForSomethingElseAreWarnedOf) {
+TEST(StudyFile, WarnsOfChoicesThatYamlReadsAsAnotherType) {
   const auto warnings_of = [](const std::string& values) {
     const std::string text = with_spec(
         "  objectives: [{metric: loss, direction: Minimize}]\n"

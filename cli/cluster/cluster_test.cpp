@@ -286,7 +286,7 @@ class FollowerTest : public ClusterTest {
   Recorder recorder_;
 };
 
-TEST_F(FollowerTest, TellsWhatHappensUntilTheStudyEnds) {
+TEST_F(FollowerTest, ReportsEventsUntilTheStudyEnds) {
   put(view_in_the_middle());
   const auto state = follow([this] { put(view_at_the_end()); });
   ASSERT_TRUE(state.ok()) << state.error().message;
@@ -295,7 +295,7 @@ TEST_F(FollowerTest, TellsWhatHappensUntilTheStudyEnds) {
   EXPECT_THAT(recorder_.told, testing::Contains(HasSubstr("digits succeeded")));
 }
 
-TEST_F(FollowerTest, ASignalEndsTheFollowingAndNothingElse) {
+TEST_F(FollowerTest, ASignalEndsOnlyTheFollowing) {
   put(view_in_the_middle());
   server_->forget_requests();
   const auto state = follow([] { ::kill(::getpid(), SIGINT); });

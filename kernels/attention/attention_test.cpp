@@ -79,7 +79,7 @@ TEST_P(Attention, AgreesWithTheReferenceInEveryType) {
 }
 
 // Holds also for an object that has seen a longer sample before.
-TEST_P(Attention, ATokenSeesNothingThatComesLater) {
+TEST_P(Attention, ATokenSeesOnlyEarlierTokens) {
   const Case whole = random_case({20, 2, 4}, 1);
   auto op = make(whole.shape, 1);
   const Floats before = run(*op, DataType::kFloat32, whole).y;

@@ -23,7 +23,7 @@ std::vector<float> numbers(std::int64_t count, float phase) {
   return values;
 }
 
-TEST(OwnAttention, BackwardContinuesFromWhatAnotherForwardLeft) {
+TEST(OwnAttention, BackwardUsesTheLogSumsOfAnotherForward) {
   const auto device = std::move(cuda::Device::open()).value();
   std::vector<float> log_sums(static_cast<std::size_t>(kSamples * 9 * 2));
   const auto alone = std::move(own_attention(*device, kShape, kPlan)).value();

@@ -356,7 +356,7 @@ TEST_P(BatchNorm, GoesBackThroughTheEndOfABlockAsAddAndReluBeforeIt) {
 
 // dx may replace the second part of the gradient or the end's output, as neither is needed any
 // more.
-TEST_P(BatchNorm, MayWriteItsGradientOverWhatItAddsAndMasksBy) {
+TEST_P(BatchNorm, MayWriteItsGradientOverItsAddendOrMask) {
   const Case c = random_case({{2, 2, 16}, 1e-5F, 0.1F, false}, 3);
   const auto count = static_cast<std::int64_t>(c.x.size());
   const Floats other = random_floats(count, 7), y = random_floats(count, 8);

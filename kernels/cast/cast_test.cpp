@@ -149,7 +149,7 @@ TEST_P(Cast, SumsSquaresInDouble) {
 
 INSTANTIATE_TEST_SUITE_P(, Cast, ::testing::ValuesIn(backend_names()), backend_name_of);
 
-TEST(MakeBackend, NamesWhatItWasAskedFor) {
+TEST(MakeBackend, NamesTheRequestedBackend) {
   EXPECT_THAT(make_backend("metal", 1).error().message, ::testing::HasSubstr("\"metal\""));
   EXPECT_THAT(make_backend("reference", 0).error().message, ::testing::HasSubstr("0 threads"));
 }

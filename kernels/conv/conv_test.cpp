@@ -112,7 +112,7 @@ TEST_P(Conv, PassesNaNThroughAFusedRelu) {
 }
 
 // A pass cannot report it. A number of samples that no caller has makes the library throw.
-TEST_P(Conv, WhatALibraryThrowsInAPassEndsTheProgramWithItsReason) {
+TEST_P(Conv, AnExceptionOfALibraryAbortsWithItsReason) {
   if (GetParam() != "onednn") GTEST_SKIP() << "no other library throws";
   const ConvShape shape{{4, 4, 3}, 8, 3, 1, 1, true, false};
   auto op = must(backend(GetParam())->conv(shape, {1, DataType::kFloat32}));

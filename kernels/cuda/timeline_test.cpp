@@ -10,7 +10,7 @@
 namespace fettle::kernels {
 namespace {
 
-TEST(CudaProfiling, SaysWhichDeviceItHas) {
+TEST(CudaProfiling, NamesItsDevice) {
   const auto backend = std::move(cuda_backend()).value();
   EXPECT_EQ(backend->device().name, "emulated GPU");
   EXPECT_EQ(backend->device().uuid, "00000000-0000-0000-0000-000000000000");

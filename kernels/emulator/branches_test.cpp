@@ -130,7 +130,7 @@ TEST_P(Branches, ACaptureWaitsForNothingOutside) {
   EXPECT_EQ(cudaStreamEndCapture(main_, &graph), cudaErrorStreamCaptureInvalidated);
 }
 
-TEST_P(Branches, OnlyWhatBeganACaptureEndsIt) {
+TEST_P(Branches, OnlyTheStreamOfACaptureEndsIt) {
   begin();
   join();
   cudaGraph_t graph = nullptr;

@@ -101,7 +101,7 @@ __global__ void leave_early(int* out) {
   out[threadIdx.x] = 1;
 }
 
-TEST(Emulator, ABarrierIsForThoseThatHaveNotEnded) {
+TEST(Emulator, ABarrierWaitsOnlyForLivingThreads) {
   std::vector<int> out(10);
   launch(nullptr, {.threads = 64}, leave_early, out.data());
   EXPECT_THAT(out, Each(1));
@@ -300,7 +300,7 @@ struct Relying {
   int (*outcome)();
 };
 
-TEST(Emulator, InterleavedBlocksShowWhoReliesOnTheirOrder) {
+TEST(Emulator, InterleavedBlocksRevealAKernelThatReliesOnOrder) {
   for (const auto& [what, outcome] : {Relying{"reads, waits, writes", added_in_turn},
                                       Relying{"counts before it writes", counted_too_early}}) {
     SCOPED_TRACE(what);

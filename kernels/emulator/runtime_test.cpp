@@ -57,7 +57,7 @@ struct Refused {
   cudaError_t error;
 };
 
-TEST(EmulatedGraph, WhatWaitsOrAllocatesSpoilsACapture) {
+TEST(EmulatedGraph, AWaitOrAnAllocationSpoilsACapture) {
   void* memory = nullptr;
   float host = 0;
   const std::vector<Refused> all = {
@@ -130,7 +130,7 @@ TEST(EmulatedMemory, IsNaNAtFirstAndCounted) {
 }
 
 // Each block is a heap allocation of the requested size.
-TEST(EmulatedMemoryDeathTest, TheAddressSanitizerSeesWhoLeavesABlock) {
+TEST(EmulatedMemoryDeathTest, TheAddressSanitizerDetectsOverruns) {
 #ifdef __SANITIZE_ADDRESS__
   float* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 4 * sizeof(float)), cudaSuccess);

@@ -76,7 +76,7 @@ TEST_P(TwoStreams, ShowAWriterThatDoesNotWait) {
 INSTANTIATE_TEST_SUITE_P(, TwoStreams, ::testing::ValuesIn(kEveryStreams),
                          [](const auto& instance) { return name_of(instance.param); });
 
-TEST(EmulatedEvent, IsDoneWhenWhatItMarksIsAndNoMore) {
+TEST(EmulatedEvent, IsDoneExactlyWhenItsWorkIsDone) {
   set_streams(Streams::kLate);
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;

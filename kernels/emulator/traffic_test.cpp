@@ -55,7 +55,7 @@ void expect_passes(const std::vector<Case>& cases) {
   }
 }
 
-TEST(Traffic, OfBatchNormIsWhatItsHeaderSays) {
+TEST(Traffic, OfBatchNormMatchesItsHeader) {
   auto device = std::move(cuda::Device::open()).value();
   auto op = std::move(cuda_batch_norm(*device, kShape, {kSamples, kType})).value();
   const auto relu = cuda_relu(*device, kType);

@@ -73,7 +73,7 @@ TEST_P(Gather, ShowsFloatsNormalised) {
   EXPECT_THAT(found.labels, ::testing::ElementsAre(8));
 }
 
-TEST_P(Gather, ShowsTokensAndThoseThatFollow) {
+TEST_P(Gather, GathersTokensAndTheirSuccessors) {
   std::vector<std::uint16_t> text(10'001);
   std::iota(text.begin(), text.end(), std::uint16_t{0});
   const auto tokens = on_device(*tested_, text);

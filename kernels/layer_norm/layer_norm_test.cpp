@@ -135,7 +135,7 @@ TEST_P(RowNorm, AgreesWithTheReferenceOnManyRows) {
   expect_the_reference(*backend(GetParam()), RowNormKind::kLayer, DataType::kFloat32, 2500, 8);
 }
 
-TEST_P(RowNorm, AddsGradientsToWhatIsThere) {
+TEST_P(RowNorm, AccumulatesGradients) {
   const Case c = random_case({RowNormKind::kLayer, {1, 1, 4}, 1e-5F}, 2);
   auto op = must(backend(GetParam())->row_norm(c.shape, {2, DataType::kFloat32}));
   const Outcome once = run(*op, DataType::kFloat32, c);
@@ -251,7 +251,7 @@ Floats input_gradient(Backend& tested, DataType type, const Case& c, const Float
 }
 
 // A gradient rounded before the addition would be further off where the two cancel.
-TEST_P(RowNorm, AddsTheInputGradientToWhatIsThereAndRoundsOnce) {
+TEST_P(RowNorm, AccumulatesTheInputGradientAndRoundsOnce) {
   Backend& tested = *backend(GetParam());
   for_each_width([&](const RowNormShape& shape, DataType type) {
     const Case c = random_case(shape, kMostSamples);

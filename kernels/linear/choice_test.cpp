@@ -44,7 +44,7 @@ TEST(LinearChoice, IsThatOfTheTable) {
   }
 }
 
-TEST(LinearChoice, KnowsWhoHasBFloat16) {
+TEST(LinearChoice, KnowsTheProcessorsWithBFloat16) {
   EXPECT_FALSE(has_bfloat16(CpuKind::kOther));
   EXPECT_FALSE(has_bfloat16(CpuKind::kAvx512));
   EXPECT_TRUE(has_bfloat16(CpuKind::kAvx512BFloat16));

@@ -106,7 +106,7 @@ TEST(Step, TakesTheLearningRateOfAsManyStepsAsWereApplied) {
 }
 
 // Holds even if the sums look sound.
-TEST(Step, WhoseSumsWereGivenUpIsUndoneWhateverTheyAre) {
+TEST(Step, IsUndoneIfItsSumsWereAborted) {
   std::int32_t given_up = 0;
   StepSettings settings = kFp16;
   settings.given_up = &given_up;
@@ -187,7 +187,7 @@ TEST(StepSums, CountTheWorkersWhoseLossIsNotFinite) {
   EXPECT_EQ(sums.not_finite, 1);
 }
 
-TEST(RunningStatistics, AreTheMeanOverTheStepOrWhatTheyWere) {
+TEST(RunningStatistics, AreTheMeanOverTheStepOrUnchanged) {
   StepControl control = first_control(kFp32);
   take_step(kFp32, control, 1);
   EXPECT_EQ(statistic_after(control, 7, 10), 2.5F);

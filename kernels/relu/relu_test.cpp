@@ -63,7 +63,7 @@ TEST_P(Relu, IsTheReferenceAtEverySize) {
   }
 }
 
-TEST_P(Relu, GradientMayTakeThePlaceOfTheOneItIsMadeOf) {
+TEST_P(Relu, GradientMayBeWrittenInPlace) {
   for (const DataType type : kTypes) {
     for (const std::int64_t count : {1, 7, 31, 33, 1023, 1025}) {
       auto op = backend(GetParam())->relu(type);

@@ -57,7 +57,7 @@ std::vector<double> costs_in(const CostLedger& ledger) {
 
 // ---- The ledger --------------------------------------------------------------------------------
 
-TEST(CostLedger, ATrialThatEndedEarlyCountsWithWhatItWouldHaveCostToItsEnd) {
+TEST(CostLedger, AnEarlyEndCountsWithItsCostToTheEnd) {
   CostLedger ledger = ledger_of(6, {.max_trials = 100, .max_cost = {}, .last_step = 27});
   ledger.add_event(costing(0, 54));
   ledger.add_event(costing(fact(1, api::FactKind::kStopped, 9, 0.5), 20));
@@ -79,7 +79,7 @@ TEST(CostLedger, TheLastWordCounts) {
   EXPECT_DOUBLE_EQ(ledger.weight(2), 0.6) << "40 of 100 are spent";
 }
 
-TEST(CostLedger, WhatIsSpentOfTheBudgetMakesCostsCountLess) {
+TEST(CostLedger, CostsCountLessAsTheBudgetIsSpent) {
   CostLedger trials = ledger_of(3, {.max_trials = 10, .max_cost = {}, .last_step = 1});
   EXPECT_DOUBLE_EQ(trials.weight(0), 1);
   EXPECT_DOUBLE_EQ(trials.weight(4), 0.6);
@@ -93,7 +93,7 @@ TEST(CostLedger, WhatIsSpentOfTheBudgetMakesCostsCountLess) {
   EXPECT_DOUBLE_EQ(none.weight(1'000), 1) << "no limit is known";
 }
 
-TEST(CostLedger, APlaceIsWorthAsMuchOfTheBudgetAsItIsOfTheTrials) {
+TEST(CostLedger, ATrialIsWorthItsShareOfTheBudget) {
   CostLedger ledger = ledger_of(2, {.max_trials = 10, .max_cost = {}, .last_step = 1});
   ledger.add_event(costing(0, 30));
   ledger.add_event(costing(1, 10));
@@ -169,14 +169,14 @@ TEST(CostModel, CostsThatAreAllTheSameArePredictedEverywhere) {
   }
 }
 
-TEST(CostModel, KnowsNothingOfTwoCosts) {
+TEST(CostModel, NeedsMoreThanTwoCosts) {
   Market market(2, [](const Point& point) { return 1 + point[0] * point[0]; });
   gp::CostModel model(market.space);
   model.update(market.ledger);
   EXPECT_FALSE(model.knows());
 }
 
-TEST(Price, SlopesAreThoseOfThePrice) {
+TEST(Price, SlopesMatchFiniteDifferences) {
   const Space space = square();
   gp::Price price(space, CostBudget{.max_trials = 500'000, .max_cost = 1e6, .last_step = 1});
   Random random(9);
@@ -246,14 +246,14 @@ double saving(const std::string& algorithm, const std::vector<api::Parameter>& p
   return std::exp(log_saving / static_cast<double>(kSeeds));
 }
 
-TEST(CostAware, GpPaysLessWhereCheapPlacesAreAsGoodAsDearOnes) {
+TEST(CostAware, GpPaysLessIfCheapPlacesAreAsGood) {
   if (kSanitized) GTEST_SKIP() << "a measurement";
   // One of Branin's three minima costs eleven times as much as the two others.
   const auto cost = [](const Json& point) { return std::exp(4 * number(point, "y") / 15); };
   EXPECT_GT(saving("gp", {real("x", -5, 10), real("y", 0, 15)}, branin, cost, 13.4, 0.45), 1.5);
 }
 
-TEST(CostAware, GpPaysNoMoreWhereTheBestPlacesAreTheDearest) {
+TEST(CostAware, GpPaysNoMoreIfTheBestPlacesCostMost) {
   if (kSanitized) GTEST_SKIP() << "a measurement";
   const auto cost = [](const Json& point) { return std::exp(4 * number(point, "size")); };
   const auto value = [](const Json& point) {
@@ -265,7 +265,7 @@ TEST(CostAware, GpPaysNoMoreWhereTheBestPlacesAreTheDearest) {
             0.95);
 }
 
-TEST(CostAware, CountsForNothingWhereAllTrialsCostTheSame) {
+TEST(CostAware, ChangesNothingIfAllTrialsCostTheSame) {
   Problem problem = problem_of({real("x", -5, 10), real("y", 0, 15)}, "gp", 3);
   problem.max_trials = 30;
   Problem counting = problem;
@@ -281,7 +281,7 @@ TEST(CostAware, CountsForNothingWhereAllTrialsCostTheSame) {
   }
 }
 
-TEST(CostAware, SaysWhatATrialWillCostAndHowMuchThatCounts) {
+TEST(CostAware, ExplainsTheExpectedCostAndItsWeight) {
   for (const std::string name : {"gp", "ehvi"}) {
     Problem problem = problem_of({real("x", -5, 10), real("y", 0, 15)}, name + "_cost", 3);
     problem.max_trials = 40;

@@ -103,7 +103,7 @@ TEST(GpSampler, InfeasibleTrialsAreWalls) {
 }
 
 // The best feasible place lies at the wall: the region beyond must not push the search away.
-TEST(GpSampler, FindsWhatIsBestAtTheEdgeOfWhatIsFeasible) {
+TEST(GpSampler, FindsTheBestPointAtTheEdgeOfTheFeasibleRegion) {
   const Problem problem = problem_of({real("x", 0, 1), real("y", 0, 1), real("z", 0, 1)}, "gp", 2);
   const auto function = [](const Json& point) {
     const double sum = number(point, "x") + number(point, "y");
@@ -125,7 +125,7 @@ TEST(GpSampler, OutliersDoNotBlindIt) {
 // The history passes anchors, fits at every outcome and at some, and the largest model. The sampler
 // is asked seldom, since each question to a new one costs its fits, and only at the end twice with
 // the same fit, with a line added to the factor in between.
-TEST(GpSampler, ANewOneGivesTheSameAnswersOnALongHistory) {
+TEST(GpSampler, ANewSamplerAnswersTheSameOnALongHistory) {
   constexpr std::int64_t kTrials = 484;
   const Problem problem = problem_of({real("x", -5, 10), real("y", 0, 15), choice("c", {"a", "b"}),
                                       only_if(integer("n", 1, 100), "c", {"b"})},
@@ -265,7 +265,7 @@ TEST(GpSampler, ExplainsAPointInTheUnitsOfTheObjective) {
 }
 
 // A suggested point has the largest acquisition of some hundred.
-TEST(GpSampler, WhatItChoosesHasTheLargestAcquisition) {
+TEST(GpSampler, ChoosesTheLargestAcquisition) {
   const Problem problem = branin_problem(3);
   History history = run(problem, branin, 25);
   const auto sampler = sampler_of(problem);
@@ -278,7 +278,7 @@ TEST(GpSampler, WhatItChoosesHasTheLargestAcquisition) {
   }
 }
 
-TEST(GpSampler, ExplainsWhatItHasNoModelForInWords) {
+TEST(GpSampler, ExplainsPointsWithoutAModelInWords) {
   const auto start = sampler_of(branin_problem(1))->explain({}, *parse_json(R"({"x":0,"y":1})"));
   ASSERT_TRUE(start);
   EXPECT_THAT(start->words, ::testing::HasSubstr("point 1 of a quasi-random start"));

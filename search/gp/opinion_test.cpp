@@ -58,7 +58,7 @@ TEST(Opinion, CountsOnceItKnowsEnoughAndThenEverLess) {
   EXPECT_FALSE(opinion_after(space, 201, 0).counts());
 }
 
-TEST(Opinion, SlopesAreThoseOfTheOpinion) {
+TEST(Opinion, SlopesMatchFiniteDifferences) {
   const Space space = square();
   const gp::Opinion opinion = opinion_after(space, 24, 8);
   gp::Inputs inputs(1, 3);
@@ -76,7 +76,7 @@ TEST(Opinion, SlopesAreThoseOfTheOpinion) {
   }
 }
 
-TEST(Opinion, CandidatesAreWorthWhatTheirPointsAre) {
+TEST(Opinion, CandidatesAndPointsHaveEqualValues) {
   const Space space = gp::testing::mixed_space();
   Random random(4);
   gp::Opinion mixed(space, {api::Objective{}}, true);
@@ -132,7 +132,7 @@ double worth(const std::string& algorithm, const History& history, const Json& p
   return *sampler_of(algorithm)->explain(history, point)->acquisition;
 }
 
-TEST(Portfolio, WhatAPointIsWorthIsTheSumOfWhatBothModelsSay) {
+TEST(Portfolio, TheAcquisitionIsTheSumOfBothModels) {
   Random random(6);
   const Space space = square();
   for (const std::size_t pending : {0, 6}) {
@@ -150,7 +150,7 @@ TEST(Portfolio, WhatAPointIsWorthIsTheSumOfWhatBothModelsSay) {
   }
 }
 
-TEST(Portfolio, TriesWhatIsWorthMoreThanWhatEitherWouldTry) {
+TEST(Portfolio, ChoosesAHigherSumThanEitherModel) {
   for (const std::size_t pending : {0, 6}) {
     const History all = search_of(22, pending);
     int better = 0;
@@ -186,7 +186,7 @@ TEST(Portfolio, IsTheSameAfterARestartWhereTheOpinionBeginsAndCeasesToCount) {
   }
 }
 
-TEST(Portfolio, SaysWhatItIs) {
+TEST(Portfolio, DescribesItself) {
   EXPECT_EQ(sampler_of("portfolio")->description(),
             "portfolio of gp (Matern-5/2, log expected improvement, 10 startup trials) and tpe's "
             "opinion");

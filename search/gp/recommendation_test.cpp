@@ -52,7 +52,7 @@ const Json& place(const History& history, std::int64_t trial) {
 // Sixty results with noise of a third of the differences between random places: over thirty
 // histories the recommended trial is better, and its expected value nearer to the truth than its
 // measured one.
-TEST(Recommendation, ATrialThatWasLuckyGivesWayToOneThatIsGood) {
+TEST(Recommendation, PrefersAGoodTrialToALuckyTrial) {
   double taken = 0;
   double looks = 0;
   double error_expected = 0;
@@ -77,7 +77,7 @@ TEST(Recommendation, ATrialThatWasLuckyGivesWayToOneThatIsGood) {
   EXPECT_LT(error_expected, 0.7 * error_measured);
 }
 
-TEST(Recommendation, NoiseIsThatOfTheResults) {
+TEST(Recommendation, NoiseMatchesTheResults) {
   double sum = 0;
   int found = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {

@@ -47,7 +47,7 @@ TEST(Warp, AnOutlierOnTheGoodSideIsReinedIn) {
   EXPECT_GT(warped[2] - warped[1], 0.02);
 }
 
-TEST(Warp, WhatHasNoValueComesLastAndEqualsAreEqual) {
+TEST(Warp, TrialsWithoutAValueComeLastAndTiesAreEqual) {
   std::vector<Ranked> order = losses({3, 1, 1, 2});
   order.push_back({std::nullopt, false});
   order.push_back({std::nullopt, true});

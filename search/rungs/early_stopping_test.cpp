@@ -63,7 +63,7 @@ void expect_verdicts(const Problem& problem, const api::EarlyStopping& rules,
   }
 }
 
-TEST(RungSteps, AreThoseOfTheRule) {
+TEST(RungSteps, FollowTheRule) {
   EXPECT_THAT(rung_steps({}, std::nullopt, epochs(1, 100)), IsEmpty());
   EXPECT_THAT(rung_steps({}, asha(3), epochs(1, 9)), ElementsAre(1, 3));
   EXPECT_THAT(rung_steps({}, asha(3), epochs(1, 10)), ElementsAre(1, 3, 9));
@@ -118,7 +118,7 @@ TEST(Asha, WithoutAFiniteValueATrialStopsAndCountsAsTheWorst) {
                    {3, 1, 0.0, kGo}});  // best 2 of 4
 }
 
-TEST(Asha, TheReasonSaysWhatWasCompared) {
+TEST(Asha, TheReasonShowsTheComparison) {
   const Problem problem = problem_with(epochs(1, 9), api::Direction::kMaximize);
   History history;
   history.trials.assign(2, Json::object());
@@ -129,7 +129,7 @@ TEST(Asha, TheReasonSaysWhatWasCompared) {
 }
 
 // A constraint is decided at the end; until then it only affects the order.
-TEST(Asha, AConstraintStopsNobodyButComesBeforeTheValue) {
+TEST(Asha, AConstraintStopsNoTrialButRanksBeforeTheValue) {
   const Problem problem = problem_with(epochs(1, 9));
   History history;
   history.trials.assign(4, Json::object());
@@ -153,7 +153,7 @@ TEST(Asha, AConstraintStopsNobodyButComesBeforeTheValue) {
   EXPECT_EQ(reason_of(2), "asha: rung 0 (step 1): its objective has no finite value");
 }
 
-TEST(Asha, WhatIsLearntLaterDoesNotCount) {
+TEST(Asha, LaterFactsDoNotCount) {
   const Problem problem = problem_with(epochs(1, 9));
   History history;
   history.trials.assign(3, Json::object());
@@ -204,7 +204,7 @@ TEST(Median, WithoutAFiniteValueATrialStopsOnceThereIsAMedian) {
                    {4, 1, 0.1, kGo}});  // half of the others have no value
 }
 
-TEST(Median, TheReasonSaysWhatWasCompared) {
+TEST(Median, TheReasonShowsTheComparison) {
   const Problem problem = problem_with(epochs(1, 9));
   History history;
   history.trials.assign(2, Json::object());
@@ -222,7 +222,7 @@ api::EarlyStopping rule(const std::string& name) {
   return out;
 }
 
-TEST(RungSteps, ForRulesOfTheOwnCurveTheWholeOfItIsRecorded) {
+TEST(RungSteps, CoverTheWholeCurveForRulesThatNeedIt) {
   for (const char* name : {"patience", "curve"}) {
     api::EarlyStopping rules = rule(name);
     rules.start_step = 4;
@@ -261,7 +261,7 @@ TEST(Percentile, AHandWorkedTable) {
                   });
 }
 
-TEST(Percentile, ComparesBestsAndStopsWhatIsNotFinite) {
+TEST(Percentile, ComparesBestsAndStopsNonFiniteValues) {
   api::EarlyStopping rules = rule("percentile");
   rules.percentile = 100;
   rules.min_trials = 1;
@@ -313,7 +313,7 @@ std::int64_t stopped_at(const Problem& problem, const api::EarlyStopping& rules,
   return 0;
 }
 
-TEST(Curve, StopsWhatWillNotEndAmongTheBest) {
+TEST(Curve, StopsTrialsThatWillNotEndAmongTheBest) {
   const Problem problem = problem_with(epochs(1, 30));
   const api::EarlyStopping rules = rule("curve");
   const auto decay = [](double end, double rate) {
@@ -349,7 +349,7 @@ TEST(Curve, IsCarefulWhereForecastsWereWrong) {
   EXPECT_EQ(stopped_at(problem, rule("curve"), sudden, late(0.1)), 0);
 }
 
-TEST(Curve, TheBestAreAsManyAsOneSays) {
+TEST(Curve, TheNumberOfBestTrialsIsASetting) {
   const Problem problem = problem_with(epochs(1, 30), api::Direction::kMaximize);
   api::EarlyStopping rules = rule("curve");
   const auto rise = [](double end) {
@@ -365,7 +365,7 @@ TEST(Curve, TheBestAreAsManyAsOneSays) {
   EXPECT_EQ(stopped_at(problem, rules, other, rise(0.5)), 0);
 }
 
-TEST(Curve, TheReasonSaysWhatIsExpected) {
+TEST(Curve, TheReasonShowsTheExpectation) {
   const Problem problem = problem_with(epochs(1, 9));
   api::EarlyStopping rules = rule("curve");
   rules.min_trials = 1;

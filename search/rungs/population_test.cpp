@@ -123,7 +123,7 @@ TEST(Populations, DecideOnceHalfOfThemAreThere) {
   EXPECT_EQ(trials_missing(story.problem, story.history), 0) << "those who took over are members";
 }
 
-TEST(Populations, NobodyIsMoreThanOneIntervalAhead) {
+TEST(Populations, NoMemberIsMoreThanOneIntervalAhead) {
   Story story(population_of(4, 8, 2));
   for (const double loss : {0.1, 0.2, 0.3, kNaN}) story.begins(loss);
   for (const char* decided : {"0 resumes until 4", "1 resumes until 4"}) {
@@ -137,7 +137,7 @@ TEST(Populations, NobodyIsMoreThanOneIntervalAhead) {
   EXPECT_EQ(story.next(), "0 resumes until 6");
 }
 
-TEST(Populations, WhatIsNotANumberIsReplacedAndNeverCopied) {
+TEST(Populations, MembersWithNaNAreReplacedAndNeverCopied) {
   Story story(population_of(4, 6, 2));
   for (int i = 0; i < 4; ++i) story.begins();
   story.comes_to_its_rung(0, std::nullopt);
@@ -153,7 +153,7 @@ TEST(Populations, WhatIsNotANumberIsReplacedAndNeverCopied) {
 
 // The best member stopped by its own patience after epoch 1, so no checkpoint of epoch 2 exists to
 // start from.
-TEST(Populations, WhoLeftBeforeTheRungIsNobodysParent) {
+TEST(Populations, AMemberThatLeftBeforeTheRungIsNoParent) {
   Story story(population_of(4, 6, 2));
   for (const double loss : {kNaN, 0.2, 0.3, 0.9}) story.begins(loss);
   story.leaves_before_its_rung(0, 0.1);
@@ -178,7 +178,7 @@ TEST(Populations, NoMemberIsReplacedFromAWorseOne) {
   EXPECT_EQ(story.next(), "3 resumes until 4");
 }
 
-TEST(Populations, WhereNoReportIsOfTheRungAllMayBeParents) {
+TEST(Populations, AllMayBeParentsIfNoReportIsOfTheRung) {
   Story story(population_of(4, 6, 2));
   for (int i = 0; i < 4; ++i) story.begins();
   for (const std::size_t trial : {0, 1, 2, 3}) {
@@ -188,7 +188,7 @@ TEST(Populations, WhereNoReportIsOfTheRungAllMayBeParents) {
   EXPECT_EQ(story.next(), "4 takes over from 0 at 2 for 3");
 }
 
-TEST(Failures, AreNotMadeUpForByOneThatLeftBeforeTheRung) {
+TEST(Failures, AreNotReplacedFromAMemberThatLeftEarly) {
   Story story(population_of(3, 6, 2));
   for (const double loss : {kNaN, 0.2, 0.3}) story.begins(loss);
   story.leaves_before_its_rung(0, 0.1);
@@ -199,7 +199,7 @@ TEST(Failures, AreNotMadeUpForByOneThatLeftBeforeTheRung) {
   EXPECT_EQ(story.next(), "4 takes over from 1 at 2 for 3");
 }
 
-TEST(Populations, OfEqualsTheYoungestIsReplaced) {
+TEST(Populations, TheYoungestOfEqualMembersIsReplaced) {
   Story story(population_of(4, 6, 2));
   for (int i = 0; i < 4; ++i) story.begins(0.5);
   for (int i = 0; i < 3; ++i) {
@@ -208,7 +208,7 @@ TEST(Populations, OfEqualsTheYoungestIsReplaced) {
   EXPECT_EQ(story.next(), "4 takes over from 0 at 2 for 3");
 }
 
-TEST(Populations, WhereNothingIsFiniteAllGoOn) {
+TEST(Populations, AllContinueIfNoValueIsFinite) {
   Story story(population_of(2, 6, 2));
   for (int i = 0; i < 2; ++i) story.begins();
   for (int i = 0; i < 2; ++i) story.comes_to_its_rung(i, std::nullopt);
@@ -235,7 +235,7 @@ TEST(Populations, TheWayUpIsTheObjectives) {
   EXPECT_EQ(story.next(), "2 takes over from 0 at 2 for 1");
 }
 
-TEST(Failures, AtTheStartAreMadeUpForByANewMember) {
+TEST(Failures, AtTheStartAreReplacedByANewMember) {
   Story story(population_of(2, 6, 2));
   story.begins();
   story.begins();
@@ -247,7 +247,7 @@ TEST(Failures, AtTheStartAreMadeUpForByANewMember) {
   EXPECT_EQ(trials_missing(story.problem, story.history), 0);
 }
 
-TEST(Failures, LaterAreMadeUpForByACopyWhereTheOthersAre) {
+TEST(Failures, LaterAreReplacedByACopyAtTheOthersRung) {
   Story story(population_of(3, 8, 2));
   for (const double loss : {0.1, 0.2, 0.15}) story.begins(loss);
   EXPECT_EQ(story.next(), "0 resumes until 4");
@@ -260,7 +260,7 @@ TEST(Failures, LaterAreMadeUpForByACopyWhereTheOthersAre) {
   EXPECT_EQ(trials_missing(story.problem, story.history), 0);
 }
 
-TEST(Failures, OfWhatWasDeletedByHandAreNotMadeUpFor) {
+TEST(Failures, OfDeletedTrialsAreNotReplaced) {
   Story story(population_of(2, 6, 2));
   story.begins();
   story.begins(0.3);

@@ -87,7 +87,7 @@ TEST(Rungs, DescendFromTheLastStep) {
   EXPECT_LE(rung_ladder({"epoch", 1, 1'000'000'000}, 1.0000001).size(), 100U);
 }
 
-TEST(Rungs, AreThoseThatFactsAreWantedAt) {
+TEST(Rungs, AreTheStepsOfFacts) {
   EXPECT_THAT(rung_steps(problem_on("bohb", 1, 30).algorithm, std::nullopt, {"epoch", 1, 30}),
               ElementsAre(1, 3, 10));
   const Problem asha = asha_on(1, 81);
@@ -164,7 +164,7 @@ TEST(Promotion, TheBestThirdOfARungGoesOn) {
   EXPECT_EQ(story.history.stages[3].until_step, 9);
 }
 
-TEST(Promotion, TheReasonSaysWhatWasCompared) {
+TEST(Promotion, TheReasonShowsTheComparison) {
   Story story(asha_on(1, 9));
   for (const double loss : {0.5, 0.4, 0.6}) story.begins(0, {loss});
   EXPECT_EQ(next_promotion(story.problem(), story.history, false)->reason,
@@ -179,7 +179,7 @@ TEST(Promotion, MaximisedObjectivesAreTurnedAround) {
   EXPECT_EQ(story.promotes(), 2);
 }
 
-TEST(Promotion, WhatIsInfeasibleFailedOrStoppedStaysBehind) {
+TEST(Promotion, InfeasibleFailedAndStoppedTrialsStayBehind) {
   Story story(asha_on(1, 9));
   for (int i = 0; i < 9; ++i) story.begins(0, {0.1 * i});
   story.history.events.push_back(fact(0, api::FactKind::kFailed, 1, std::nullopt));
@@ -197,7 +197,7 @@ TEST(Promotion, ATrialOfAHigherBracketIsRankedWhereItPassesBy) {
   EXPECT_EQ(story.promotes(), -1);  // the best of three is trial 0, and it is further already
 }
 
-TEST(Promotion, OnceNothingElseWillComeTheBestGoesToTheEnd) {
+TEST(Promotion, TheLastCallSendsTheBestToTheEnd) {
   Story story(asha_on(1, 9));
   story.begins(0, {0.5});
   const std::int64_t running = story.begins(0, {});
@@ -240,7 +240,7 @@ TEST(Promotion, ATrialThatEndedItsLegIsNotAtWorkHoweverFarItCame) {
   EXPECT_TRUE(any_runs(story.problem(), story.history)) << "its second leg has begun";
 }
 
-TEST(Promotion, ThoseWithinAllConstraintsComeFirst) {
+TEST(Promotion, TrialsWithinAllConstraintsComeFirst) {
   Story story(asha_on(1, 9));
   story.begins(0, {0.1});
   story.history.events[0].fact.infeasible = true;
@@ -262,7 +262,7 @@ bool promotes_second(std::int64_t revision, double second_at_start) {
   return story.promotes() == 1;
 }
 
-TEST(Promotion, TheTwinOfOneThatWasPromotedStays) {
+TEST(Promotion, TheTwinOfAPromotedTrialStays) {
   EXPECT_FALSE(promotes_second(kNewestRevision, 1.0));
   EXPECT_TRUE(promotes_second(kNewestRevision, 1.5)) << "different below: no twin";
   EXPECT_TRUE(promotes_second(kFirstRevision, 1.0));
@@ -348,7 +348,7 @@ TEST(Probe, ATrialOfAHigherBracketDoesNotTellWhereReportsBegin) {
   }
 }
 
-TEST(Probe, OneThatFailsIsTheLast) {
+TEST(Probe, AFailedProbeIsTheLast) {
   Story story(asha_on(1, 9));
   for (int i = 0; i < 2; ++i) story.says_nothing(story.begins(0, {}));
   EXPECT_EQ(story.promotes(), 0);
@@ -358,7 +358,7 @@ TEST(Probe, OneThatFailsIsTheLast) {
   EXPECT_THAT(silent_for_good(story.problem(), story.history), ElementsAre(1));
 }
 
-TEST(Probe, NoneIsSentWhereOthersReportAtTheFirstRung) {
+TEST(Probe, NoProbeIsSentIfOthersReportAtTheFirstRung) {
   Story story(asha_on(1, 9));
   story.begins(0, {0.5});
   story.says_nothing(story.begins(0, {}));
@@ -406,7 +406,7 @@ TEST(Trust, IsCorrectedForTheSelectionOfPairs) {
   EXPECT_NEAR(trust_in(selected), 0.89, 0.06);
 }
 
-TEST(Trust, WithoutResultsIsTheProductOfWhatLeadsToTheEnd) {
+TEST(Trust, WithoutResultsIsTheProductOverTheRungs) {
   Story story(problem_on("bohb", 1, 9));
   for (int i = 0; i < 40; ++i) story.begins(1, {1.0 * i, -1.0 * i});
   const RungTable table(story.problem(), story.history, {1, 3, 9});
@@ -441,7 +441,7 @@ TEST(Brackets, AQuarterOfTheWorkIsForTrialsThatNoRungDecidesOn) {
   EXPECT_NEAR(9 * begun[2] / (9 * begun[2] + low), 0.25, 0.02);
 }
 
-TEST(Trust, WhereTheFirstRungSaysNothingTrialsBeginHigher) {
+TEST(Trust, AnUninformativeFirstRungMovesTrialsUp) {
   Random random(4);
   Story blind(problem_on("bohb", 1, 9));
   Story seeing(problem_on("bohb", 1, 9));
@@ -461,7 +461,7 @@ TEST(Trust, WhereTheFirstRungSaysNothingTrialsBeginHigher) {
   EXPECT_GT(share_of_lowest(seeing), 180);
 }
 
-TEST(Scores, HigherRungsPutRightWhatLowerOnesSaid) {
+TEST(Scores, HigherRungsCorrectLowerRungs) {
   Story story(problem_on("bohb", 1, 9));
   story.begins(0, {0.1});       // good, and never compared again
   story.begins(1, {0.2, 0.9});  // good early, poor later
@@ -476,7 +476,7 @@ TEST(Scores, HigherRungsPutRightWhatLowerOnesSaid) {
   EXPECT_LT(scores[3], scores[4]);
 }
 
-TEST(Scores, EqualTrialsHoldEqualOnes) {
+TEST(Scores, EqualTrialsHoldEqualScores) {
   Problem problem = problem_on("bohb", 1, 9);
   Story story(problem);
   for (const double loss : {1.0, 2.0, 3.0, 4.0}) story.begins(0, {loss, 5.0});
@@ -487,7 +487,7 @@ TEST(Scores, EqualTrialsHoldEqualOnes) {
             scores_from_rung(problem, story.history, 0)[3]);
 }
 
-TEST(Scores, OfAHigherRungKnowNothingOfLowerOnes) {
+TEST(Scores, OfAHigherRungIgnoreLowerRungs) {
   Story story(problem_on("bohb", 1, 9));
   story.begins(0, {0.1});
   story.begins(1, {0.2, 0.9});

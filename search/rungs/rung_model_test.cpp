@@ -79,7 +79,7 @@ void expect_recorded(std::int64_t trials, const std::vector<std::string>& record
   }
 }
 
-TEST(RungModel, TheFirstRevisionSuggestsWhatItDid) {
+TEST(RungModel, TheFirstRevisionSuggestsTheRecordedPoints) {
   expect_recorded(30, {R"({"x":0.23991053998510886,"y":0.3703908326102845,"z":"b"})",
                        R"({"x":0.24662299509201302,"y":0.3059840554544811,"z":"b"})",
                        R"({"x":0.22009623866386105,"y":0.5156368168075729,"z":"b"})",

@@ -55,7 +55,7 @@ TEST_P(CudaBackend, ALargeUploadComesInPieces) {
   EXPECT_TRUE(device.download() == expected) << "the source is free at once";
 }
 
-TEST_P(CudaBackend, AGraphDoesNothingUntilItIsLaunchedAndThenWhatItsCallsDid) {
+TEST_P(CudaBackend, AGraphRepeatsItsCallsOnlyWhenLaunched) {
   auto x = array({1, 2, 3}), y = array({0, 0, 0}), z = array({9, 9, 9});
   const auto work = [&] {
     backend_->add_scaled(3, 2, x.data(), y.data());
@@ -77,7 +77,7 @@ TEST_P(CudaBackend, AGraphDoesNothingUntilItIsLaunchedAndThenWhatItsCallsDid) {
   EXPECT_THAT(replayed, ElementsAre(22, 24, 26));
 }
 
-TEST_P(CudaBackend, NothingIsCopiedAndClearedWithoutAnAddress) {
+TEST_P(CudaBackend, ZeroBytesNeedNoAddress) {
   const auto work = [&] {
     backend_->copy(nullptr, nullptr, 0);
     backend_->set_zero(nullptr, 0);
@@ -127,7 +127,7 @@ Status make_layers(Backend& backend, std::vector<std::shared_ptr<void>>& kept) {
   return keep(backend.pool({PoolKind::kMax, {16, 16, 32}}, plan));
 }
 
-TEST_P(CudaBackend, SaysWhatMemoryLayersNeedBesideTheirOperands) {
+TEST_P(CudaBackend, ReportsTheWorkspaceOfLayers) {
   const std::int64_t before = *backend_->free_memory();
   const auto needed = backend_->workspace([&] {
     std::vector<std::shared_ptr<void>> dropped;
@@ -146,7 +146,7 @@ TEST_P(CudaBackend, SaysWhatMemoryLayersNeedBesideTheirOperands) {
   EXPECT_GT(needed->shared, kSlack);
 }
 
-TEST_P(CudaBackend, NamesWhatImplementsEachPass) {
+TEST_P(CudaBackend, NamesTheImplementationOfEachPass) {
   std::vector<std::shared_ptr<void>> kept;
   ASSERT_TRUE(make_layers(*backend_, kept).ok());
   ASSERT_TRUE(make_layers(*backend_, kept).ok()) << "the same again";
@@ -201,7 +201,7 @@ TEST_P(CudaBackend, KnowsTheMemoryThatIsLeft) {
 INSTANTIATE_TEST_SUITE_P(, CudaBackend, ::testing::ValuesIn(emulator::kEveryStreams),
                          [](const auto& instance) { return emulator::name_of(instance.param); });
 
-TEST(CudaBackendDeathTest, WhatIsRecordedMustNotWait) {
+TEST(CudaBackendDeathTest, ARecordedCallMustNotWait) {
   const auto backend = std::move(cuda_backend()).value();
   EXPECT_DEATH(backend->capture([&] { backend->wait(); }), "must neither allocate");
   EXPECT_DEATH(backend->capture([&] { (void)backend->allocate(4); }), "must neither allocate");

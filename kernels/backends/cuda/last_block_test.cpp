@@ -44,7 +44,7 @@ void in_every_order(const std::function<void()>& test) {
   emulator::set_order(emulator::Order::kRising);
 }
 
-TEST(LastBlock, IsOneAndFindsWhatAllHaveWritten) {
+TEST(LastBlock, IsUniqueAndReadsTheWritesOfAllBlocks) {
   in_every_order([] {
     unsigned counter = 0;
     for (const int blocks : {1, 2, 3, 64, 65, 200}) {

@@ -105,7 +105,7 @@ TEST_P(Plans, Float32IsNotTf32UnlessAskedFor) {
 }
 
 // A missing driver does not mean a missing plan: nothing falls back because of it.
-TEST_P(Plans, WhatCannotBePlannedIsSaidInWords) {
+TEST_P(Plans, AnImpossiblePlanIsAnErrorInWords) {
   const std::unique_ptr<Cudnn> cudnn = device_named(GetParam());
   const auto plan =
       plan_attention(*cudnn, {256, 6, 64}, DataType::kBFloat16, 64, AttentionPass::kForward);

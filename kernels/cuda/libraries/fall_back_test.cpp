@@ -52,7 +52,7 @@ TEST_F(FallBack, AnythingElseIsAnError) {
 }
 
 // A heuristic may answer INVALID_VALUE for an epilogue that it does not support.
-TEST_F(FallBack, AFusionIsOptionalWhateverTheLibrarySays) {
+TEST_F(FallBack, AFusionIsOptionalForAnyLibraryError) {
   ::setenv("FETTLE_CUDA_STRICT", "1", 1);
   for (const Error& error : {not_found("cuBLASLt has no algorithm"), io_error("INVALID_VALUE")}) {
     ::testing::internal::CaptureStderr();

@@ -51,7 +51,7 @@ class LibraryPlansTest : public ::testing::Test {
   const std::string folder_;
 };
 
-TEST_F(LibraryPlansTest, KnowsWhatAnEarlierOneTimed) {
+TEST_F(LibraryPlansTest, ReadsThePlansTimedByAnEarlierProcess) {
   Opened first;
   EXPECT_EQ(kind_of(*first.device).name, "emulated GPU");
   EXPECT_EQ(kind_of(*first.device).compute_capability, "9.0");
@@ -64,7 +64,7 @@ TEST_F(LibraryPlansTest, KnowsWhatAnEarlierOneTimed) {
 }
 
 // Two trials of a Study that time plans at once run the same plans.
-TEST_F(LibraryPlansTest, TakesWhatAnotherKeptFirst) {
+TEST_F(LibraryPlansTest, TakesThePlanThatAnotherProcessStoredFirst) {
   Opened first;
   Opened second;
   EXPECT_EQ(second.plans.chooser().known("key"), nullptr);

@@ -28,7 +28,7 @@ TEST(PlanCache, MakesAPlanOnce) {
   EXPECT_EQ(maker.made, 2);
 }
 
-TEST(PlanCache, RemembersThatThereIsNone) {
+TEST(PlanCache, RemembersAMissingPlan) {
   PlanCache<std::int64_t> cache;
   Maker maker;
   EXPECT_EQ(cache.find(-1, std::ref(maker)), nullptr);
@@ -36,7 +36,7 @@ TEST(PlanCache, RemembersThatThereIsNone) {
   EXPECT_EQ(maker.made, 1);
 }
 
-TEST(PlanCache, MakesRoomByTheOneThatWasAskedForLongestAgo) {
+TEST(PlanCache, EvictsTheLeastRecentlyUsedPlan) {
   PlanCache<std::int64_t> cache;
   Maker maker;
   for (std::int64_t samples = 0; samples < kMost; ++samples) cache.find(samples, std::ref(maker));

@@ -51,7 +51,7 @@ class PlanFile : public ::testing::Test {
   const std::string folder_;
 };
 
-TEST_F(PlanFile, WhatIsKeptIsFoundAgain) {
+TEST_F(PlanFile, FindsStoredPlansAgain) {
   const Status kept = keep(kPlans);
   ASSERT_TRUE(kept.ok()) << kept.error().message;
   EXPECT_EQ(plan_file_path(kH100), folder_ + "/nvidia-h100-80gb-hbm3-9-0.json");
@@ -127,7 +127,7 @@ TEST_F(PlanFile, SaysThatItWasMeasuredForSomethingElse) {
   EXPECT_THAT(why_not(written_for(other)), HasSubstr("device: found \"nvidia-h100-80gb hbm3\""));
 }
 
-TEST_F(PlanFile, RefusesWhatNobodyMeasured) {
+TEST_F(PlanFile, RefusesMalformedFiles) {
   Json file = to_json(kH100, kPlans);
   EXPECT_THAT(why_not("{\"device\": "), HasSubstr("line 1"));
   EXPECT_THAT(why_not("[]"), HasSubstr("device: found nothing"));

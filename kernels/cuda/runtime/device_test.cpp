@@ -85,7 +85,7 @@ TEST(Device, SaysHowMuchMemoryIsMissing) {
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
-TEST(Device, ScratchGrowsAndKeepsWhatGraphsRemember) {
+TEST(Device, ScratchGrowsAndKeepsTheBlocksOfGraphs) {
   const auto device = std::move(Device::open()).value();
   ASSERT_TRUE(device->reserve_scratch(1000).ok());
   void* const first = device->scratch(500);
@@ -225,7 +225,7 @@ TEST(Pool, TakesABlockLargerThanAPiece) {
 }
 
 // The last piece may be smaller.
-TEST(Pool, UsesWhatIsLeftOfTheDevice) {
+TEST(Pool, UsesTheRestOfTheDevice) {
   const OnMachine on({.memory = 10 << 10});
   Pool pool(8 << 10);
   void* const first = std::move(pool.take(8 << 10)).value();
@@ -269,7 +269,7 @@ TEST(Pool, GivesBackPiecesThatAreFreeAsAWhole) {
   pool.give_back(kept);
 }
 
-TEST(Pool, WhatItGaveBackIsOfItsShareAgain) {
+TEST(Pool, ReleasedMemoryCountsForItsShareAgain) {
   Pool pool(4096, 8 << 10);
   pool.give_back(std::move(pool.take(8 << 10)).value());
   EXPECT_EQ(pool.available(), 8 << 10) << "in the piece";
@@ -297,13 +297,13 @@ class SharedDevice : public ::testing::Test {
   }
 };
 
-TEST_F(SharedDevice, HasWhatItsPartOfTheMemoryLeavesBesideTheContext) {
+TEST_F(SharedDevice, HasItsShareOfMemoryLessTheContext) {
   const auto device = open_with("1024");
   ASSERT_TRUE(device.ok()) << device.error().message;
   EXPECT_EQ((*device)->available(), std::int64_t{512} << 20);
 }
 
-TEST_F(SharedDevice, SaysWhatIsWrongWithItsPart) {
+TEST_F(SharedDevice, ExplainsAnInvalidShare) {
   for (const char* const text : {"20Gi", "-5", "512", "99999999999999"}) {
     const auto device = open_with(text);
     ASSERT_FALSE(device.ok()) << text;

@@ -52,7 +52,7 @@ TEST(Machine, NeedsADriverAsNewAsTheToolkit) {
                                    HasSubstr("update the driver, to 580 or newer")));
 }
 
-TEST(Machine, SaysWhatElseTheRuntimeSaid) {
+TEST(Machine, PassesOnOtherErrorsOfTheRuntime) {
   MachineFacts facts = h100();
   facts.error = 999;
   facts.error_text = "unknown error";
@@ -75,7 +75,7 @@ struct Capability {
   bool runs;
 };
 
-TEST(Machine, KnowsWhatRunsWhere) {
+TEST(Machine, KnowsTheArchitecturesThatRunOnACard) {
   const Capability capabilities[] = {
       {"80-real", 8, 0, true},
       {"80-real", 8, 9, true},  // later minors

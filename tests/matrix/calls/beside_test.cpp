@@ -396,7 +396,7 @@ Status command_of(const kube::ApiCall& call, const cli::Cluster& cluster) {
   return seen.ok() ? success() : Status(seen.error());
 }
 
-TEST(CallsBesideStudies, ACommandSaysWhatWentWrongAndWorksAgain) {
+TEST(CallsBesideStudies, ACommandReportsTheFaultAndWorksAgain) {
   rows_in_all += cross(
       [](const kube::ApiCall& call) {
         return call.caller == kube::Caller::kCli && call.verb != "watch";
