@@ -306,7 +306,7 @@ std::int64_t Ledger::highest_seq() const {
   return history_.events.empty() ? 0 : history_.events.back().fact.seq;
 }
 
-// Collects what `after` adds to the history. Samplers have folded the history as it is, so it may
+// Collects what `after` adds to the history. Samplers have read the history as it is, so it may
 // only grow at its end; any other change makes it stale, and flush() rebuilds it.
 void Ledger::learn(const Trial* before, const Trial& after) {
   if (history_is_stale_) return;

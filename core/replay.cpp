@@ -108,7 +108,7 @@ void compare_suggestion(const api::Study& study, const ReplayedSuggestion& again
                              again.point ? again.point->dump() : "no point is left"});
 }
 
-// The sampler of each period in turn. A new one may begin anywhere, because a sampler folds the
+// The sampler of each period in turn. A new one may begin anywhere, because a sampler reads the
 // whole history that it is given.
 class Samplers {
  public:

@@ -134,7 +134,7 @@ class WarmStart final : public Sampler {
 
   void begin_again() {
     put_priors_in_front();
-    sampler_->suggest({}, 0);  // makes it forget its fold
+    sampler_->suggest({}, 0);  // makes it forget its state
   }
 
   // Passes a result of this Study to transfer_; returns whether the priors were weighed anew.

@@ -1,7 +1,7 @@
 // make_sampler: the sampler of each algorithm.
 #include "api/names.h"
 #include "search/auto.h"
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/maths/ehvi.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_model.h"

@@ -15,7 +15,6 @@
 #include <optional>
 #include <utility>
 
-#include "search/fold.h"
 #include "search/gp/candidates.h"
 #include "search/gp/deflation.h"
 #include "search/gp/forced_exploration.h"
@@ -25,6 +24,7 @@
 #include "search/gp/outcomes.h"
 #include "search/gp/price.h"
 #include "search/gp/trust_region.h"
+#include "search/incremental_sampler.h"
 #include "search/samplers/quasi_random_start.h"
 #include "search/samplers/samplers.h"
 
@@ -53,11 +53,11 @@ constexpr std::int64_t kTurns = 4;
 constexpr int kStarts = 5;  // of the inner search
 constexpr int kStartsWithPending = 3;
 
-class GpSampler final : public FoldingSampler {
+class GpSampler final : public IncrementalSampler {
  public:
   GpSampler(Space space, std::int64_t seed, const GpSettings& settings,
             std::vector<api::Objective> objectives)
-      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
+      : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
         settings_(settings),
         objectives_(std::move(objectives)),
         axes_(gp::axes_of(this->space())),

@@ -26,7 +26,7 @@ class Opinion final : public Term {
   // Keeps a reference to `space`. Without `wanted` the term never counts.
   Opinion(const Space& space, const std::vector<api::Objective>& objectives, bool wanted);
 
-  // The fold, as in FoldingSampler.
+  // Update the state, as in IncrementalSampler.
   void add_trial(const Point* point);
   void remove_trial();
   void add_event(const Event& event);

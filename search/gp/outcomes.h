@@ -1,5 +1,5 @@
-// Outcomes: the fold over the history that the gp sampler keeps: ended trials, pending trials, and
-// the prefixes of the history to which hyperparameters are fitted (fit_schedule.h).
+// Outcomes: the state of the gp sampler: ended trials, pending trials, and the prefixes of the
+// history to which hyperparameters are fitted (fit_schedule.h).
 //
 // Two or three objectives have one column of targets each. With more objectives, the only target is
 // the front of a trial. Invariant: a function of the trials and events it was given, in their

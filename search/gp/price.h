@@ -24,7 +24,7 @@ class Price final : public Term {
   // Keeps a reference to `space`. Without a budget, costs do not count.
   Price(const Space& space, const std::optional<CostBudget>& budget);
 
-  // The fold, as in FoldingSampler.
+  // Update the state, as in IncrementalSampler.
   void add_trial(const Point* point);
   void remove_trial();
   void add_event(const Event& event);

@@ -27,7 +27,7 @@ std::map<std::int64_t, double> results_of(const History& history) {
   return out;
 }
 
-Outcomes fold(const Space& space, const Problem& problem, const History& history) {
+Outcomes targets_of(const Space& space, const Problem& problem, const History& history) {
   Outcomes out(problem.objectives);
   for (const Json& parameters : history.trials) {
     const std::optional<Point> point = space.read(parameters);
@@ -45,7 +45,7 @@ std::optional<Recommendation> recommend(const Problem& problem, const History& h
   if (std::ssize(results) < kLeastResults) return {};
   const Result<Space> space = Space::make(problem.parameters);
   if (!space.ok()) return {};
-  Outcomes outcomes = fold(*space, problem, history);
+  Outcomes outcomes = targets_of(*space, problem, history);
   const Axes axes = axes_of(*space);
   Fits fits(*space, axes);
   const Model model(*space, axes, outcomes, fits.current(outcomes));

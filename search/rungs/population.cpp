@@ -7,7 +7,7 @@
 #include "api/names.h"
 #include "base/check.h"
 #include "base/philox.h"
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/rungs/pb2.h"
 #include "search/rungs/perturb.h"
 #include "search/rungs/rung_table.h"

@@ -1,7 +1,7 @@
 // Samplers for the first points of a population's members, and for the points of a schedule.
 // population.h decides which trials continue and which are replaced.
 #include "base/philox.h"
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/rungs/population.h"
 #include "search/rungs/rung_table.h"
 #include "search/samplers/samplers.h"

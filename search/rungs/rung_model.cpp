@@ -71,8 +71,8 @@ class View {
     return history.stages.empty() ? 0 : history.stages[trial].bracket;
   }
   // Adds the places as they were when hyperparameters were last fitted, and when the anchor of that
-  // fit was set. A fold keeps the results of that time (../gp/outcomes.h), so a fit stays the same
-  // until the next one is due.
+  // fit was set. The sampler keeps the results of that time (../gp/outcomes.h), so a fit stays the
+  // same until the next one is due.
   void tell_as_of_fits(const Problem& problem, const History& history) {
     const std::vector<std::size_t> times = times_of_places(problem, history, bracket_);
     const auto count = static_cast<std::int64_t>(times.size());

@@ -1,5 +1,6 @@
-// Factories of the samplers; make_sampler (search.h) picks among them. All are FoldingSampler
-// (fold.h): they read each entry of the history once and keep the set of tried points.
+// Factories of the samplers; make_sampler (search.h) picks among them. All are IncrementalSampler
+// (incremental_sampler.h): they read each entry of the history once and keep the set of tried
+// points.
 #pragma once
 
 #include <cstdint>
