@@ -65,7 +65,7 @@ class CostLedger {
   // The cost of using one of a limited number of trials, in the unit of costs: max_cost /
   // max_trials, or the average cost if there is no max_cost. Without it the value of a cheap trial
   // would have no upper bound.
-  double cost_of_a_place() const;
+  double cost_per_trial() const;
 
  private:
   double average() const;

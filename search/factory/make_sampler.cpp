@@ -213,7 +213,7 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
     case AlgorithmKind::kEhvi:
       return ehvi(problem, std::move(space));
     case AlgorithmKind::kPortfolio:
-      return make_gp(std::move(space), seed, {.opinion = true, .revision = problem.revision},
+      return make_gp(std::move(space), seed, {.tpe_prior = true, .revision = problem.revision},
                      problem.objectives);
     case AlgorithmKind::kCmaes:
       return cmaes(problem, std::move(space));

@@ -10,7 +10,7 @@
 #include "search/cost_ledger.h"
 #include "search/gp/candidates.h"
 #include "search/gp/cost_model.h"
-#include "search/gp/price.h"
+#include "search/gp/expected_cost.h"
 #include "search/search.h"
 #include "search/testing/gaussian_process.h"
 #include "search/testing/problems.h"
@@ -97,10 +97,10 @@ TEST(CostLedger, ATrialIsWorthItsShareOfTheBudget) {
   CostLedger ledger = ledger_of(2, {.max_trials = 10, .max_cost = {}, .last_step = 1});
   ledger.add_event(costing(0, 30));
   ledger.add_event(costing(1, 10));
-  EXPECT_DOUBLE_EQ(ledger.cost_of_a_place(), 20) << "an average trial";
-  EXPECT_DOUBLE_EQ(CostLedger({.max_trials = 10, .max_cost = 50, .last_step = 1}).cost_of_a_place(),
+  EXPECT_DOUBLE_EQ(ledger.cost_per_trial(), 20) << "an average trial";
+  EXPECT_DOUBLE_EQ(CostLedger({.max_trials = 10, .max_cost = 50, .last_step = 1}).cost_per_trial(),
                    5);
-  EXPECT_DOUBLE_EQ(CostLedger({.max_trials = 0, .max_cost = 50, .last_step = 1}).cost_of_a_place(),
+  EXPECT_DOUBLE_EQ(CostLedger({.max_trials = 0, .max_cost = 50, .last_step = 1}).cost_per_trial(),
                    0);
 }
 
@@ -176,26 +176,27 @@ TEST(CostModel, NeedsMoreThanTwoCosts) {
   EXPECT_FALSE(model.knows());
 }
 
-TEST(Price, SlopesMatchFiniteDifferences) {
+TEST(ExpectedCost, SlopesMatchFiniteDifferences) {
   const Space space = square();
-  gp::Price price(space, CostBudget{.max_trials = 500'000, .max_cost = 1e6, .last_step = 1});
+  gp::ExpectedCost expected_cost(
+      space, CostBudget{.max_trials = 500'000, .max_cost = 1e6, .last_step = 1});
   Random random(9);
   for (std::int64_t i = 0; i < 20; ++i) {
     const Point point = space.draw(random);
-    price.add_trial(&point);
-    price.add_event(costing(i, std::exp(3 * point[0] - std::pow(point[1], 2))));
+    expected_cost.add_trial(&point);
+    expected_cost.add_event(costing(i, std::exp(3 * point[0] - std::pow(point[1], 2))));
   }
-  price.update(20);
-  ASSERT_TRUE(price.counts());
-  EXPECT_THAT(price.words(), HasSubstr("plus 2")) << "what a place is worth";
+  expected_cost.update(20);
+  ASSERT_TRUE(expected_cost.counts());
+  EXPECT_THAT(expected_cost.words(), HasSubstr("plus 2")) << "what a place is worth";
   gp::Inputs inputs(1, 2);
   inputs.active.setOnes();
-  const auto at = [&](const Eigen::VectorXd& x) { return price.at(Point{x[0], x[1]}); };
+  const auto at = [&](const Eigen::VectorXd& x) { return expected_cost.at(Point{x[0], x[1]}); };
   const Eigen::VectorXd x = Eigen::Vector2d(0.3, 0.6);
   const Eigen::VectorXd expected = gp::testing::differences(at, x);
   inputs.at.row(0) = x.transpose();
   Eigen::VectorXd slope;
-  EXPECT_DOUBLE_EQ(price.at(inputs, 0, slope), at(x));
+  EXPECT_DOUBLE_EQ(expected_cost.at(inputs, 0, slope), at(x));
   EXPECT_LT((slope - expected).norm(), 1e-6);
   const double cost = std::exp(3 * 0.3 - std::pow(0.6, 2));
   EXPECT_NEAR(-slope[0], 3 * cost / (cost + 2), 0.2);

@@ -1,6 +1,7 @@
 // Bayesian optimisation: Gaussian processes over the tried points (model.h, kernel.h, likelihood.h,
-// warp.h), and the point of the largest expected improvement (improvement.h, inner_search.h). Its
-// cost (price.h) and the density ratio of tpe (opinion.h) count too, if the settings say so.
+// rank_transform.h), and the point of the largest expected improvement (improvement.h,
+// inner_search.h). Its cost (expected_cost.h) and the density ratio of tpe (tpe_prior.h) count too,
+// if the settings say so.
 //
 // Starts with the middle of the space and quasi-random points. Pending trials narrow the variance
 // near them, so that workers spread. No point is tried twice. If almost nothing is left to gain,
@@ -17,12 +18,12 @@
 
 #include "search/gp/candidates.h"
 #include "search/gp/deflation.h"
+#include "search/gp/expected_cost.h"
 #include "search/gp/forced_exploration.h"
 #include "search/gp/inner_search.h"
 #include "search/gp/model.h"
-#include "search/gp/opinion.h"
 #include "search/gp/outcomes.h"
-#include "search/gp/price.h"
+#include "search/gp/tpe_prior.h"
 #include "search/gp/trust_region.h"
 #include "search/incremental_sampler.h"
 #include "search/samplers/quasi_random_start.h"
@@ -62,8 +63,8 @@ class GpSampler final : public IncrementalSampler {
         objectives_(std::move(objectives)),
         axes_(gp::axes_of(this->space())),
         outcomes_(objectives_),
-        price_(this->space(), settings.cost),
-        opinion_(this->space(), objectives_, settings.opinion),
+        expected_cost_(this->space(), settings.cost),
+        tpe_prior_(this->space(), objectives_, settings.tpe_prior),
         sobol_(this->space().dimensions(), seed),
         fits_(this->space(), axes_, settings.memo) {
     startup_ = settings.startup_trials.value_or(usual_startup());
@@ -77,29 +78,29 @@ class GpSampler final : public IncrementalSampler {
     const std::string out = (objectives > 1 ? "ehvi" : "gp") + (" (Matern-5/2, " + what) + ", " +
                             std::to_string(startup_) + " startup trials" +
                             (settings_.cost ? ", costs count)" : ")");
-    return settings_.opinion ? "portfolio of " + out + " and tpe's opinion" : out;
+    return settings_.tpe_prior ? "portfolio of " + out + " and tpe's opinion" : out;
   }
 
  protected:
   void add_trial(const Point* point) override {
     outcomes_.add_trial(point);
-    price_.add_trial(point);
-    opinion_.add_trial(point);
+    expected_cost_.add_trial(point);
+    tpe_prior_.add_trial(point);
   }
   void remove_trial() override {
     outcomes_.remove_trial();
-    price_.remove_trial();
-    opinion_.remove_trial();
+    expected_cost_.remove_trial();
+    tpe_prior_.remove_trial();
   }
   void add_event(const Event& event) override {
     outcomes_.add_event(event);
-    price_.add_event(event);
-    opinion_.add_event(event);
+    expected_cost_.add_event(event);
+    tpe_prior_.add_event(event);
   }
   void reset() override {
     outcomes_ = gp::Outcomes(objectives_);
-    price_.reset();
-    opinion_.reset();
+    expected_cost_.reset();
+    tpe_prior_.reset();
     model_.reset();
     fits_.reset();
   }
@@ -205,30 +206,31 @@ class GpSampler final : public IncrementalSampler {
   void update_model(std::int64_t trial) {
     // `trial` leaves out the first unnumbered() trials: priors() and the points tried first. All of
     // this Study's own trials use the budget; tpe learns from priors as well.
-    price_.update(trial + unnumbered() - priors());
-    opinion_.update(trial + priors());
+    expected_cost_.update(trial + unnumbered() - priors());
+    tpe_prior_.update(trial + priors());
     const bool known = model_ != nullptr && model_->version() == outcomes_.version();
-    if (!known || asked_tpe_ != opinion_.counts()) {
-      asked_tpe_ = opinion_.counts();
+    if (!known || asked_tpe_ != tpe_prior_.counts()) {
+      asked_tpe_ = tpe_prior_.counts();
       model_ = std::make_unique<gp::Model>(space(), axes_, outcomes_, fits_.current(outcomes_));
       model_->set_candidates(make_candidates());
-      if (settings_.cost) price_.set_candidates(gp::inputs_of(space(), model_->candidates()));
+      if (settings_.cost)
+        expected_cost_.set_candidates(gp::inputs_of(space(), model_->candidates()));
     }
     model_->set_pending(outcomes_);
-    if (opinion_.counts()) opinion_.set_candidates(model_->candidates());
+    if (tpe_prior_.counts()) tpe_prior_.set_candidates(model_->candidates());
   }
 
   // The terms that count beside the gain.
-  std::vector<const gp::Term*> terms() const {
-    std::vector<const gp::Term*> out;
-    if (price_.counts()) out.push_back(&price_);
-    if (opinion_.counts()) out.push_back(&opinion_);
+  std::vector<const gp::AcquisitionTerm*> terms() const {
+    std::vector<const gp::AcquisitionTerm*> out;
+    if (expected_cost_.counts()) out.push_back(&expected_cost_);
+    if (tpe_prior_.counts()) out.push_back(&tpe_prior_);
     return out;
   }
 
-  // Whether an expected improvement is next to nothing in the objective's own units. The warp of
-  // the targets magnifies the range of many good results: without this check a search would polish
-  // a local optimum for ever.
+  // Whether an expected improvement is next to nothing in the objective's own units. The rank
+  // transform of the targets magnifies the range of many good results: without this check a search
+  // would polish a local optimum for ever.
   bool is_worthless(double log_improvement, double best) {
     const std::optional<double> spread = outcomes_.spread();
     if (!spread) return false;
@@ -255,10 +257,10 @@ class GpSampler final : public IncrementalSampler {
                     : "logarithm of the expected improvement, less what noise hides of it, in "
                       "standard deviations of the warped results";
     if (at.size() > outcomes_.columns()) out.words += ", times the probability of being feasible";
-    for (const gp::Term* term : terms()) *out.acquisition += term->at(point);
-    if (price_.counts()) out.words += ", less " + price_.words();
-    if (opinion_.counts()) out.words += ", plus " + opinion_.words();
-    out.cost = price_.cost(point);
+    for (const gp::AcquisitionTerm* term : terms()) *out.acquisition += term->at(point);
+    if (expected_cost_.counts()) out.words += ", less " + expected_cost_.words();
+    if (tpe_prior_.counts()) out.words += ", plus " + tpe_prior_.words();
+    out.cost = expected_cost_.cost(point);
     out.mean = outcomes_.value_of(at[0].mean);
     const auto low = outcomes_.value_of(at[0].mean - at[0].sigma);
     const auto high = outcomes_.value_of(at[0].mean + at[0].sigma);
@@ -323,8 +325,8 @@ class GpSampler final : public IncrementalSampler {
       const Point& point = outcomes_.point(best[i % best.size()]);
       out.push_back(gp::perturb(space(), gp::candidate_of(space(), point, out[i].unit), random));
     }
-    if (opinion_.counts()) {
-      const std::vector<Point> drawn = opinion_.draws(kDrawn, random);
+    if (tpe_prior_.counts()) {
+      const std::vector<Point> drawn = tpe_prior_.draws(kDrawn, random);
       for (std::size_t i = 0; i < drawn.size(); ++i) {
         out.push_back(gp::candidate_of(space(), drawn[i], out[i % half].unit));
       }
@@ -336,8 +338,8 @@ class GpSampler final : public IncrementalSampler {
   std::vector<api::Objective> objectives_;
   gp::Axes axes_;
   gp::Outcomes outcomes_;
-  gp::Price price_;
-  gp::Opinion opinion_;
+  gp::ExpectedCost expected_cost_;
+  gp::TpePrior tpe_prior_;
   bool asked_tpe_ = false;  // whether its draws are among the model's candidates
   std::int64_t startup_ = 0;
   QuasiRandomStart sobol_;

@@ -23,8 +23,8 @@ std::vector<std::size_t> smooth_parameters(const Space& space, const Point& poin
 }
 
 // Returns the term at the only row; subtracts its slope along the free parameters from `gradient`.
-double add_term(const Term& term, const Inputs& inputs, const std::vector<std::size_t>& free,
-                Eigen::VectorXd& gradient) {
+double add_term(const AcquisitionTerm& term, const Inputs& inputs,
+                const std::vector<std::size_t>& free, Eigen::VectorXd& gradient) {
   Eigen::VectorXd slope;
   const double out = term.at(inputs, 0, slope);
   for (Index i = 0; i < gradient.size(); ++i) {
@@ -48,7 +48,7 @@ double InnerSearch::gain(const Candidate& candidate) const {
 
 double InnerSearch::value(const Candidate& candidate) const {
   double out = gain(candidate);
-  for (const Term* term : terms) out += term->at(candidate.point);
+  for (const AcquisitionTerm* term : terms) out += term->at(candidate.point);
   return out;
 }
 
@@ -81,7 +81,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
     std::vector<NormalMarginal> slopes;
     double worth = improvement.log_value(losses, &slopes);
     gradient.setZero();  // of the negated value: add_term() subtracts slopes, too
-    for (const Term* term : terms) worth += add_term(*term, inputs, free, gradient);
+    for (const AcquisitionTerm* term : terms) worth += add_term(*term, inputs, free, gradient);
     for (std::size_t k = 0; k < at.size(); ++k) {
       for (Index i = 0; i < n; ++i) {
         const auto axis = static_cast<Index>(free[static_cast<std::size_t>(i)]);
@@ -142,7 +142,7 @@ std::optional<Candidate> InnerSearch::maximise(const std::vector<Pool>& pools,
                                                const std::vector<Candidate>& candidates, int starts,
                                                Random& random) const {
   std::vector<double> values = values_in(pools);
-  for (const Term* term : terms) {
+  for (const AcquisitionTerm* term : terms) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] += term->at_candidate(static_cast<Index>(i));
     }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "search/gp/warp.h"
+#include "search/gp/rank_transform.h"
 #include "search/maths/ehvi.h"
 #include "search/maths/fit_schedule.h"
 #include "search/maths/loss.h"
@@ -119,7 +119,7 @@ Outcomes::Column Outcomes::column(std::size_t index) {
                       i > 0 && ranking.tied(out.order[i - 1], out.order[i])});
     if (front.count(out.order[i]) > 0) kept = i + 1;
   }
-  out.targets = warp(ranked, kept);
+  out.targets = rank_transform(ranked, kept);
   return out;
 }
 
@@ -177,7 +177,7 @@ std::optional<double> Outcomes::spread() {
 std::optional<double> Outcomes::value_of(double target) {
   const Column& first = first_column();
   if (first.losses.empty()) return std::nullopt;
-  const double loss = unwarp(first.targets, first.losses, target);
+  const double loss = inverse_rank_transform(first.targets, first.losses, target);
   return std::isfinite(loss) ? std::optional(sign_ * loss) : std::nullopt;
 }
 

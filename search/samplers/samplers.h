@@ -47,7 +47,7 @@ struct GpSettings {
   std::optional<std::int64_t> startup_trials{};  // before the model is used; nullopt: by the space
   std::int64_t candidates = 1000;           // points at which the acquisition is evaluated first
   std::optional<CostBudget> cost{};         // nullopt: costs do not count
-  bool opinion = false;                     // whether tpe's density ratio counts, too
+  bool tpe_prior = false;                   // whether tpe's density ratio counts, too
   std::int64_t revision = kNewestRevision;  // of the search (search.h)
   std::shared_ptr<gp::FitMemo> memo{};
 };
