@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "search/gp/model.h"
-#include "search/gp/outcomes.h"
+#include "search/gp/targets.h"
 #include "search/space/space.h"
 
 namespace fettle::search::gp {
@@ -22,8 +22,8 @@ inline constexpr int kMostClosed = 4;     // basins
 class Deflation {
  public:
   // `model` has one target.
-  Deflation(const Space& space, const Model& model, const Outcomes& outcomes)
-      : space_(space), model_(model), outcomes_(outcomes) {}
+  Deflation(const Space& space, const Model& model, const Targets& targets)
+      : space_(space), model_(model), targets_(targets) {}
 
   // Closes the basin of the best trial outside the closed basins. Returns false if nothing is left
   // to close or to improve: all trials lie in closed basins, or kMostClosed are closed.
@@ -38,7 +38,7 @@ class Deflation {
 
   const Space& space_;
   const Model& model_;
-  const Outcomes& outcomes_;
+  const Targets& targets_;
   std::vector<Point> closed_;
 };
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "search/gp/outcomes.h"
+#include "search/gp/targets.h"
 #include "search/space/space.h"
 
 namespace fettle::search::gp {
@@ -32,6 +32,6 @@ struct Slice {
 // Returns the slice with the smallest share of the trials that have its parameter, if it is less
 // than kLeastShare of its share by chance; pending trials count.
 inline constexpr double kLeastShare = 0.3;
-std::optional<Slice> neglected_slice(const Space& space, const Outcomes& outcomes);
+std::optional<Slice> neglected_slice(const Space& space, const Targets& targets);
 
 }  // namespace fettle::search::gp

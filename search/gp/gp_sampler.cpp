@@ -22,7 +22,7 @@
 #include "search/gp/forced_exploration.h"
 #include "search/gp/inner_search.h"
 #include "search/gp/model.h"
-#include "search/gp/outcomes.h"
+#include "search/gp/targets.h"
 #include "search/gp/tpe_prior.h"
 #include "search/gp/trust_region.h"
 #include "search/incremental_sampler.h"
@@ -62,7 +62,7 @@ class GpSampler final : public IncrementalSampler {
         settings_(settings),
         objectives_(std::move(objectives)),
         axes_(gp::axes_of(this->space())),
-        outcomes_(objectives_),
+        targets_(objectives_),
         expected_cost_(this->space(), settings.cost),
         tpe_prior_(this->space(), objectives_, settings.tpe_prior),
         sobol_(this->space().dimensions(), seed),
@@ -71,7 +71,7 @@ class GpSampler final : public IncrementalSampler {
   }
 
   std::string description() const override {
-    const std::size_t objectives = outcomes_.columns();
+    const std::size_t objectives = targets_.columns();
     const std::string what = objectives > 1 ? "expected gain of hypervolume of " +
                                                   std::to_string(objectives) + " objectives"
                                             : "log expected improvement";
@@ -83,22 +83,22 @@ class GpSampler final : public IncrementalSampler {
 
  protected:
   void add_trial(const Point* point) override {
-    outcomes_.add_trial(point);
+    targets_.add_trial(point);
     expected_cost_.add_trial(point);
     tpe_prior_.add_trial(point);
   }
   void remove_trial() override {
-    outcomes_.remove_trial();
+    targets_.remove_trial();
     expected_cost_.remove_trial();
     tpe_prior_.remove_trial();
   }
   void add_event(const Event& event) override {
-    outcomes_.add_event(event);
+    targets_.add_event(event);
     expected_cost_.add_event(event);
     tpe_prior_.add_event(event);
   }
   void reset() override {
-    outcomes_ = gp::Outcomes(objectives_);
+    targets_ = gp::Targets(objectives_);
     expected_cost_.reset();
     tpe_prior_.reset();
     model_.reset();
@@ -157,7 +157,7 @@ class GpSampler final : public IncrementalSampler {
     const std::int64_t every =
         model_->pending() < kManyPending ? kExploreEvery : kExploreEveryBesideMany;
     if (!explores() || trial % every != every - 1) return std::nullopt;
-    const std::optional<gp::Slice> slice = gp::neglected_slice(space(), outcomes_);
+    const std::optional<gp::Slice> slice = gp::neglected_slice(space(), targets_);
     if (!slice) return std::nullopt;
     const gp::Improvement improvement = model_->improvement(kPendingMargin);
     return maximise(
@@ -168,13 +168,13 @@ class GpSampler final : public IncrementalSampler {
   // Returns the point of the largest expected gain on the best trial outside the used-up basin, or
   // outside that trial's basin as well.
   std::optional<Candidate> in_next_basin(Random& random) {
-    gp::Deflation deflation(space(), *model_, outcomes_);
+    gp::Deflation deflation(space(), *model_, targets_);
     while (deflation.close_best()) {
       const std::optional<double> best = deflation.best();
       if (!best) break;
       const auto admits = [&](const Point& point) { return !deflation.is_closed(point); };
       const gp::Improvement improvement =
-          model_->improvement_on(*best, kPendingMargin, outcomes_, admits);
+          model_->improvement_on(*best, kPendingMargin, targets_, admits);
       const Found found = maximise(improvement, admits, random);
       if (found.candidate && !is_worthless(found.gain, *best)) return found.candidate;
     }
@@ -190,9 +190,9 @@ class GpSampler final : public IncrementalSampler {
   }
 
   bool starting(std::int64_t trial) const {
-    const auto ended = static_cast<std::int64_t>(outcomes_.ended().size());
+    const auto ended = static_cast<std::int64_t>(targets_.ended().size());
     return trial + priors() < startup_ || ended < std::max<std::int64_t>((startup_ + 1) / 2, 1) ||
-           outcomes_.pending().size() > kMostModelledPending;
+           targets_.pending().size() > kMostModelledPending;
   }
 
   // First the middle, where people expect the best values; then points that cover the space.
@@ -208,15 +208,15 @@ class GpSampler final : public IncrementalSampler {
     // this Study's own trials use the budget; tpe learns from priors as well.
     expected_cost_.update(trial + unnumbered() - priors());
     tpe_prior_.update(trial + priors());
-    const bool known = model_ != nullptr && model_->version() == outcomes_.version();
+    const bool known = model_ != nullptr && model_->version() == targets_.version();
     if (!known || asked_tpe_ != tpe_prior_.counts()) {
       asked_tpe_ = tpe_prior_.counts();
-      model_ = std::make_unique<gp::Model>(space(), axes_, outcomes_, fits_.current(outcomes_));
+      model_ = std::make_unique<gp::Model>(space(), axes_, targets_, fits_.current(targets_));
       model_->set_candidates(make_candidates());
       if (settings_.cost)
         expected_cost_.set_candidates(gp::inputs_of(space(), model_->candidates()));
     }
-    model_->set_pending(outcomes_);
+    model_->set_pending(targets_);
     if (tpe_prior_.counts()) tpe_prior_.set_candidates(model_->candidates());
   }
 
@@ -232,10 +232,10 @@ class GpSampler final : public IncrementalSampler {
   // transform of the targets magnifies the range of many good results: without this check a search
   // would polish a local optimum for ever.
   bool is_worthless(double log_improvement, double best) {
-    const std::optional<double> spread = outcomes_.spread();
+    const std::optional<double> spread = targets_.spread();
     if (!spread) return false;
-    const auto here = outcomes_.value_of(best);
-    const auto there = outcomes_.value_of(best - std::exp(log_improvement));
+    const auto here = targets_.value_of(best);
+    const auto there = targets_.value_of(best - std::exp(log_improvement));
     return here && there && std::abs(*here - *there) < kLeastGain * *spread;
   }
 
@@ -251,19 +251,19 @@ class GpSampler final : public IncrementalSampler {
     }
     Explanation out;
     out.acquisition = model_->improvement(kPendingMargin).log_value(at);
-    out.words = outcomes_.columns() > 1
+    out.words = targets_.columns() > 1
                     ? "logarithm of the expected gain of hypervolume, each objective in "
                       "standard deviations of its warped results"
                     : "logarithm of the expected improvement, less what noise hides of it, in "
                       "standard deviations of the warped results";
-    if (at.size() > outcomes_.columns()) out.words += ", times the probability of being feasible";
+    if (at.size() > targets_.columns()) out.words += ", times the probability of being feasible";
     for (const gp::AcquisitionTerm* term : terms()) *out.acquisition += term->at(point);
     if (expected_cost_.counts()) out.words += ", less " + expected_cost_.words();
     if (tpe_prior_.counts()) out.words += ", plus " + tpe_prior_.words();
     out.cost = expected_cost_.cost(point);
-    out.mean = outcomes_.value_of(at[0].mean);
-    const auto low = outcomes_.value_of(at[0].mean - at[0].sigma);
-    const auto high = outcomes_.value_of(at[0].mean + at[0].sigma);
+    out.mean = targets_.value_of(at[0].mean);
+    const auto low = targets_.value_of(at[0].mean - at[0].sigma);
+    const auto high = targets_.value_of(at[0].mean + at[0].sigma);
     if (out.mean && low && high) out.deviation = std::abs(0.5 * *high - 0.5 * *low);
     return out;
   }
@@ -282,7 +282,7 @@ class GpSampler final : public IncrementalSampler {
   void set_box(const Candidate& centre) {
     const std::size_t dimensions = space().dimensions();
     const bool local = model_->version() % 2 == 1;
-    const double side = local ? gp::trust_region_side(outcomes_.stagnation(), dimensions) : 1;
+    const double side = local ? gp::trust_region_side(targets_.stagnation(), dimensions) : 1;
     low_.assign(dimensions, 0);
     high_.assign(dimensions, 1);
     for (std::size_t i = 0; side < 1 && i < dimensions; ++i) {
@@ -297,12 +297,12 @@ class GpSampler final : public IncrementalSampler {
   std::vector<Candidate> make_candidates() {
     const std::vector<double> middle(space().dimensions(), 0.5);
     const std::vector<std::int64_t> best =
-        model_->best_trials(outcomes_.columns() > 1 ? kRefinedFront : kRefined);
+        model_->best_trials(targets_.columns() > 1 ? kRefinedFront : kRefined);
     const auto version = static_cast<std::uint64_t>(model_->version());
     // starting() has seen a trial end, so `best` is not empty. For a front, each version takes
     // another part of it; half the version counts, since every second one has a trust region.
-    const std::size_t part = outcomes_.columns() > 1 ? version / 2 % best.size() : 0;
-    set_box(gp::candidate_of(space(), outcomes_.point(best[part]), middle));
+    const std::size_t part = targets_.columns() > 1 ? version / 2 % best.size() : 0;
+    set_box(gp::candidate_of(space(), targets_.point(best[part]), middle));
     std::vector<Candidate> out;
     if (space().size() <= kMostListed) {
       for (std::uint64_t i = 0; i < space().size(); ++i) {
@@ -322,7 +322,7 @@ class GpSampler final : public IncrementalSampler {
       out.push_back(gp::candidate_at(space(), std::move(unit)));
     }
     for (std::size_t i = 0; i < half; ++i) {
-      const Point& point = outcomes_.point(best[i % best.size()]);
+      const Point& point = targets_.point(best[i % best.size()]);
       out.push_back(gp::perturb(space(), gp::candidate_of(space(), point, out[i].unit), random));
     }
     if (tpe_prior_.counts()) {
@@ -337,7 +337,7 @@ class GpSampler final : public IncrementalSampler {
   GpSettings settings_;
   std::vector<api::Objective> objectives_;
   gp::Axes axes_;
-  gp::Outcomes outcomes_;
+  gp::Targets targets_;
   gp::ExpectedCost expected_cost_;
   gp::TpePrior tpe_prior_;
   bool asked_tpe_ = false;  // whether its draws are among the model's candidates

@@ -7,7 +7,7 @@
 #include <functional>
 #include <numbers>
 
-#include "search/gp/outcomes.h"
+#include "search/gp/targets.h"
 #include "search/maths/fit_schedule.h"
 #include "search/search.h"
 #include "search/space/space.h"

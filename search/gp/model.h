@@ -18,8 +18,8 @@
 #include "search/gp/fit_memo.h"
 #include "search/gp/improvement.h"
 #include "search/gp/likelihood.h"
-#include "search/gp/outcomes.h"
 #include "search/gp/posterior.h"
+#include "search/gp/targets.h"
 #include "search/space/space.h"
 
 namespace fettle::search::gp {
@@ -30,7 +30,7 @@ class Fits {
  public:
   Fits(const Space& space, const Axes& axes, std::shared_ptr<FitMemo> memo = nullptr)
       : space_(space), axes_(axes), memo_(std::move(memo)) {}
-  const std::vector<Hyperparameters>& current(const Outcomes& outcomes);
+  const std::vector<Hyperparameters>& current(const Targets& targets);
   void reset();
 
  private:
@@ -39,8 +39,8 @@ class Fits {
     std::vector<Hyperparameters> of_process;
   };
   // `warm`: the fit of an earlier prefix, as a second start; nullptr = the priors alone.
-  Fit fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix, const Fit* warm) const;
-  Fit remembered(const Outcomes& outcomes, const Outcomes::Prefix& prefix, const Fit* warm) const;
+  Fit fit(const Targets& targets, const Targets::Prefix& prefix, const Fit* warm) const;
+  Fit remembered(const Targets& targets, const Targets::Prefix& prefix, const Fit* warm) const;
 
   const Space& space_;
   const Axes& axes_;
@@ -51,12 +51,12 @@ class Fits {
 
 class Model {
  public:
-  // Models all present `outcomes`, without pending trials. Keeps references to `space`.
-  Model(const Space& space, const Axes& axes, Outcomes& outcomes,
+  // Models all present `targets`, without pending trials. Keeps references to `space`.
+  Model(const Space& space, const Axes& axes, Targets& targets,
         const std::vector<Hyperparameters>& hyperparameters);
 
   std::int64_t version() const { return version_; }  // of the outcomes
-  // One for each target, then the process of the walls.
+  // One for each target, then the process of infeasibility.
   const std::vector<Posterior>& posteriors() const { return posteriors_; }
 
   // Returns up to `most` trials for candidates to be near to: with one target the lowest means,
@@ -68,9 +68,9 @@ class Model {
   const std::vector<Candidate>& candidates() const { return candidates_; }
   const std::vector<Pool>& pools() const { return pools_; }
 
-  // Takes the pending trials from `outcomes`; keeps the rows of their common beginning with the
+  // Takes the pending trials from `targets`; keeps the rows of their common beginning with the
   // last call.
-  void set_pending(const Outcomes& outcomes);
+  void set_pending(const Targets& targets);
   // The lowest mean of the first target on the Pareto front.
   double best() const { return means_[front_.front()][0]; }
   // The mean of the first target at a trial that has one.
@@ -84,14 +84,14 @@ class Model {
   // standard deviations. It and the noise of the results count only with one target.
   Improvement improvement(double margin) const;
   // The same for one target, on `best` and the pending trials whose points are admitted.
-  Improvement improvement_on(double best, double margin, const Outcomes& outcomes,
+  Improvement improvement_on(double best, double margin, const Targets& targets,
                              const std::function<bool(const Point&)>& admits) const;
 
  private:
   Improvement improvement_on(double best, double margin) const;
-  void add(const Axes& axes, const Outcomes& outcomes, const Hyperparameters& hyperparameters,
+  void add(const Axes& axes, const Targets& targets, const Hyperparameters& hyperparameters,
            std::size_t first, const std::vector<std::int64_t>& trials,
-           const Eigen::VectorXd& targets);
+           const Eigen::VectorXd& values);
   Losses means_at(const Inputs& inputs, Index row) const;
 
   const Space& space_;
@@ -99,7 +99,7 @@ class Model {
   std::vector<std::int64_t> trials_;  // trials with targets
   std::vector<Posterior> posteriors_;
   std::vector<Index> observed_;     // rows of each process without pending trials
-  std::size_t targets_ = 0;         // processes of targets
+  std::size_t target_count_ = 0;    // processes of targets
   std::vector<Losses> means_;       // of trials_
   std::vector<std::size_t> front_;  // indices into means_ of the Pareto front
   std::vector<Candidate> candidates_;

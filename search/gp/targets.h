@@ -1,5 +1,6 @@
-// Outcomes: the state of the gp sampler: ended trials, pending trials, and the prefixes of the
-// history to which hyperparameters are fitted (fit_schedule.h).
+// Targets: the state of the gp sampler, from which the targets of its processes come: ended trials,
+// pending trials, and the prefixes of the history to which hyperparameters are fitted
+// (fit_schedule.h).
 //
 // Two or three objectives have one column of targets each. With more objectives, the only target is
 // the front of a trial. Invariant: a function of the trials and events it was given, in their
@@ -25,9 +26,9 @@ inline constexpr std::size_t kMostModelled = 384;
 // At most this many trials are used to fit hyperparameters.
 inline constexpr std::size_t kMostFitted = 192;
 
-class Outcomes {
+class Targets {
  public:
-  explicit Outcomes(const std::vector<api::Objective>& objectives);
+  explicit Targets(const std::vector<api::Objective>& objectives);
 
   void add_trial(const Point* point);
   void remove_trial();  // removes the newest trial, which is pending
@@ -40,7 +41,7 @@ class Outcomes {
     std::vector<std::int64_t> fitted;  // trials for the fit
     std::vector<std::int64_t> valued;  // trials of `fitted` with targets
     Eigen::MatrixXd targets;           // one row for each of `valued`
-    Eigen::VectorXd walls;             // one for each of `fitted`; empty if none was infeasible
+    Eigen::VectorXd infeasibility;     // one for each of `fitted`; empty if none was infeasible
   };
   const Prefix& last_fit() const { return last_fit_; }
   const Prefix& anchor() const { return anchor_; }
@@ -58,12 +59,13 @@ class Outcomes {
   // Returns the trials that have targets: the feasible trials, or all if none is feasible.
   std::vector<std::int64_t> valued(const std::vector<std::int64_t>& trials) const;
   // 1 for an infeasible trial, -1 for a feasible one; empty if no trial was infeasible.
-  Eigen::VectorXd walls(const std::vector<std::int64_t>& trials) const;
+  Eigen::VectorXd infeasibility(const std::vector<std::int64_t>& trials) const;
 
-  // The number of columns of targets().
+  // The number of columns of values().
   std::size_t columns() const { return rankings_.empty() ? 1 : rankings_.size(); }
-  // Targets of some valued trials, computed from all that have ended by now; lower is better.
-  Eigen::MatrixXd targets(const std::vector<std::int64_t>& trials);
+  // Returns the targets of some valued trials, computed from all that have ended by now; lower is
+  // better.
+  Eigen::MatrixXd values(const std::vector<std::int64_t>& trials);
   // Converts a target of the first objective to the user's units and direction; nullopt if no trial
   // has a result or only fronts are modelled.
   std::optional<double> value_of(double target);
