@@ -49,7 +49,7 @@ class Transfer {
 
  private:
   double distance(const Point& a, const Point& b) const;
-  std::vector<double> foretold(const Point& point) const;
+  std::vector<double> predict(const Point& point) const;
   void compare();
 
   const Space& space_;

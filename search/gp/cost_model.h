@@ -35,10 +35,9 @@ class CostModel {
   void update(const CostLedger& ledger);
   void reset();
 
-  // Whether the model predicts anything (knows), and whether predictions differ between points
-  // (tells_apart).
-  bool knows() const { return known_; }
-  bool tells_apart() const { return posterior_.has_value(); }
+  // Whether the model predicts anything, and whether its predictions differ between points.
+  bool has_prediction() const { return known_; }
+  bool varies() const { return posterior_.has_value(); }
 
   // The logarithm of the predicted cost at a row of `points`, with or without the derivatives with
   // respect to its positions on the unit interval. 0 if nothing is known.

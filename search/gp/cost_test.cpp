@@ -173,7 +173,7 @@ TEST(CostModel, NeedsMoreThanTwoCosts) {
   Market market(2, [](const Point& point) { return 1 + point[0] * point[0]; });
   gp::CostModel model(market.space);
   model.update(market.ledger);
-  EXPECT_FALSE(model.knows());
+  EXPECT_FALSE(model.has_prediction());
 }
 
 TEST(ExpectedCost, SlopesMatchFiniteDifferences) {

@@ -17,7 +17,7 @@ bool Deflation::share_basin(const Point& a, const Point& b) const {
   Inputs both(2, static_cast<Index>(space_.dimensions()));
   both.set(0, space_, a);
   both.set(1, space_, b);
-  return model_.posteriors().front().likeness(both) > kLikeness;
+  return model_.posteriors().front().correlation(both) > kMinCorrelation;
 }
 
 bool Deflation::is_closed(const Point& point) const {

@@ -4,7 +4,7 @@
 // Named after the technique of finding further solutions of an equation by dividing out the known
 // solutions (Farrell, Birkisson and Funke 2015, arXiv 1410.5620). The basin of a trial consists of
 // the points that share its branch, its choices and its small integers, and have a prior
-// correlation with it above kLikeness. Keeps references to its arguments; not synchronised.
+// correlation with it above kMinCorrelation. Keeps references to its arguments; not synchronised.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@
 
 namespace fettle::search::gp {
 
-inline constexpr double kLikeness = 0.5;  // prior correlation
-inline constexpr int kMostClosed = 4;     // basins
+inline constexpr double kMinCorrelation = 0.5;  // prior correlation
+inline constexpr int kMostClosed = 4;           // basins
 
 class Deflation {
  public:

@@ -33,7 +33,7 @@ void ExpectedCost::reset() {
 void ExpectedCost::update(std::int64_t begun) {
   if (!ledger_) return;
   model_.update(*ledger_);
-  weight_ = model_.knows() ? ledger_->weight(begun) : 0;
+  weight_ = model_.has_prediction() ? ledger_->weight(begun) : 0;
   cost_per_trial_ = ledger_->cost_per_trial();
 }
 
@@ -57,7 +57,7 @@ double ExpectedCost::at(const Inputs& points, Index row, Eigen::VectorXd& slope)
 }
 
 void ExpectedCost::set_candidates(const Inputs& points) {
-  if (model_.knows()) candidates_ = model_.log_costs(points);
+  if (model_.has_prediction()) candidates_ = model_.log_costs(points);
 }
 
 double ExpectedCost::log_cost(const Point& point) const {
@@ -67,7 +67,7 @@ double ExpectedCost::log_cost(const Point& point) const {
 }
 
 std::optional<double> ExpectedCost::cost(const Point& point) const {
-  return model_.knows() ? std::optional(std::exp(log_cost(point))) : std::nullopt;
+  return model_.has_prediction() ? std::optional(std::exp(log_cost(point))) : std::nullopt;
 }
 
 }  // namespace fettle::search::gp

@@ -33,7 +33,7 @@ class ExpectedCost final : public AcquisitionTerm {
   // Updates the model and the weight for the next trial, after `begun` others.
   void update(std::int64_t begun);
   // Whether, as of the last update, costs differ between points.
-  bool counts() const { return weight_ > 0 && model_.tells_apart(); }
+  bool counts() const { return weight_ > 0 && model_.varies(); }
   // The subtracted term in words: "0.6 times the logarithm of the predicted cost plus 2.5".
   std::string words() const;
 

@@ -8,11 +8,11 @@
 namespace fettle::search::gp {
 namespace {
 
-constexpr int kEvaluations = 16;       // per climb
-constexpr int kRounds = 2;             // of a climb and a step
-constexpr double kTolerance = 1e-3;    // in log expected improvement
-constexpr double kTooLike = 0.95;      // covariance above which two starts would meet
-constexpr std::size_t kLookedAt = 64;  // best candidates from which starts are chosen
+constexpr int kEvaluations = 16;          // per climb
+constexpr int kRounds = 2;                // of a climb and a step
+constexpr double kTolerance = 1e-3;       // in log expected improvement
+constexpr double kMaxCorrelation = 0.95;  // above it two starts would meet
+constexpr std::size_t kLookedAt = 64;     // best candidates from which starts are chosen
 
 std::vector<std::size_t> smooth_parameters(const Space& space, const Point& point) {
   std::vector<std::size_t> out;
@@ -163,7 +163,7 @@ std::optional<Candidate> InnerSearch::maximise(const std::vector<Pool>& pools,
     ++looked_at;
     const bool alike = std::any_of(chosen.begin(), chosen.end(), [&](std::size_t other) {
       return std::all_of(pools.begin(), pools.end(), [&](const Pool& pool) {
-        return pool.likeness(static_cast<Index>(i), static_cast<Index>(other)) > kTooLike;
+        return pool.correlation(static_cast<Index>(i), static_cast<Index>(other)) > kMaxCorrelation;
       });
     });
     if (!alike) chosen.push_back(i);

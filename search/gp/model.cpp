@@ -12,7 +12,7 @@
 namespace fettle::search::gp {
 namespace {
 
-constexpr std::int64_t kBendAfter = 4;  // outcomes a parameter: numbers are bent from then on
+constexpr std::int64_t kWarpAfter = 4;  // outcomes a parameter: numbers are warped from then on
 constexpr int kFitEvaluations = 40;     // of the likelihood, from each start
 constexpr double kLongStart = 1.5;      // the second start's length scales: e^1.5 times the prior's
 constexpr std::size_t kMostConditioned = 256;  // pending trials in the variance
@@ -24,21 +24,21 @@ constexpr double kUsualNoise = 0.02;
 }  // namespace
 
 Fits::Fit Fits::fit(const Targets& targets, const Targets::Prefix& prefix, const Fit* warm) const {
-  const bool bends = prefix.count >= kBendAfter * static_cast<std::int64_t>(space_.dimensions());
+  const bool warps = prefix.count >= kWarpAfter * static_cast<std::int64_t>(space_.dimensions());
   Fit out{prefix.count, {}};
   // Fits the next process. The second start is the anchor's fit of that process (`warm`,
   // fit_schedule.h), if there is one.
   const auto add = [&](const std::vector<std::int64_t>& trials, const Eigen::VectorXd& values) {
     const Inputs inputs = inputs_of(space_, targets, trials);
     const Likelihood likelihood(axes_, inputs, values);
-    std::vector<Hyperparameters> starts = {likelihood.prior_mode(/*log_factor=*/0, bends),
-                                           likelihood.prior_mode(kLongStart, bends)};
+    std::vector<Hyperparameters> starts = {likelihood.prior_mode(/*log_factor=*/0, warps),
+                                           likelihood.prior_mode(kLongStart, warps)};
     const std::size_t index = out.of_process.size();
     if (warm != nullptr && index < warm->of_process.size()) {
-      // The anchor's fit may precede bending; then numbers start straight.
-      const Eigen::VectorXd straight = starts.back().bends;
+      // The anchor's fit may precede warping; then numbers start unwarped.
+      const Eigen::VectorXd unwarped = starts.back().warps;
       starts.back() = warm->of_process[index];
-      if (starts.back().bends.size() != straight.size()) starts.back().bends = straight;
+      if (starts.back().warps.size() != unwarped.size()) starts.back().warps = unwarped;
     }
     out.of_process.push_back(likelihood.fit(starts, kFitEvaluations));
   };

@@ -25,8 +25,8 @@ class Posterior {
   void truncate(Index rows);
   Index rows() const { return rows_; }
 
-  // The kernel's covariance of the two points in `points`, from 0 to 1.
-  double likeness(Inputs points) const;
+  // The prior correlation of the two points in `points`, from 0 to 1.
+  double correlation(Inputs points) const;
 
   // Sets the targets of the first targets.size() rows and fits the output variance to them.
   void set_targets(const Eigen::VectorXd& targets);
@@ -50,7 +50,7 @@ class Posterior {
   friend class Pool;
   void solve(Eigen::VectorXd& values) const;             // with the Cholesky factor, in place
   void solve_transposed(Eigen::VectorXd& values) const;  // with its transpose
-  Inputs bent(const Inputs& points, Index x) const;
+  Inputs warped(const Inputs& points, Index x) const;
   Prediction moments(const Kernel::Row& row, Eigen::VectorXd& solved) const;
 
   Kernel kernel_;
@@ -75,14 +75,14 @@ class Pool {
   Index size() const { return candidates_.at.rows(); }
   const Eigen::VectorXd& mean() const { return mean_; }
   Eigen::VectorXd sd() const;
-  // The kernel's covariance of two candidates, from 0 to 1.
-  double likeness(Index a, Index b) const;
+  // The prior correlation of two candidates, from 0 to 1.
+  double correlation(Index a, Index b) const;
 
  private:
   void add_row(Index row);
 
   const Posterior& posterior_;
-  Inputs candidates_;       // bent
+  Inputs candidates_;       // warped
   Eigen::MatrixXd solved_;  // factor^-1 K(rows, candidates)
   Index base_ = 0;          // number of rows at construction
   Index rows_ = 0;

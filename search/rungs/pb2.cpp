@@ -108,8 +108,8 @@ class Bandit {
     // Two starts, since the likelihood may have several maxima: the priors' modes, and length
     // scales shorter by a factor of e. Inputs are not warped.
     const gp::Hyperparameters fitted =
-        likelihood.fit({likelihood.prior_mode(/*log_factor=*/0, /*bends=*/false),
-                        likelihood.prior_mode(/*log_factor=*/-1, /*bends=*/false)},
+        likelihood.fit({likelihood.prior_mode(/*log_factor=*/0, /*warps=*/false),
+                        likelihood.prior_mode(/*log_factor=*/-1, /*warps=*/false)},
                        kEvaluations);
     const auto rows = static_cast<gp::Index>(known.size() + pending.size());
     posterior_.emplace(axes_, fitted, inputs_, rows);
