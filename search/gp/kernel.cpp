@@ -310,8 +310,9 @@ VectorXd Kernel::contract(const Inputs& unwarped, const Inputs& warped, const Ma
   }
   if (!conditional_.empty()) {
     weighted = weights.cwiseProduct(values);
-    for (const Index i : conditional_)
+    for (const Index i : conditional_) {
       contract_conditional(warped, i, weighted, gradient, by_place);
+    }
   }
   if (warps_.size() > 0) contract_warps(unwarped, by_place, gradient);
   return gradient;

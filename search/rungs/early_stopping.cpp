@@ -61,21 +61,21 @@ std::vector<std::int64_t> every_rung(const api::EarlyStopping& rules,
 }
 
 // Calls the rule. A value without a case does not compile.
-void ask(const api::EarlyStopping& rules, const Question& question, std::int64_t last_step,
-         Judgement& out) {
+void apply_rule(const api::EarlyStopping& rules, const JudgedRung& judged, std::int64_t last_step,
+                Judgement& out) {
   switch (rules.name) {
     case StoppingKind::kAsha:
-      return judge_asha(question, rules.reduction_factor, out);
+      return judge_asha(judged, rules.reduction_factor, out);
     case StoppingKind::kMedian:
-      return judge_median(question, rules, out);
+      return judge_median(judged, rules, out);
     case StoppingKind::kPercentile:
-      return judge_percentile(question, rules, out);
+      return judge_percentile(judged, rules, out);
     case StoppingKind::kPatience:
-      return judge_patience(question, rules, out);
+      return judge_patience(judged, rules, out);
     case StoppingKind::kThreshold:
-      return judge_threshold(question, rules, out);
+      return judge_threshold(judged, rules, out);
     case StoppingKind::kCurve:
-      return judge_curve(question, rules, last_step, out);
+      return judge_curve(judged, rules, last_step, out);
     case StoppingKind::kNone:
       return;
   }
@@ -83,18 +83,18 @@ void ask(const api::EarlyStopping& rules, const Question& question, std::int64_t
 
 }  // namespace
 
-std::string opening(api::StoppingKind rule, const Judgement& judgement, const Question& question) {
+std::string opening(api::StoppingKind rule, const Judgement& judgement, const JudgedRung& judged) {
   return name_of(rule) + ": rung " + std::to_string(judgement.rung) + " (step " +
-         std::to_string(question.step) + "): ";
+         std::to_string(judged.step) + "): ";
 }
 
-std::string value_text(const Question& question, double loss) {
-  return std::isfinite(loss) ? Json(question.sign * loss).dump() : "no finite value";
+std::string value_text(const JudgedRung& judged, double loss) {
+  return std::isfinite(loss) ? Json(judged.sign * loss).dump() : "no finite value";
 }
 
-std::vector<CurvePoint> curve_of(const Question& question, std::int64_t trial) {
+std::vector<CurvePoint> curve_of(const JudgedRung& judged, std::int64_t trial) {
   std::map<std::int64_t, double> by_step;
-  for_each_rung(question, [&](const Event& event, double loss) {
+  for_each_rung(judged, [&](const Event& event, double loss) {
     if (event.trial == trial) by_step[event.fact.step] = loss;
   });
   std::vector<CurvePoint> out;
@@ -134,16 +134,16 @@ Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const H
   }
   const api::Fact& fact = history.events[event].fact;
   const double sign = loss_sign(problem.objectives);
-  const Question question{history, event,           trial, fact.step, loss_of(fact, sign),
+  const JudgedRung judged{history, event,           trial, fact.step, loss_of(fact, sign),
                           sign,    is_outside(fact)};
   const auto rungs = rung_steps(problem.algorithm, rules, problem.resource);
   out.rung = std::lower_bound(rungs.begin(), rungs.end(), fact.step) - rungs.begin();
-  if (api::traits(rules.name).has_start && question.step < rules.start_step) {
-    out.reason = opening(rules.name, out, question) + "before start step " +
-                 std::to_string(rules.start_step);
+  if (api::traits(rules.name).has_start && judged.step < rules.start_step) {
+    out.reason =
+        opening(rules.name, out, judged) + "before start step " + std::to_string(rules.start_step);
     return out;
   }
-  ask(rules, question, problem.resource.max, out);
+  apply_rule(rules, judged, problem.resource.max, out);
   return out;
 }
 

@@ -25,7 +25,7 @@ constexpr double kWidths[] = {0.1, 0.03, 0.01};
 constexpr double kOtherChoice = 0.2;
 
 // A trial over one interval.
-struct Stretch {
+struct TrainedInterval {
   Point point;
   std::int64_t rung = 0;
   double score = 0;  // the larger the better
@@ -42,8 +42,8 @@ std::optional<double> loss_before(const RungTable& table, const History& history
 }
 
 // The changes of the objective over the interval that ends at `rung`, as normal scores.
-std::vector<Stretch> changes_at(const Space& space, const RungTable& table, const History& history,
-                                std::int64_t rung) {
+std::vector<TrainedInterval> changes_at(const Space& space, const RungTable& table,
+                                        const History& history, std::int64_t rung) {
   std::vector<RungTable::Entry> changes;
   for (const RungTable::Entry& entry : table.at(rung)) {
     const std::optional<double> before = loss_before(table, history, entry.trial, rung);
@@ -55,7 +55,7 @@ std::vector<Stretch> changes_at(const Space& space, const RungTable& table, cons
               return a.loss != b.loss ? a.loss < b.loss : a.trial < b.trial;
             });
   const std::vector<double> scores = normal_scores(changes);
-  std::vector<Stretch> out;
+  std::vector<TrainedInterval> out;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     auto point = space.read(history.trials[static_cast<std::size_t>(changes[i].trial)]);
     // A loss that falls is a large score.
@@ -65,20 +65,20 @@ std::vector<Stretch> changes_at(const Space& space, const RungTable& table, cons
 }
 
 // Returns the newest changes.
-std::vector<Stretch> changes_of(const Space& space, const RungTable& table,
-                                const History& history) {
-  std::vector<Stretch> out;
+std::vector<TrainedInterval> changes_of(const Space& space, const RungTable& table,
+                                        const History& history) {
+  std::vector<TrainedInterval> out;
   for (std::int64_t rung = table.rungs() - 1; rung >= 0 && out.size() < kMostChanges; --rung) {
-    for (Stretch& change : changes_at(space, table, history, rung)) {
+    for (TrainedInterval& change : changes_at(space, table, history, rung)) {
       if (out.size() < kMostChanges) out.push_back(std::move(change));
     }
   }
   return out;
 }
 
-std::vector<Stretch> pending_of(const Space& space, const RungTable& table,
-                                const History& history) {
-  std::vector<Stretch> out;
+std::vector<TrainedInterval> pending_of(const Space& space, const RungTable& table,
+                                        const History& history) {
+  std::vector<TrainedInterval> out;
   for (std::size_t trial = 0; trial < history.stages.size(); ++trial) {
     const Stage& stage = history.stages[trial];
     if (!table.runs(static_cast<std::int64_t>(trial), stage)) continue;
@@ -90,8 +90,8 @@ std::vector<Stretch> pending_of(const Space& space, const RungTable& table,
 
 class Bandit {
  public:
-  Bandit(const Space& space, const RungTable& table, const std::vector<Stretch>& known,
-         const std::vector<Stretch>& pending)
+  Bandit(const Space& space, const RungTable& table, const std::vector<TrainedInterval>& known,
+         const std::vector<TrainedInterval>& pending)
       : space_(space),
         axes_(gp::axes_of(space)),
         last_rung_(static_cast<double>(std::max<std::int64_t>(1, table.rungs() - 1))) {
@@ -116,8 +116,8 @@ class Bandit {
     gp::Inputs waiting(1, columns());
     // Pending rows come last and have no target: they narrow the uncertainty near them and leave
     // the mean alone.
-    for (const Stretch& stretch : pending) {
-      set(waiting, 0, stretch.point, stretch.rung);
+    for (const TrainedInterval& interval : pending) {
+      set(waiting, 0, interval.point, interval.rung);
       posterior_->append(waiting, 0);
     }
     posterior_->set_targets(targets_);
@@ -172,7 +172,7 @@ Point near(const Space& space, const Point& point, double width, Random& random)
 
 std::optional<Point> choose_by_bandit(const Space& space, const RungTable& table,
                                       const History& history, std::int64_t rung, Random& random) {
-  const std::vector<Stretch> known = changes_of(space, table, history);
+  const std::vector<TrainedInterval> known = changes_of(space, table, history);
   if (known.size() < kFewestChanges) return std::nullopt;
   const Bandit bandit(space, table, known, pending_of(space, table, history));
   Point best;

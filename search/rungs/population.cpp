@@ -73,7 +73,7 @@ class Population {
   }
 
   // Members that failed before any checkpoint existed for a successor.
-  std::vector<std::int64_t> lost() const {
+  std::vector<std::int64_t> failed_at_start() const {
     std::vector<std::int64_t> out;
     if (is_schedule(problem_)) return out;
     for (std::int64_t trial = 0; trial < size(); ++trial) {
@@ -153,7 +153,7 @@ class Population {
   }
 
   // The number of values at a rung that count as the best, and also as the worst.
-  std::size_t fringe(std::int64_t rung) const {
+  std::size_t quantile_size(std::int64_t rung) const {
     const auto values = static_cast<double>(at(rung).size());
     const double share = std::ceil(problem_.algorithm.quantile * values);
     return static_cast<std::size_t>(std::min(share, std::floor(values / 2)));
@@ -188,7 +188,7 @@ class Population {
   // Decides the move of a member that waits at `rung`: one of the worst is replaced by a trial that
   // starts from one of the best, if any is better than it; every other member continues.
   Move decide(const RungTable::Entry& entry, std::int64_t rung) const {
-    const std::size_t count = fringe(rung);  // of the best, and of the worst
+    const std::size_t count = quantile_size(rung);  // of the best, and of the worst
     const Entries& all = at(rung);
     const auto same = [&](const RungTable::Entry& other) { return other.trial == entry.trial; };
     const auto where =
@@ -222,8 +222,8 @@ class Population {
     }
     if (sound.empty()) sound = parents;
     std::vector<std::int64_t> out;
-    // fringe() is the number of best trials of a rung.
-    const std::size_t count = std::max<std::size_t>(1, fringe(rung));
+    // quantile_size() is the number of best trials of a rung.
+    const std::size_t count = std::max<std::size_t>(1, quantile_size(rung));
     for (const RungTable::Entry& entry : sound) {
       if (out.size() == count || (std::isinf(entry.loss) && !out.empty())) break;
       out.push_back(entry.trial);
@@ -235,7 +235,7 @@ class Population {
     for (std::int64_t trial = 0; trial < size(); ++trial) {
       if (!has_failed(trial)) continue;
       const std::int64_t rung = rung_to_join(trial);
-      if (rung == 0) continue;  // lost()
+      if (rung == 0) continue;  // failed_at_start()
       const std::vector<std::int64_t> best = best_at(rung - 1);
       if (best.empty()) continue;
       return Move{trial, rung, best[draws().below(best.size())], "it failed"};
@@ -310,8 +310,8 @@ std::vector<Stage> first_members(const Problem& problem, const History& history,
   }
   std::vector<Stage> out(n, first);
   if (!population_pauses(problem)) return out;
-  const std::vector<std::int64_t> lost = Population(problem, history).lost();
-  for (std::size_t i = 0; i < std::min(n, lost.size()); ++i) out[i].replaces = lost[i];
+  const std::vector<std::int64_t> failed = Population(problem, history).failed_at_start();
+  for (std::size_t i = 0; i < std::min(n, failed.size()); ++i) out[i].replaces = failed[i];
   return out;
 }
 
@@ -324,9 +324,10 @@ std::int64_t trials_missing(const Problem& problem, const History& history) {
     return members_wanted(problem) - static_cast<std::int64_t>(history.trials.size());
   }
   const Population population(problem, history);
-  // Members in lost() have begun, and each needs a successor that begins at step 0 again.
+  // Members in failed_at_start() have begun, and each needs a successor that begins at step 0
+  // again.
   return std::max<std::int64_t>(0, members_wanted(problem) - population.begun()) +
-         static_cast<std::int64_t>(population.lost().size());
+         static_cast<std::int64_t>(population.failed_at_start().size());
 }
 
 std::optional<Promotion> next_to_resume(const Problem& problem, const History& history, bool last) {
