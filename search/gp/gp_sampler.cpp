@@ -213,8 +213,9 @@ class GpSampler final : public IncrementalSampler {
       asked_tpe_ = tpe_prior_.counts();
       model_ = std::make_unique<gp::Model>(space(), axes_, targets_, fits_.current(targets_));
       model_->set_candidates(make_candidates());
-      if (settings_.cost)
+      if (settings_.cost) {
         expected_cost_.set_candidates(gp::inputs_of(space(), model_->candidates()));
+      }
     }
     model_->set_pending(targets_);
     if (tpe_prior_.counts()) tpe_prior_.set_candidates(model_->candidates());

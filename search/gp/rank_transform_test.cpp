@@ -15,8 +15,9 @@ namespace {
 std::vector<Ranked> losses(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   std::vector<Ranked> out;
-  for (const double value : values)
+  for (const double value : values) {
     out.push_back({value, !out.empty() && out.back().loss == value});
+  }
   return out;
 }
 

@@ -4,8 +4,8 @@
 
 #include "kernels/backends/reference/backend.h"
 #include "kernels/fast_operations.h"
-#include "kernels/linear/beside_gelu.h"
 #include "kernels/linear/choice.h"
+#include "kernels/linear/unfused_gelu.h"
 #include "kernels/onednn/weighted.h"
 #include "kernels/reference_operations.h"
 #include "kernels/relu/formulas.h"
@@ -38,10 +38,10 @@ class OnednnBackend : public ReferenceBackend {
                                                 const PlanOptions& plan) override {
     FETTLE_TRY(check_type(plan.type));
     if (linear_by(onednn_cpu(), shape, plan) == LinearBy::kPackedProduct) {
-      return beside_gelu(*this, shape, plan, fast_linear(shape, plan));
+      return unfused_gelu(*this, shape, plan, fast_linear(shape, plan));
     }
     FETTLE_ASSIGN(auto linear, onednn_linear(shape, plan));
-    return beside_gelu(*this, shape, plan, std::move(linear));
+    return unfused_gelu(*this, shape, plan, std::move(linear));
   }
   Result<std::unique_ptr<WeightedOp>> make_conv(const ConvShape& shape,
                                                 const PlanOptions& plan) override {

@@ -20,7 +20,7 @@
 #include "kernels/backend.h"
 #include "kernels/cast/loops.h"
 #include "kernels/gather/reference.h"
-#include "kernels/linear/beside_gelu.h"
+#include "kernels/linear/unfused_gelu.h"
 #include "kernels/optimizer/loops.h"
 #include "kernels/optimizer/step.h"
 #include "kernels/reference_operations.h"
@@ -89,7 +89,7 @@ class ReferenceBackend : public Backend {
 
   Result<std::unique_ptr<LinearOp>> make_linear(const LinearShape& shape,
                                                 const PlanOptions& plan) override {
-    return beside_gelu(*this, shape, plan, reference_linear(shape, plan));
+    return unfused_gelu(*this, shape, plan, reference_linear(shape, plan));
   }
   Result<std::unique_ptr<WeightedOp>> make_conv(const ConvShape& shape,
                                                 const PlanOptions& plan) override {

@@ -9,7 +9,7 @@
 namespace fettle::kernels {
 
 // `linear` has this shape; `backend` makes the GELUs. The shape has been checked (shapes.h).
-std::unique_ptr<LinearOp> beside_gelu(Backend& backend, const LinearShape& shape,
-                                      const PlanOptions& plan, std::unique_ptr<WeightedOp> linear);
+std::unique_ptr<LinearOp> unfused_gelu(Backend& backend, const LinearShape& shape,
+                                       const PlanOptions& plan, std::unique_ptr<WeightedOp> linear);
 
 }  // namespace fettle::kernels
