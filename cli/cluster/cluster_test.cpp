@@ -256,7 +256,7 @@ class Recorder final : public Display {
     for (const TimelineEntry& entry : news) told.push_back(entry.text);
   }
   void say(const std::string& message) override { said.push_back(message); }
-  void finish(const RunView&, const Farewell&) override {}
+  void finish(const RunView&, const FinalMessage&) override {}
 
   std::atomic<int> shown = 0;
   std::size_t trials = 0;

@@ -416,7 +416,7 @@ class Silent final : public cli::Display {
  public:
   void show(const cli::RunView&, const std::vector<cli::TimelineEntry>&) override { ++shown; }
   void say(const std::string&) override {}
-  void finish(const cli::RunView&, const cli::Farewell&) override {}
+  void finish(const cli::RunView&, const cli::FinalMessage&) override {}
   std::atomic<int> shown = 0;
 };
 
