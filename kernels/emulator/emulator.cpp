@@ -17,7 +17,7 @@
 #include "base/philox.h"
 #include "kernels/emulator/cuda_runtime.h"
 #include "kernels/emulator/fiber.h"
-#include "kernels/emulator/turns.h"
+#include "kernels/emulator/job_scheduler.h"
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names.
 constinit thread_local uint3 threadIdx{};
@@ -183,7 +183,7 @@ void Multiprocessor::run_block() {
       return;
     }
     if (!release_warps() && !release_barrier()) fail_stuck();
-    Turns::let_others_run();
+    JobScheduler::let_others_run();
     ready_.clear();
     for (unsigned i = 0; i < threads_.size(); ++i) {
       if (threads_[i].state == State::kReady) ready_.push_back(i);
@@ -351,7 +351,7 @@ void run_interleaved(const Launch& launch, Blocks& blocks) {
   const OrderSetting setting = order_setting;
   const std::uint64_t stream = ++shuffles;
   const auto count = static_cast<unsigned>(std::min(kUnderWay, blocks.count()));
-  Turns::of_this_thread().run(count, setting.seed, stream, [&](unsigned job) {
+  JobScheduler::of_this_thread().run(count, setting.seed, stream, [&](unsigned job) {
     if (job > 0) {  // another thread, whose shuffles depend on this launch alone
       order_setting = setting;
       shuffles = stream << 32 | std::uint64_t{job} << 24;
@@ -385,7 +385,7 @@ void run(const Launch& launch) {
   multiprocessor().run(launch, blocks);
 }
 
-void let_blocks_run() { Turns::let_others_run(); }
+void let_blocks_run() { JobScheduler::let_others_run(); }
 
 int barrier(bool predicate, SourcePlace where) {
   Thread call;

@@ -7,8 +7,8 @@
 // results in different orders. A kernel in which no thread waits costs no switch at all.
 //
 // Blocks run one after the other, except with `interleaved`: then four are under way, which take
-// turns (turns.h) at barriers, warp operations, atomics and fences, as the seed decides, and
-// threads are shuffled. This exposes a block that relies on another having ended, or not having
+// turns (job_scheduler.h) at barriers, warp operations, atomics and fences, as the seed decides,
+// and threads are shuffled. This exposes a block that relies on another having ended, or not having
 // begun.
 //
 // A kernel that would hang on a GPU, or whose behaviour CUDA leaves open, ends the program with a

@@ -20,15 +20,15 @@
 namespace fettle::kernels::emulator {
 
 // The meeting place of a communicator's members; rank 0's process opens it.
-struct MeetingPlace {
+struct Rendezvous {
   std::uint16_t port = 0;
   std::uint64_t token = 0;
 };
-MeetingPlace open_meeting_place();
+Rendezvous open_rendezvous();
 
 class Fabric {
  public:
-  Fabric(const MeetingPlace& place, int members, int rank);
+  Fabric(const Rendezvous& place, int members, int rank);
   ~Fabric();
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
@@ -38,11 +38,11 @@ class Fabric {
     std::function<bool()> run;  // false: a member was lost
     std::atomic<bool> done = false;
   };
-  std::shared_ptr<Task> meet();
+  std::shared_ptr<Task> join();
   std::shared_ptr<Task> sum(std::span<const float> from, float* to);
   std::shared_ptr<Task> broadcast(std::span<const float> from, float* to, int root);
   // Done when all earlier tasks are done.
-  std::shared_ptr<Task> take_leave();
+  std::shared_ptr<Task> leave();
 
   bool is_broken() const { return broken_; }
   void give_up();
@@ -52,9 +52,9 @@ class Fabric {
   std::shared_ptr<Task> ask(std::function<bool()> run);
   void work();
   bool connect_all();
-  bool welcome_members();
-  bool add_up(std::span<const float> from, float* to);
-  bool hand_on(std::span<const float> from, float* to, int root);
+  bool accept_members();
+  bool reduce(std::span<const float> from, float* to);
+  bool forward(std::span<const float> from, float* to, int root);
   // Transfer all bytes, or return false if the connection is cut or everything is given up.
   bool send(int to, std::span<const std::byte> bytes);
   bool receive(int from, std::span<std::byte> bytes);
@@ -62,7 +62,7 @@ class Fabric {
   bool hear(int from, std::span<float> values);
   bool wait_for(int socket, short events) const;
 
-  const MeetingPlace place_;
+  const Rendezvous place_;
   const int members_;
   const int rank_;
   std::vector<int> sockets_;  // by rank; other ranks have only rank 0's

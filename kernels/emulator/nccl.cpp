@@ -47,12 +47,12 @@ using fettle::kernels::emulator::Fabric;
 using fettle::kernels::emulator::polls_of_a_call;
 
 struct ncclComm {
-  ncclComm(const fettle::kernels::emulator::MeetingPlace& place, int members, int rank)
+  ncclComm(const fettle::kernels::emulator::Rendezvous& place, int members, int rank)
       : fabric(std::make_shared<Fabric>(place, members, rank)) {}
 
   std::shared_ptr<Fabric> fabric;           // shared with work on streams
   std::mutex mutex;                         // guards the members below
-  std::shared_ptr<Fabric::Task> under_way;  // of the communicator: meet() or take_leave()
+  std::shared_ptr<Fabric::Task> under_way;  // of the communicator: join() or leave()
   std::vector<Call> calls;                  // not on their streams yet
   int polls = 0;                            // left until they are
 };
@@ -132,7 +132,7 @@ const char* ncclGetLastError(ncclComm_t) { return ""; }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   *id = {};
-  const auto place = fettle::kernels::emulator::open_meeting_place();
+  const auto place = fettle::kernels::emulator::open_rendezvous();
   std::memcpy(id->internal, &place, sizeof place);
   return ncclSuccess;
 }
@@ -140,17 +140,17 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int members, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   if (config->blocking != 0 || rank < 0 || rank >= members) return ncclInvalidArgument;
-  fettle::kernels::emulator::MeetingPlace place;
+  fettle::kernels::emulator::Rendezvous place;
   std::memcpy(&place, id.internal, sizeof place);
   *comm = new ncclComm(place, members, rank);
-  (*comm)->under_way = (*comm)->fabric->meet();
+  (*comm)->under_way = (*comm)->fabric->join();
   return ncclInProgress;
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   const std::scoped_lock lock(comm->mutex);
   if (!comm->calls.empty()) return ncclInvalidUsage;
-  comm->under_way = comm->fabric->take_leave();
+  comm->under_way = comm->fabric->leave();
   return ncclInProgress;
 }
 

@@ -1,4 +1,4 @@
-#include "kernels/emulator/turns.h"
+#include "kernels/emulator/job_scheduler.h"
 
 #include <vector>
 
@@ -6,35 +6,35 @@ namespace fettle::kernels::emulator {
 namespace {
 
 // The job of this thread.
-thread_local Turns* current = nullptr;
+thread_local JobScheduler* current = nullptr;
 thread_local unsigned number_of_current = 0;
 
 }  // namespace
 
-Turns& Turns::of_this_thread() {
-  thread_local std::unique_ptr<Turns> mine;
+JobScheduler& JobScheduler::of_this_thread() {
+  thread_local std::unique_ptr<JobScheduler> mine;
   // Threads that fork() did not copy cannot be joined.
   if (mine != nullptr && mine->process_ != getpid()) {
-    [[maybe_unused]] const Turns* const of_the_parent = mine.release();
+    [[maybe_unused]] const JobScheduler* const of_the_parent = mine.release();
   }
-  if (mine == nullptr) mine.reset(new Turns());
+  if (mine == nullptr) mine.reset(new JobScheduler());
   return *mine;
 }
 
-Turns::~Turns() {
+JobScheduler::~JobScheduler() {
   {
     const std::scoped_lock lock(mutex_);
     ending_ = true;
-    for (const auto& seat : seats_) seat->has_turn.notify_one();
+    for (const auto& slot : slots_) slot->has_turn.notify_one();
   }
-  for (const auto& seat : seats_) {
-    if (seat->thread.joinable()) seat->thread.join();
+  for (const auto& slot : slots_) {
+    if (slot->thread.joinable()) slot->thread.join();
   }
 }
 
-void Turns::run(unsigned count, std::uint64_t seed, std::uint64_t stream,
-                const std::function<void(unsigned)>& job) {
-  seat(count);
+void JobScheduler::run(unsigned count, std::uint64_t seed, std::uint64_t stream,
+                       const std::function<void(unsigned)>& job) {
+  add_slots(count);
   job_ = &job;
   random_ = Random(seed, stream);
   for (unsigned i = 0; i < count; ++i) under_way_.push_back(i);
@@ -43,23 +43,23 @@ void Turns::run(unsigned count, std::uint64_t seed, std::uint64_t stream,
   job_ = nullptr;
 }
 
-void Turns::seat(unsigned count) {
+void JobScheduler::add_slots(unsigned count) {
   const std::scoped_lock lock(mutex_);
-  while (seats_.size() < count) {
-    const auto number = static_cast<unsigned>(seats_.size());
-    seats_.push_back(std::make_unique<Seat>());
+  while (slots_.size() < count) {
+    const auto number = static_cast<unsigned>(slots_.size());
+    slots_.push_back(std::make_unique<Slot>());
     if (number > 0) {
-      seats_.back()->thread = std::thread([this, number] { stay(number); });
+      slots_.back()->thread = std::thread([this, number] { run_thread(number); });
     }
   }
 }
 
-void Turns::stay(unsigned mine) {
+void JobScheduler::run_thread(unsigned mine) {
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      Seat& seat = *seats_[mine];
-      seat.has_turn.wait(lock, [&] { return ending_ || turn_ == mine; });
+      Slot& slot = *slots_[mine];
+      slot.has_turn.wait(lock, [&] { return ending_ || turn_ == mine; });
       if (ending_) return;
     }
     do_job(mine);
@@ -68,7 +68,7 @@ void Turns::stay(unsigned mine) {
 
 // Runs the job; returns whether others are under way. One of them then has the turn, else the first
 // thread.
-bool Turns::do_job(unsigned mine) {
+bool JobScheduler::do_job(unsigned mine) {
   current = this;
   number_of_current = mine;
   (*job_)(mine);
@@ -83,26 +83,26 @@ bool Turns::do_job(unsigned mine) {
   return others;
 }
 
-void Turns::let_others_run() {
+void JobScheduler::let_others_run() {
   if (current != nullptr) current->draw(number_of_current);
 }
 
-void Turns::draw(unsigned mine) {
+void JobScheduler::draw(unsigned mine) {
   const unsigned next = under_way_[random_.below(under_way_.size())];
   if (next == mine) return;
   give_turn(next);
   wait_for_turn(mine);
 }
 
-void Turns::give_turn(unsigned to) {
+void JobScheduler::give_turn(unsigned to) {
   const std::scoped_lock lock(mutex_);
   turn_ = to;
-  seats_[to]->has_turn.notify_one();
+  slots_[to]->has_turn.notify_one();
 }
 
-void Turns::wait_for_turn(unsigned mine) {
+void JobScheduler::wait_for_turn(unsigned mine) {
   std::unique_lock lock(mutex_);
-  seats_[mine]->has_turn.wait(lock, [&] { return turn_ == mine; });
+  slots_[mine]->has_turn.wait(lock, [&] { return turn_ == mine; });
 }
 
 }  // namespace fettle::kernels::emulator
