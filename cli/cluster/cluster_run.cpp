@@ -43,8 +43,9 @@ std::string one_cause_a_line(std::string message) {
 
 FinalMessage final_message_of(const RunOptions& options, const Cluster& cluster,
                               const std::string& study) {
-  return {"No longer following; study " + study + " keeps running.\n" + ways_on(cluster, study),
-          options.resume};
+  return {
+      "No longer following; study " + study + " keeps running.\n" + next_commands(cluster, study),
+      options.resume};
 }
 
 // Returns the study at its end, everything read at one time.
@@ -85,7 +86,7 @@ Result<int> follow(const RunOptions& options, const Cluster& cluster, const std:
 
 }  // namespace
 
-std::string ways_on(const Cluster& cluster, const std::string& study) {
+std::string next_commands(const Cluster& cluster, const std::string& study) {
   return "  to watch it:   " + cluster.program + " status " + study +
          "\n  to suspend it: " + cluster.kubectl + " patch study " + study +
          R"( --type merge -p '{"spec":{"suspend":true}}')" +

@@ -302,7 +302,7 @@ TEST_F(FollowerTest, ASignalEndsOnlyTheFollowing) {
   ASSERT_TRUE(state.ok()) << state.error().message;
   EXPECT_EQ(*state, StudyState::kActive);
   EXPECT_EQ(server_->writes(), 0);
-  EXPECT_THAT(ways_on(cluster_, "digits"),
+  EXPECT_THAT(next_commands(cluster_, "digits"),
               testing::AllOf(HasSubstr("kubectl fettle -n team status digits"),
                              HasSubstr("kubectl -n team delete study digits"),
                              HasSubstr(R"(-p '{"spec":{"suspend":true}}')")));
