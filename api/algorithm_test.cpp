@@ -18,14 +18,14 @@ TEST(Algorithm, NamesAndTraitsAreOfOneRow) {
   EXPECT_EQ(name_of(StoppingKind::kNone), "none");
 }
 
-TEST(Algorithm, SaysInWordsWhichHaveATrait) {
+TEST(Algorithm, ListsTheAlgorithmsWithATrait) {
   EXPECT_EQ(algorithms_with<&AlgorithmTraits::population>(), "name: pbt or pb2");
   EXPECT_EQ(algorithms_with<&AlgorithmTraits::halves>(), "name: hyperband, bohb or dehb");
   EXPECT_EQ(algorithms_with<&AlgorithmTraits::walks_grid>(), "name: grid");
   EXPECT_EQ(stopping_rules_with<&StoppingTraits::compares>(), "name: median, percentile or curve");
 }
 
-TEST(Algorithm, WhatReplacesTrialsPausesThem) {
+TEST(Algorithm, AlgorithmsThatReplaceTrialsPauseThem) {
   for (const AlgorithmTraits& row : all_algorithms()) {
     EXPECT_LE(replaces_trials(row.kind), pauses_trials(row.kind)) << row.name;
     EXPECT_LE(row.resamples, row.population) << row.name;

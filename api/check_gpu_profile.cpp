@@ -35,7 +35,7 @@ class Checker {
   }
 
  private:
-  // ---- What is offered -------------------------------------------------------------------------
+  // ---- The offer -------------------------------------------------------------------------------
 
   void check_offers() {
     const auto& [count, fraction, memory] = profile_.offers;
@@ -122,7 +122,7 @@ class Checker {
     }
   }
 
-  // ---- What is put on a pod --------------------------------------------------------------------
+  // ---- Fields for the pod ----------------------------------------------------------------------
 
   void check_put() {
     const GpuPut& put = profile_.put;

@@ -203,7 +203,7 @@ void check_names(const std::vector<Parameter>& all, const FieldPath& path, Field
 }
 
 // Checks one point to try first, an object (the field list admits no other). It may omit
-// parameters, and may name inactive ones.
+// parameters, and may name inactive parameters.
 void check_point(const std::vector<Parameter>& all, const Json& point, const FieldPath& path,
                  FieldErrors& errors) {
   std::vector<std::string_view> names;

@@ -92,7 +92,7 @@ bool is_at_or_below(std::string_view path, std::string_view directory) {
 void check_mounts(const std::vector<Json>& mounts, const FieldPath& path, FieldErrors& errors) {
   for (std::size_t i = 0; i < mounts.size(); ++i) {
     const FieldPath item = path.item(i);
-    (void)text_of(mounts[i], "name", item, errors);  // complains if there is none
+    (void)text_of(mounts[i], "name", item, errors);  // complains if it is missing
     const std::string place = text_of(mounts[i], "mountPath", item, errors);
     const bool ours = std::ranges::any_of(
         kOurPlaces, [&](const auto& one) { return is_at_or_below(place, one); });

@@ -188,8 +188,8 @@ void check_warm_start(const Study& study, const FieldPath& warm_start, FieldErro
   }
 }
 
-// Of a front there is no single order to lead, and where trials take over from each other a trial
-// is more than its parameters.
+// A front has no single order, so no leaders; and if trials replace each other, a trial is more
+// than its parameters.
 void check_replicates(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   if (!spec.replicates || errors.any_under(path)) return;
   if (replaces_trials(spec.algorithm.name)) {

@@ -1,4 +1,4 @@
-// Display texts: numbers of a status as short texts, because tables print what they get unchanged.
+// Display texts: numbers of a status as short texts, because tables print their texts unchanged.
 // Pure functions; usable from any thread.
 #pragma once
 

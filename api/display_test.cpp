@@ -36,7 +36,7 @@ TEST(Display, ThroughputIsSaidWhereItIsMeasured) {
   EXPECT_EQ(throughput_text({{"loss", 1}}), "");
 }
 
-TEST(Display, GpusAreThoseOfAllWorkers) {
+TEST(Display, CountsTheGpusOfAllWorkers) {
   TrialTemplate trial;
   EXPECT_EQ(gpu_text(trial, 2), "");
   trial.gpu = Gpu{.count = 2, .fraction = {}, .memory = {}};

@@ -89,7 +89,8 @@ class FieldReader {
   void constant(std::string_view name, std::string_view text);
   // Accepts a field of Kubernetes that Fettle does not use.
   void ignored(std::string_view name) { known_.push_back(name); }
-  // Call last: adds an error for each field that is not in the list, if those are mistakes.
+  // Call last: adds an error for each field that is not in the list, if unknown fields are
+  // mistakes.
   void finish();
 
  private:

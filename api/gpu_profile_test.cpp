@@ -1,4 +1,4 @@
-// GPU profiles as documents: valid ones, and every error in a profile.
+// GPU profiles as documents: valid profiles, and every error in a profile.
 #include "api/gpu_profile.h"
 
 #include <gmock/gmock.h>

@@ -16,7 +16,7 @@
 namespace fettle::api {
 namespace {
 
-TEST(Duration, ReadsWhatPeopleWrite) {
+TEST(Duration, ReadsHumanNotation) {
   const std::pair<const char*, double> cases[] = {
       {"90s", 90}, {"10m", 600},   {"1h30m", 5400}, {"2d", 172800},
       {"5", 5},    {"500ms", 0.5}, {"1.5h", 5400},  {"0.25s", 0.25},
@@ -30,7 +30,7 @@ TEST(Duration, ReadsWhatPeopleWrite) {
   }
 }
 
-TEST(Duration, WritesWhatItReads) {
+TEST(Duration, WritesTheNotationItReads) {
   EXPECT_EQ(format_duration(7200), "2h");
   EXPECT_EQ(format_duration(90), "1m30s");
   EXPECT_EQ(format_duration(0), "0s");
@@ -42,7 +42,7 @@ TEST(Duration, WritesWhatItReads) {
   }
 }
 
-TEST(Quantity, ReadsWhatPeopleWrite) {
+TEST(Quantity, ReadsHumanNotation) {
   const std::pair<const char*, double> cases[] = {
       {"20Gi", 20 * 0x1p30}, {"500M", 5e8},  {"250m", 0.25}, {"1E", 1e18}, {"1e3", 1000},
       {"1E3", 1000},         {"-1k", -1000}, {"0.5", 0.5},   {"3u", 3e-6}, {"7", 7},
@@ -56,7 +56,7 @@ TEST(Quantity, ReadsWhatPeopleWrite) {
   }
 }
 
-TEST(Quantity, WritesWhatItReads) {
+TEST(Quantity, WritesTheNotationItReads) {
   EXPECT_EQ(format_quantity(20 * 0x1p30), "20Gi");
   EXPECT_EQ(format_quantity(1500), "1500");
   Random random(2);
@@ -77,7 +77,7 @@ TEST(Timestamp, IsRfc3339InUtc) {
   }
 }
 
-TEST(Nearest, FindsTyposAndNothingElse) {
+TEST(Nearest, FindsOnlyTypos) {
   const std::array<std::string_view, 4> names{"parameters", "objectives", "min", "max"};
   EXPECT_EQ(nearest("paramters", names), "parameters");
   EXPECT_EQ(nearest("Parameters", names), "parameters");

@@ -30,7 +30,8 @@ inline constexpr std::size_t kLongestWaiting = 256;
 
 // The field manager of status.report on a cluster.
 inline constexpr const char* kReportManager = "fettle-trainer";
-// The kubelet's limit of a container's termination message, in bytes; it truncates longer ones.
+// The kubelet's limit of a container's termination message, in bytes; longer messages are
+// truncated.
 inline constexpr std::size_t kMaxTerminationMessage = 4096;
 // Metrics that choose the size of a trial's GPU, in bytes: the memory that the built-in trainer has
 // planned, and the most that was seen in use.
@@ -56,8 +57,8 @@ struct ReportLine {
 void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int64_t now_ms);
 
 // Joins `newer` to `earlier`, the report of the trial's earlier runs: keeps the points of the curve
-// that `newer` does not repeat, and the checkpoint if `newer` names none. Thins the curve to what
-// it `needs`.
+// that `newer` does not repeat, and the checkpoint if `newer` names none. Thins the curve to the
+// points that it `needs`.
 Report join_reports(const std::optional<Report>& earlier, const Report& newer,
                     const CurveNeeds& needs);
 

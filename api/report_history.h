@@ -22,9 +22,9 @@ struct CurveNeeds {
 
 // Drops points of `history`, which is ascending by step, until it has at most kMaxHistoryPoints and
 // takes at most `most_bytes` of JSON. The point whose neighbours lie closest together on a
-// logarithmic scale of steps goes first. The first point, the newest and those in `needs` stay. If
-// these alone are too much, the oldest points that no objective needs are dropped, then the oldest
-// of all.
+// logarithmic scale of steps goes first. The first point, the newest and the points in `needs`
+// stay. If these alone are too much, the oldest points that no objective needs are dropped, then
+// the oldest of all.
 void thin_history(std::vector<HistoryPoint>& history, const CurveNeeds& needs,
                   std::size_t most_bytes);
 

@@ -69,7 +69,7 @@ TEST(ReportHistory, AStepThatComesAgainIsMerged) {
   EXPECT_EQ(history[0].metrics, (std::map<std::string, double>{{"accuracy", 0.9}, {"loss", 0.5}}));
 }
 
-TEST(ReportHistory, GoingBackDropsWhatIsTrainedAgain) {
+TEST(ReportHistory, GoingBackDropsRepeatedSteps) {
   std::vector<HistoryPoint> history;
   for (int step = 1; step <= 9; ++step) add_history_point(history, point(step), {}, kBytes);
   add_history_point(history, point(4, 0.1), {}, kBytes);

@@ -25,7 +25,7 @@ std::vector<std::int64_t> steps_of(const Report& report) {
   return steps;
 }
 
-TEST(Report, NonFiniteValuesAreTheSameWhateverTheyAre) {
+TEST(Report, NonFiniteValuesAreEqual) {
   EXPECT_TRUE(same_report(report_at(1, NAN), report_at(1, INFINITY)));
   EXPECT_FALSE(same_report(report_at(1, NAN), report_at(1, 0)));
   EXPECT_FALSE(same_report(report_at(1, 0.5), report_at(2, 0.5)));
@@ -100,7 +100,7 @@ TEST(Report, NamesThatNoStoreWouldTakeAreLeftOut) {
   EXPECT_EQ(report.checkpoint, "");
 }
 
-TEST(Report, OneOfAnotherHandIsReadWithinBoundsOnly) {
+TEST(Report, AForeignReportIsReadWithinBounds) {
   const auto with_points = [](std::size_t points, const std::string& name) {
     Report report;
     for (std::size_t step = 1; step <= points; ++step) {
@@ -166,7 +166,7 @@ TEST(Report, ARunThatOnlyWaitsLeavesTheReportOfTheOneBefore) {
   EXPECT_EQ(join_reports(joined, trains, {}).waiting, "");
 }
 
-TEST(Report, StaysWithinFourKibibytesWhateverTheLinesSay) {
+TEST(Report, StaysWithinFourKibibytesForAnyLines) {
   Report report;
   for (std::int64_t step = 1; step <= 2000; ++step) {
     ReportLine line = line_at(step, {});

@@ -267,7 +267,7 @@ struct WarmStart {
   bool operator==(const WarmStart&) const = default;
 };
 
-// What is run again once the search is over, to tell how much of a result is luck
+// Further runs of the leaders after the search, which show how much of a result is luck
 // (docs/decisions/0067).
 struct Replicates {
   std::int64_t leaders = 3;  // the best configurations
@@ -311,14 +311,14 @@ struct TrialCounts {
   std::int64_t stopped = 0;    // early, by a decision
   std::int64_t failed = 0;
   std::int64_t infeasible = 0;  // completed, but non-finite or outside a constraint
-  std::int64_t replicates = 0;  // among those created: further runs of the leaders
+  std::int64_t replicates = 0;  // further runs of the leaders, also counted as created
   bool operator==(const TrialCounts&) const = default;
 };
 
 inline constexpr std::size_t kMaxFront = 100;  // trials of a Pareto front kept in Study.status
 
-// What the replicates of a trial have shown. The value by which the trial was chosen is not among
-// them: it was selected for being high, and luck with it.
+// The results of a trial's replicates. They exclude the value by which the trial was chosen: it was
+// selected for being good, and its luck with it.
 struct ReplicateResults {
   std::int64_t runs = 0;            // replicates with a feasible result
   std::optional<double> mean;       // of their values; absent without any
@@ -363,8 +363,8 @@ struct SearchPeriod {
   // Whether checkpoints outlive the pods of trials (api/place.h); absent: written by an earlier
   // version, which assumed so.
   std::optional<bool> durable_checkpoints = std::nullopt;
-  // Of the search (search/search.h): the rules by which points follow from the history. Absent: an
-  // earlier version, which had the first ones.
+  // Revision of the search (search/search.h): the rules by which points follow from the history.
+  // Absent: written by an earlier version, which had the first revision.
   std::optional<std::int64_t> revision = std::nullopt;
   bool operator==(const SearchPeriod&) const = default;
 };

@@ -13,7 +13,7 @@
 namespace fettle::api {
 namespace {
 
-TEST(StudyJson, WhatIsWrittenReadsBackAsItWas) {
+TEST(StudyJson, WritingAndReadingPreserveTheDocument) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const Study study = RandomDocuments(seed).study();
     const std::string text = write_study(study).dump();
@@ -25,7 +25,7 @@ TEST(StudyJson, WhatIsWrittenReadsBackAsItWas) {
   }
 }
 
-TEST(TrialJson, WhatIsWrittenReadsBackAsItWas) {
+TEST(TrialJson, WritingAndReadingPreserveTheDocument) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const Trial trial = RandomDocuments(seed).trial();
     const std::string text = write_trial(trial).dump();

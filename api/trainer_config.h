@@ -49,7 +49,7 @@ struct DataConfig {
   std::string test_text;                   // optional, as testImages
   std::optional<std::int64_t> context;     // text: tokens of a sample (required)
   std::optional<std::int64_t> vocabulary;  // tokens: ids are below it; default: the largest id + 1
-  std::int64_t train_samples = 0;          // 0 = all but those for validation
+  std::int64_t train_samples = 0;          // 0 = all except for validation
   std::int64_t validation_samples = 0;     // held out from the training files; 0 = a sixth
   std::int64_t split_seed = 0;             // which samples are held out; not the trial's seed, so
                                            // that all trials are judged on the same ones

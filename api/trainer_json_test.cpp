@@ -43,7 +43,7 @@ StudySpec small_spec() {
   return spec;
 }
 
-TEST(TrainerJson, WhatIsWrittenReadsBackAsItWas) {
+TEST(TrainerJson, WritingAndReadingPreserveTheDocument) {
   TrainerConfig config = small_config();
   config.data.normalize = NormalizeConfig{0.5, 0.25};
   config.model.layers[0].bias = false;
@@ -67,7 +67,7 @@ TEST(SetTrainerField, WritesTheFieldThatThePathNames) {
   EXPECT_EQ(config.data.normalize->mean, 0.25);
 }
 
-TEST(SetTrainerField, RefusesWhatReadingWouldRefuse) {
+TEST(SetTrainerField, RefusesValuesThatReadingRefuses) {
   TrainerConfig config = small_config();
   const TrainerConfig before = config;
   for (const char* path : {"", "training", "model.layers", "model.layers[9].units", "nonsense",
@@ -147,7 +147,7 @@ TEST(ForbiddenChanges, EverythingElseIsNamed) {
   EXPECT_THAT(errors[0].message, HasSubstr("was 64, now 128"));
 }
 
-TEST(TrialFile, WhatIsWrittenReadsBackAsItWas) {
+TEST(TrialFile, WritingAndReadingPreserveTheDocument) {
   TrialFile file;
   file.study = "digits";
   file.study_uid = "u";

@@ -27,7 +27,7 @@ TEST(LineBuffer, LinesComeWhole) {
   EXPECT_EQ(lines.rest(), "");
 }
 
-TEST(LineBuffer, LinesOfTheLongestKindPassAndLongerOnesDoNot) {
+TEST(LineBuffer, PassesLinesUpToTheLimitAndRefusesLongerLines) {
   LineBuffer lines(4);
   EXPECT_THAT(lines_after(lines, "1234\n12"), ElementsAre("1234"));
   EXPECT_THAT(lines_after(lines, "34"), IsEmpty());

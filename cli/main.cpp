@@ -128,7 +128,7 @@ void add_pages(CLI::App& app, Arguments& arguments) {
       ->type_name("");
   completion->footer("Example:\n  source <(fettle completion bash)");
   CLI::App* pages = app.add_subcommand("pages", "");
-  pages->group("");  // not listed: for those who package fettle
+  pages->group("");  // not listed: for packagers of fettle
   pages->add_option("format", arguments.page)
       ->required()
       ->check(CLI::IsMember({"man", "markdown"}));

@@ -25,7 +25,7 @@ TEST(Refusals, AlikeRefusalsAreInARowAndBlockAfterAWhile) {
   EXPECT_EQ(refused.blocked(), 1u);
 }
 
-TEST(Refusals, FailuresOfTheEnvironmentCountWhateverTheirReasons) {
+TEST(Refusals, FailuresOfTheEnvironmentCountForAnyReason) {
   Refusals refused;
   const Error disk{ErrorCode::kIo, "no space left on device"};
   const Error other{ErrorCode::kIo, "input/output error"};

@@ -22,7 +22,7 @@ TEST(WorkQueue, ABurstOfAdditionsIsOneLook) {
   EXPECT_EQ(queue.take(0), std::nullopt);
 }
 
-TEST(WorkQueue, ItemsComeInTheOrderInWhichTheyWereAdded) {
+TEST(WorkQueue, ReturnsItemsInTheOrderOfAdditions) {
   WorkQueue queue;
   queue.add(kB);
   queue.add(kA);
@@ -30,7 +30,7 @@ TEST(WorkQueue, ItemsComeInTheOrderInWhichTheyWereAdded) {
   EXPECT_EQ(queue.take(0), kA);
 }
 
-TEST(WorkQueue, WhatIsAddedWhileItIsProcessedComesBackOnceItIsDone) {
+TEST(WorkQueue, AnItemAddedWhileItIsProcessedComesBackOnce) {
   WorkQueue queue;
   queue.add(kA);
   ASSERT_EQ(queue.take(0), kA);
@@ -76,7 +76,7 @@ TEST(WorkQueue, BackOffHasALimit) {
   }
 }
 
-TEST(WorkQueue, WhatChangedComesBeforeWhatIsOnlyLookedAtAgain) {
+TEST(WorkQueue, ChangedItemsComeBeforeResyncedItems) {
   WorkQueue queue;
   queue.add(kA, Urgency::kLater);
   queue.add(kB);
@@ -85,7 +85,7 @@ TEST(WorkQueue, WhatChangedComesBeforeWhatIsOnlyLookedAtAgain) {
   EXPECT_EQ(queue.take(0), kA);
 }
 
-TEST(WorkQueue, WhatWaitsForLaterBecomesUrgentOnce) {
+TEST(WorkQueue, ADelayedItemBecomesUrgentOnce) {
   WorkQueue queue;
   queue.add(kB, Urgency::kLater);
   queue.add(kA, Urgency::kLater);
@@ -101,7 +101,7 @@ TEST(WorkQueue, WhatWaitsForLaterBecomesUrgentOnce) {
   EXPECT_EQ(queue.take(0), std::nullopt);
 }
 
-TEST(WorkQueue, WhatIsForLaterHasItsTurnHoweverMuchIsUrgent) {
+TEST(WorkQueue, ADelayedItemHasItsTurnAmongManyUrgentItems) {
   WorkQueue queue;
   queue.add(kA, Urgency::kLater);
   int takes = 0;

@@ -76,7 +76,7 @@ api::TrialPtr stopped_at(std::int64_t index, std::int64_t step, const std::vecto
   return std::make_shared<api::Trial>(std::move(trial));
 }
 
-TEST(Best, OfStoppedTrialsTheBestOfThoseThatCameFurthestIs) {
+TEST(Best, IsTheBestOfTheFurthestStoppedTrials) {
   const api::Study study = study_of(1);
   std::vector<api::TrialPtr> trials = {stopped_at(0, 1, {0.1}), stopped_at(1, 5, {0.4}),
                                        stopped_at(2, 5, {0.3}), stopped_at(3, 2, {0.2})};
@@ -93,7 +93,7 @@ TEST(Best, OfStoppedTrialsTheBestOfThoseThatCameFurthestIs) {
   EXPECT_THAT(names_of(front.best()), ElementsAre("s-1", "s-2"));
 }
 
-TEST(Best, OfStoppedTrialsThoseOutsideAConstraintDoNotCount) {
+TEST(Best, IgnoresStoppedTrialsOutsideAConstraint) {
   api::Study study = study_of(1);
   study.spec.constraints = {{"memory", std::nullopt, 10}};
   api::Trial heavy = *stopped_at(0, 5, {0.1});
@@ -105,7 +105,7 @@ TEST(Best, OfStoppedTrialsThoseOutsideAConstraintDoNotCount) {
   EXPECT_THAT(names_of(ledger.best()), ElementsAre("s-1"));
 }
 
-TEST(Best, AFrontOfLargePointsIsCutToWhatAnObjectMayHold) {
+TEST(Best, AFrontOfLargePointsIsCutToTheLimitOfAnObject) {
   Json parameters = Json::object();
   for (int i = 0; i < 128; ++i) {
     parameters.set("parameter" + std::to_string(i), std::string(256, 'v'));
@@ -191,7 +191,7 @@ TEST(BestOfReplicates, IsTheFirstOfEqualMeans) {
   EXPECT_EQ(repeated.best().trial, "s-0");
 }
 
-TEST(BestOfReplicates, CountsWhatFailedAndPassesOverWhoHasNoMean) {
+TEST(BestOfReplicates, CountsFailuresAndSkipsLeadersWithoutAMean) {
   Repeated repeated;
   repeated.repeat(1, std::nullopt, api::FactKind::kFailed);
   repeated.repeat(1, std::nullopt);
@@ -205,7 +205,7 @@ TEST(BestOfReplicates, CountsWhatFailedAndPassesOverWhoHasNoMean) {
   EXPECT_EQ(none.best().replicates, (api::ReplicateResults{0, std::nullopt, std::nullopt, 2}));
 }
 
-TEST(BestOfReplicates, OneThatTheEndOfTheStudyStoppedHasShownNothing) {
+TEST(BestOfReplicates, IgnoresReplicatesStoppedByTheStudysEnd) {
   Repeated repeated;
   repeated.repeat(1, 5, api::FactKind::kStopped);
   repeated.repeat(2, 0.5, api::FactKind::kStopped);

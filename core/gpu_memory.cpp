@@ -98,8 +98,7 @@ double GpuMemory::need_of(const api::Trial& trial) const {
   const double planned = metric_of(trial, api::kGpuMemoryPlanned);
   const double used = used_by(trial);
   double need = used > 0 ? kRoom * used : planned > 0 ? with_overhead(planned) : 0;
-  // A run that had too little raises the need to what it asked for, or to a multiple of what it
-  // had.
+  // A run that had too little raises the need to its request, or to a multiple of its share.
   for (const api::RunRecord& run : trial.status.runs) {
     if (!run.gpu_memory_short) continue;
     const double had = run.gpu_memory.value_or(kFirstGpuMemory);

@@ -86,18 +86,18 @@ class GpuMemoryTest : public testing::Test {
   Ledger ledger_;
 };
 
-TEST_F(GpuMemoryTest, WhatIsNotKnownIsAskedOfTheTrainer) {
+TEST_F(GpuMemoryTest, AnUnknownNeedIsPlannedByTheTrainer) {
   EXPECT_EQ(wanted({}, 64), 1);
   EXPECT_EQ(wanted({{.width = 128, .planned = 20}}, 64), 1) << "another shape says nothing of it";
 }
 
-TEST_F(GpuMemoryTest, LikeTrialsNeedTheSameWhateverTheirLearningRates) {
+TEST_F(GpuMemoryTest, LikeTrialsNeedTheSameForAnyLearningRate) {
   const std::vector<Known> known = {{.width = 64, .planned = 30}, {.width = 32, .planned = 2}};
   EXPECT_EQ(wanted(known, 64), 33.5) << "30 and a tenth, and half a GiB";
   EXPECT_EQ(wanted(known, 64, 32), 32) << "no more than there is";
 }
 
-TEST_F(GpuMemoryTest, TheMarginIsLearntFromWhatTrialsUsed) {
+TEST_F(GpuMemoryTest, LearnsTheMarginFromTheUseOfTrials) {
   const Known seen = {.width = 32, .planned = 10, .used = 10.5, .had = 12};
   EXPECT_EQ(wanted({seen}, 32), 11.25) << "10.5 and 5 percent";
   EXPECT_EQ(wanted({seen, {.width = 64, .planned = 30}}, 64), 32.25)
@@ -106,7 +106,7 @@ TEST_F(GpuMemoryTest, TheMarginIsLearntFromWhatTrialsUsed) {
   EXPECT_EQ(wanted({of_others}, 32), 12.75) << "NVML counts what others use of the card, too";
 }
 
-TEST_F(GpuMemoryTest, ATrialThatHadTooLittleGetsWhatItSaysOrHalfAsMuchAgain) {
+TEST_F(GpuMemoryTest, AShortTrialGetsItsRequestOrHalfAsMuchAgain) {
   EXPECT_EQ(next({{.width = 64, .had = 1, .short_of = 30}}, 80), 33.5);
   EXPECT_EQ(next({{.width = 64, .had = 40, .short_of = 0}}, 80), 60);
   EXPECT_EQ(next({{.width = 64, .had = 60, .short_of = 0}}, 80), 80) << "the largest there is";
@@ -115,19 +115,19 @@ TEST_F(GpuMemoryTest, ATrialThatHadTooLittleGetsWhatItSaysOrHalfAsMuchAgain) {
       << "whatever it says, it is more than it had";
 }
 
-TEST_F(GpuMemoryTest, WhereNothingIsLargerThereIsNoNextRun) {
+TEST_F(GpuMemoryTest, WithoutALargerGpuThereIsNoNextRun) {
   EXPECT_EQ(next({{.width = 64, .had = 80, .short_of = 0}}, 80), 0);
   EXPECT_EQ(next({{.width = 64, .had = 1, .short_of = 95}}, 80), 0);
 }
 
-TEST_F(GpuMemoryTest, WhatOneTrialFoundOutTheNextOneOfItsShapeKnows) {
+TEST_F(GpuMemoryTest, TrialsOfOneShapeShareTheirMeasuredNeed) {
   EXPECT_EQ(wanted({{.width = 64, .had = 40, .short_of = 0}}, 64), 60);
   EXPECT_EQ(
       next({{.width = 64, .planned = 50, .had = 56}, {.width = 64, .had = 1, .short_of = 0}}, 80),
       55.5);
 }
 
-TEST_F(GpuMemoryTest, WhatNoGpuHoldsIsToldSoWithoutWaitingForAWholeOne) {
+TEST_F(GpuMemoryTest, ANeedBeyondEveryGpuIsRefusedWithoutWaiting) {
   EXPECT_EQ(wanted({{.width = 64, .had = 1, .short_of = 95}}, 64, 80), 1);
   EXPECT_EQ(wanted({{.width = 64, .had = 1, .short_of = 79}}, 64, 80), 80) << "the plan fits it";
   EXPECT_EQ(wanted({{.width = 64, .had = 80, .short_of = 0}}, 64, 80), 80) << "it may be less";

@@ -206,7 +206,7 @@ std::optional<std::int64_t> Ledger::next_to_repeat() const {
   return leaderboard_.next(*spec_.replicates);
 }
 
-// Those to come, if the leaders stay as they are and the search finds as many as are wanted.
+// The number of replicates to come, if the leaders stay and the search finds enough of them.
 std::int64_t Ledger::missing_replicates() const {
   if (!spec_.replicates) return 0;
   const api::Replicates& wanted = *spec_.replicates;
@@ -225,8 +225,8 @@ std::optional<api::ReplicateResults> Ledger::results_of_replicates(std::int64_t 
   return replicate_results(spec_, trials_, found->second);
 }
 
-// The position of the leader with the best mean, the first of equal ones. Nothing while a leader
-// has no replicate that ended, and where no leader has a mean.
+// The position of the leader with the best mean, the first among equals. nullopt while a leader has
+// no ended replicate, or if no leader has a mean.
 std::optional<std::size_t> Ledger::best_by_replicates() const {
   std::vector<std::int64_t> leaders = leaderboard_.leaders(spec_.replicates->leaders);
   std::ranges::sort(leaders);
@@ -284,7 +284,7 @@ std::int64_t Ledger::highest_seq() const {
   return history_.events.empty() ? 0 : history_.events.back().fact.seq;
 }
 
-// Collects what `after` adds to the history. Samplers have folded the history as it is, so it may
+// Collects what `after` adds to the history. Samplers have read the history as it is, so it may
 // only grow at its end; any other change makes it stale, and flush() rebuilds it.
 void Ledger::learn(const Trial* before, const Trial& after) {
   if (history_is_stale_) return;

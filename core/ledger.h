@@ -65,7 +65,7 @@ class Ledger {
   const std::vector<std::int64_t>& rungs() const { return rungs_; }  // search::rung_steps
 
   // The history in seq order. It only grows, except when it has to be rebuilt; rebuilds() counts
-  // that. A sampler that has folded an earlier one is then discarded.
+  // that. A sampler that has read an earlier one is then discarded.
   const search::History& history() const { return history_; }
   std::int64_t rebuilds() const { return rebuilds_; }
   std::int64_t highest_seq() const;

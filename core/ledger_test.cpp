@@ -264,7 +264,7 @@ api::Study plain_study() {
   return study;
 }
 
-TEST(Ledger, ReadsAgainOnlyWhatChanged) {
+TEST(Ledger, ReadsOnlyChangedTrialsAgain) {
   const api::Study study = plain_study();
   std::vector<TrialPtr> trials = {trial_of(0, 1), trial_of(1, 0), trial_of(2, 2)};
   Ledger ledger(study, trials);

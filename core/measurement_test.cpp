@@ -38,7 +38,7 @@ TEST(Report, ALongCurveKeepsTheBestValueOfAnObjective) {
   EXPECT_EQ(measure_end(spec, *report, /*completed=*/true).values[0], 0.99);
 }
 
-TEST(Report, ALongCurveKeepsTheNewestValueOfAnObjectiveThatIsReportedSeldom) {
+TEST(Report, ALongCurveKeepsTheNewestValueOfARareObjective) {
   const api::StudySpec spec = accuracy_study();
   std::optional<Report> report;
   for (std::int64_t step = 1; step <= 1000; ++step) {
@@ -52,7 +52,7 @@ TEST(Report, ALongCurveKeepsTheNewestValueOfAnObjectiveThatIsReportedSeldom) {
   EXPECT_EQ(measure_end(spec, *report, /*completed=*/true).values[0], 0.8);
 }
 
-TEST(Measure, TheEndIsWhatTheReportSaysEvenWhereTheCurveWasThinned) {
+TEST(Measure, TheEndComesFromTheReportEvenIfTheCurveIsThinned) {
   api::StudySpec spec = accuracy_study();
   api::Constraint constraint;
   constraint.metric = "memory";
@@ -74,7 +74,7 @@ TEST(Measure, AMetricMayComeFromAnEarlierPointThanTheLast) {
   EXPECT_FALSE(measurement.infeasible);
 }
 
-TEST(Measure, AConstraintThatNothingShowsToHoldIsBrokenAtTheEndOnly) {
+TEST(Measure, AnUnmeasuredConstraintIsBrokenOnlyAtTheEnd) {
   api::StudySpec spec = accuracy_study();
   api::Constraint constraint;
   constraint.metric = "memory";

@@ -24,8 +24,8 @@ using api::TrialPtr;
 namespace {
 
 // The history as it grew: trials in the order of creation, each with the facts that its decision
-// saw. (Stages are final ones, but samplers read only the bracket, which never changes.) The
-// failure that stands for a deleted trial becomes known with the trial.
+// saw. (Stages are final, but samplers read only the bracket, which never changes.) The failure
+// that stands for a deleted trial becomes known with the trial.
 class GrowingHistory {
  public:
   explicit GrowingHistory(search::History whole) : whole_(std::move(whole)) {
@@ -108,7 +108,7 @@ void compare_suggestion(const api::Study& study, const ReplayedSuggestion& again
                              again.point ? again.point->dump() : "no point is left"});
 }
 
-// The sampler of each period in turn. A new one may begin anywhere, because a sampler folds the
+// The sampler of each period in turn. A new one may begin anywhere, because a sampler reads the
 // whole history that it is given.
 class Samplers {
  public:

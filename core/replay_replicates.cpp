@@ -66,7 +66,7 @@ class ReplicateReplay {
     if (recorded) board_.count_replicates(*recorded, 1);
   }
 
-  // What the rule makes of the trials before this one.
+  // The decision of the rule, given the trials before this one.
   std::string decision(const Trial& replicate) const {
     if (const Trial* active = still_active(replicate)) {
       return "no trial is repeated before " + active->metadata.name + " has ended";

@@ -1,9 +1,9 @@
-// Replay of replicates: whose turn it was (replicates.h), decided again from what was known at the
-// basis of each. Pure functions; usable from any thread.
+// Replay of replicates: decides again which leader was next (replicates.h), from the facts up to
+// the basis of each. Pure functions; usable from any thread.
 //
-// When the search was over was not recorded: a budget may have been raised since. So it is only
-// verified that no trial of the search was on its way. What a deleted trial was is not known
-// either: after one the order of the replicates is not decided again.
+// The end of the search was not recorded, and a budget may have been raised since. So replay only
+// verifies that no trial of the search was active. Deleted trials are unknown as well: after one,
+// the order of the replicates is not decided again.
 #pragma once
 
 #include <vector>

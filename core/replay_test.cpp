@@ -25,7 +25,7 @@ using api::TrialPhase;
 using api::TrialPtr;
 using testing::HasSubstr;
 
-TEST(Replay, OfWhatWasDecidedAgrees) {
+TEST(Replay, OfTheDecisionsAgrees) {
   for (const char* algorithm : {"random", "sobol", "tpe", "auto"}) {
     for (const char* stopping : {"", "asha", "median"}) {
       Rehearsal rehearsal(algorithm);
@@ -123,7 +123,7 @@ Rehearsal saving_steps(bool resumes) {
   return out;
 }
 
-TEST(Replay, OfWhatAutoMadeOfStepsAgrees) {
+TEST(Replay, OfAutosChoiceAboutStepsAgrees) {
   for (const bool resumes : {true, false}) {
     const Rehearsal rehearsal = saving_steps(resumes);
     EXPECT_THAT(rehearsal.study.status.algorithm, HasSubstr(resumes ? "auto: bohb" : "asha stops"));
@@ -216,7 +216,7 @@ TEST(Replay, OfAPopulationThatGrewAgrees) {
       << differences[0].trial << ' ' << differences[0].recorded << " / " << differences[0].decided;
 }
 
-TEST(Replay, ComparesWhatWasComputedElsewhereToWhatCanBePromised) {
+TEST(Replay, ToleratesRoundingOfAnotherMachine) {
   struct Case {
     const char* machine;  // that computed the choices
     double shift;         // relative change of a number
@@ -302,7 +302,7 @@ std::size_t first_that_took_over(const Rehearsal& rehearsal) {
   return out;
 }
 
-TEST(Replay, NamesParametersThatWereNotThoseOfTheReplacement) {
+TEST(Replay, NamesWrongParametersOfAReplacement) {
   for (const char* algorithm : {"pbt", "pb2", "schedule"}) {
     Rehearsal rehearsal = taking_over(algorithm);
     const std::size_t later = first_that_took_over(rehearsal);
@@ -326,7 +326,7 @@ TEST(Replay, NamesAReplacementThatFactsDoNotBearOut) {
   EXPECT_FALSE(differences_of(rehearsal).empty());
 }
 
-TEST(Replay, NamesAMemberThatWentOnThoughItIsNotWritten) {
+TEST(Replay, NamesAnUnrecordedPromotionOfAMember) {
   Rehearsal rehearsal = taking_over("pbt");
   rehearsal.edit(first_promoted(rehearsal),
                  [](Trial& trial) { trial.spec.search.promotions.clear(); });
@@ -391,7 +391,7 @@ TEST(Replay, CountsTrialsThatWereDeleted) {
   EXPECT_TRUE(again->differences.empty());  // random ignores results
 }
 
-TEST(Replay, SaysWhatIsWrongWithAnAlgorithm) {
+TEST(Replay, ExplainsAnInvalidAlgorithm) {
   Rehearsal rehearsal("random");
   rehearsal.run();
   rehearsal.study.spec.algorithm.name = api::AlgorithmKind::kTpe;
@@ -399,7 +399,7 @@ TEST(Replay, SaysWhatIsWrongWithAnAlgorithm) {
   EXPECT_FALSE(replay(rehearsal.study, rehearsal.trials).ok());
 }
 
-TEST(History, BeforeATrialHasOnlyWhatWasKnown) {
+TEST(History, BeforeATrialHasOnlyEarlierFacts) {
   Rehearsal rehearsal("random");
   rehearsal.run();
   for (const TrialPtr& trial : rehearsal.trials) {
@@ -421,7 +421,7 @@ TEST(WhatIf, TheSameRuleStopsTheSameTrials) {
   EXPECT_EQ(other.unknown, 0);
 }
 
-TEST(WhatIf, SaysWhatARuleWouldHaveSaved) {
+TEST(WhatIf, ShowsTheSavingOfARule) {
   Rehearsal rehearsal("random");
   rehearsal.run();
   const WhatIf other = simulate_stopping(rehearsal.study, rule("asha"), rehearsal.trials);
@@ -438,7 +438,7 @@ TEST(WhatIf, SaysWhatARuleWouldHaveSaved) {
   EXPECT_EQ(other.best, other.best_left);  // it is the best at every rung
 }
 
-TEST(WhatIf, DoesNotInventWhatAStoppedTrialWouldHaveComeTo) {
+TEST(WhatIf, DoesNotInventTheEndOfAStoppedTrial) {
   Rehearsal rehearsal("random");
   rehearsal.study.spec.early_stopping = rule("asha");
   rehearsal.run();

@@ -13,12 +13,12 @@
 namespace fettle::core {
 namespace {
 
-// What a status may hold.
+// Returns the value if a status may hold it.
 std::optional<double> storable(double value) {
   return std::abs(value) <= api::kLargestBound ? std::optional(value) : std::nullopt;
 }
 
-// By Welford's recurrence.
+// Adds mean and deviation by Welford's recurrence.
 void add_moments(const std::vector<double>& values, api::ReplicateResults& results) {
   double mean = 0;
   double squares = 0;  // summed, about the mean
@@ -90,7 +90,7 @@ std::int64_t Leaderboard::missing(const api::Replicates& wanted) const {
 
 search::Stage replicate_stage(const search::Problem& problem) {
   search::Stage stage{.until_step = problem.resource.max, .is_replicate = true};
-  // Where trials do not pause, ladder_of() has the last step alone.
+  // If trials do not pause, ladder_of() has only the last step.
   stage.rung = std::ssize(search::ladder_of(problem)) - 1;
   stage.bracket = stage.rung;
   return stage;

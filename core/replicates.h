@@ -1,10 +1,10 @@
-// Replicates: further runs of the configurations that lead once the search is over, each with a
-// seed of its own, to tell how much of a result is luck (docs/decisions/0067). A replicate is an
-// ordinary Trial that names the trial which it repeats.
+// Replicates: further runs of the configurations that lead once the search is over, each with its
+// own seed, to show how much of a result is luck (docs/decisions/0067). A replicate is an ordinary
+// Trial that names the trial which it repeats.
 //
-// Whose turn it is follows from the results of the search and from the replicates that exist, so a
-// plan that was cut or lost goes on with the same list. Leaderboard is not synchronised; the
-// functions are pure.
+// The next leader follows from the results of the search and the existing replicates, so a plan
+// that was cut or lost continues the same list. Leaderboard is not synchronised; the functions are
+// pure.
 #pragma once
 
 #include <cstddef>
@@ -22,28 +22,28 @@
 
 namespace fettle::core {
 
-// The index of the trial that `replicate` repeats; nothing if its name is not that of a trial of
-// the Study.
+// The index of the trial that `replicate` repeats; nullopt if its name belongs to no trial of the
+// Study.
 std::optional<std::int64_t> repeated_by(const api::Trial& replicate);
 
-// The trials of a search by their results, and how often each was repeated. Trials are given by
-// their index.
+// The trials of a search by their results, and the number of replicates of each. Trials are given
+// by their index.
 class Leaderboard {
  public:
-  // The result of a trial as something to be minimised; nothing: it has none to compare.
+  // Sets the result of a trial, to be minimised; nullopt: none to compare.
   void rank(std::int64_t trial, std::optional<double> loss);
-  // Adds replicates of a trial, or takes them away.
+  // Adds replicates of a trial, or removes them.
   void count_replicates(std::int64_t trial, std::int64_t number);
 
-  // The best, at most `most` of them; of equal ones the one that was created first.
+  // The best trials, at most `most`; equal trials in the order of creation.
   std::vector<std::int64_t> leaders(std::int64_t most) const;
   std::int64_t replicates_of(std::int64_t trial) const;
 
-  // The leader to repeat next: the one with the fewest replicates and, of those, the best. So the
+  // The leader to repeat next: the one with the fewest replicates, and the best of several. So the
   // first replicate of each comes before the second of any, and an end in between leaves equal
-  // numbers. Nothing: each has as many as are wanted.
+  // numbers. nullopt: each has the wanted number.
   std::optional<std::int64_t> next(const api::Replicates& wanted) const;
-  // How many replicates are still to be created for the leaders as they are.
+  // The number of replicates still to create for the present leaders.
   std::int64_t missing(const api::Replicates& wanted) const;
 
  private:
@@ -52,14 +52,15 @@ class Leaderboard {
   std::map<std::int64_t, std::int64_t> replicates_;
 };
 
-// The stage of a replicate: to the last step without a pause, so that it begins at the last rung.
+// The stage of a replicate: it runs to the last step without a pause, so it begins at the last
+// rung.
 search::Stage replicate_stage(const search::Problem& problem);
 
 // For people, once the first replicate is created.
 EventNote replicating_note(const api::Replicates& wanted);
 
-// What these replicates of one trial have shown; nothing if none has ended. One that was stopped,
-// since the Study ended, has shown nothing.
+// The results of these replicates of one trial; nullopt if none has ended. A replicate that was
+// stopped because the Study ended does not count.
 std::optional<api::ReplicateResults> replicate_results(const api::StudySpec& spec,
                                                        const std::vector<api::TrialPtr>& trials,
                                                        const std::set<std::size_t>& positions);

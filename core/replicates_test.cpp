@@ -1,4 +1,5 @@
-// Replicates in Studies that were really planned: who was repeated, and that replay agrees.
+// Replicates in Studies that were really planned: the repeated trials, and the agreement of replay.
+#include "core/replicates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ namespace {
 using api::Trial;
 using api::TrialPtr;
 
-// Of a Study whose leaders are run again, which is over; with noise, so that this shows something.
+// Returns a rehearsal of a Study that is over and whose leaders are run again; with noise, so that
+// runs differ.
 Rehearsal repeating(const std::string& algorithm) {
   Rehearsal out(algorithm == "asha" ? "tpe" : algorithm);
   if (algorithm == "asha") {
@@ -48,7 +50,7 @@ TEST(Replay, OfReplicatesAgrees) {
     EXPECT_EQ(repeated, rehearsal.study.status.trials.replicates);
     EXPECT_EQ(repeated % 4, 0) << "each leader as often";
     EXPECT_EQ(rehearsal.study.status.best.at(0).replicates->runs, 4);
-    // The search goes on in a history in which points occur several times.
+    // The search continues in a history in which points occur several times.
     rehearsal.change_budget([](api::Budget& budget) { budget.trials = 26; });
     rehearsal.run();
     const bool exhausts = std::string(algorithm) == "grid";
@@ -63,7 +65,7 @@ TEST(Replay, OfReplicatesAgrees) {
   }
 }
 
-TEST(Replay, SaysWhichReplicateIsWrong) {
+TEST(Replay, NamesTheWrongReplicate) {
   const Rehearsal right = repeating("random");
   std::size_t first = 0;
   while (!is_replicate(*right.trials[first])) ++first;

@@ -6,7 +6,7 @@
 #include "core/history.h"
 #include "core/late_reports.h"
 #include "core/measurement.h"
-#include "core/no_result.h"
+#include "core/missing_objective.h"
 
 namespace fettle::core {
 
@@ -84,7 +84,7 @@ JudgedRun judge_run(const EndedRun& ended) {
   if (!run.read_error.empty()) {
     return {Outcome::kDisrupted, "exited with 0, but its result is unknown: " + run.read_error};
   }
-  const std::string missing = explain_no_result(ended);
+  const std::string missing = explain_missing_objective(ended);
   if (missing.empty()) return {observed, run.reason};
   if (!is_misspelt(ended) && may_report_later(ended.study, record.until_step)) {
     return {Outcome::kSucceeded, missing};

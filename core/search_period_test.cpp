@@ -84,7 +84,7 @@ TEST_F(SettledSearchTest, OfAStudyOfAnEarlierVersionHoldsFromItsBeginning) {
   EXPECT_EQ(last().since, 0);
 }
 
-// What an earlier version decided must follow from the history as it did then.
+// The decisions of an earlier version must follow from the history as before.
 TEST_F(SettledSearchTest, AStudyKeepsTheRevisionThatItBeganWith) {
   ASSERT_TRUE(settle());
   EXPECT_EQ(last().revision, search::kNewestRevision);
@@ -99,7 +99,7 @@ TEST_F(SettledSearchTest, AStudyKeepsTheRevisionThatItBeganWith) {
   EXPECT_EQ(last().revision, search::kFirstRevision);
 }
 
-TEST_F(SettledSearchTest, TrialsOfAVersionThatSettledNothingHaveTheFirstRevision) {
+TEST_F(SettledSearchTest, TrialsOfAnEarlierVersionHaveTheFirstRevision) {
   add_trial();
   ASSERT_TRUE(settle());
   EXPECT_EQ(last().revision, search::kFirstRevision);

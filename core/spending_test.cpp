@@ -27,7 +27,7 @@ api::TrialPtr completed_trial(std::int64_t began_ms, std::int64_t ended_ms) {
   return std::make_shared<api::Trial>(trial);
 }
 
-TEST(Spending, WhatRemainsIsDividedByTheSlotsThatThereAre) {
+TEST(Spending, TheRemainingBudgetIsDividedByTheSlots) {
   api::Study study;
   study.metadata.name = "digits";
   study.spec.objectives.emplace_back().metric = "accuracy";
@@ -72,7 +72,7 @@ Spending spending_with(const api::RunRecord& run, std::int64_t now_ms) {
   return Ledger(study, {std::make_shared<api::Trial>(trial)}).spending(study, now_ms);
 }
 
-TEST(Spending, GpuHoursAreThoseOfTheWorkersThatRan) {
+TEST(Spending, GpuHoursCountTheWorkersThatRan) {
   constexpr std::int64_t kHour = 3'600'000;
   constexpr std::int64_t kBegan = kHour;
   const struct {
@@ -140,7 +140,7 @@ TEST(Spending, PartsOfAGpuCountExactly) {
   EXPECT_DOUBLE_EQ(cost_of(study, *trial, 8 * kHour), 2.5 * 3600);
 }
 
-TEST(Spending, WhatAQueueTookAwayIsPaidInPartsOfAGpuToo) {
+TEST(Spending, TimeTakenByAQueueIsChargedInPartsOfAGpu) {
   api::RunRecord run;
   run.gpus = 0.25;
   carry_seconds(run, 400);

@@ -408,8 +408,8 @@ void StudyPlanner::create_trials() {
   }
 }
 
-// Once no further trial of the search comes and each has ended: the leaders are final then, so a
-// plan that was cut or lost goes on with the same ones.
+// Acts once no further trial of the search comes and each has ended: the leaders are final then, so
+// a plan that was cut or lost continues with the same leaders.
 void StudyPlanner::create_replicates() {
   if (!no_more_trials()) return;
   for (auto room = room_beside(backlog_of(ledger_), free_slots()); room > 0; --room) {

@@ -102,7 +102,7 @@ TEST(WarmStart, IsDoneOnceBeforeTheFirstTrial) {
   EXPECT_FALSE(needs_priors(study, {}));
 }
 
-TEST(WarmStart, SaysWhatIsMissingAndGoesOn) {
+TEST(WarmStart, NamesMissingResultsAndContinues) {
   const std::vector<EarlierStudy> from = {{"old", {}, {}, "there is no study old"}};
   const auto status = status_after(beginner(), from);
   EXPECT_THAT(status.prior_observations, SizeIs(0));

@@ -44,7 +44,7 @@ void visit_schemas(const Json& schema, const std::string& place, const Check& ch
   }
 }
 
-TEST_P(Definition, IsWhatTheGeneratorPrints) {
+TEST_P(Definition, MatchesTheGeneratorsOutput) {
   const Result<std::string> made = generate(GetParam(), kDirectory);
   ASSERT_TRUE(made.ok()) << made.error().message;
   EXPECT_TRUE(*made == text_) << "crds/" << GetParam().name << " is out of date: make crds";

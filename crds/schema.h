@@ -1,7 +1,7 @@
 // SchemaVisitor: a struct's field list (api/field.h) as the OpenAPI v3 schema of an object.
 //
 // A field that applies only for some values of another one (`only_if`) is optional here; rules in
-// CEL, found by visiting the struct once for each of those values, state when it must or may not be
+// CEL, found by visiting the struct once for each such value, state when it must or may not be
 // present. Defaults are spelt out in spec, so that a stored object is complete; status has none,
 // because Fettle alone writes it, and writes it whole. Lives as long as one struct is visited. Not
 // synchronised.

@@ -40,14 +40,14 @@ Shares shares_of_function(const std::function<double(const Place&)>& function,
   return shares_of(forest_of(function, columns), Place(columns, kAbsent));
 }
 
-TEST(Forest, PredictsWhatItLearnt) {
+TEST(Forest, PredictsTheTrainingPoints) {
   const Forest forest = forest_of([](const Place& at) { return at[0] + 2 * at[1]; }, 2, 1000);
   EXPECT_NEAR(forest.predict({0.5, 0.5}).mean, 1.5, 0.1);
   EXPECT_NEAR(forest.predict({0.1, 0.9}).mean, 1.9, 0.1);
   EXPECT_GT(forest.quality(), 0.95);
 }
 
-TEST(Forest, IntegratesOverWhatAPointLacks) {
+TEST(Forest, IntegratesOverMissingParameters) {
   const Forest forest = forest_of([](const Place& at) { return at[0] + 2 * at[1]; }, 2, 1000);
   EXPECT_NEAR(forest.predict({0.2, kAbsent}).mean, 1.2, 0.1);
   EXPECT_NEAR(forest.predict({kAbsent, kAbsent}).mean, 1.5, 0.05);
@@ -105,7 +105,7 @@ TEST(Pieces, AgreeWithThePredictionAtEachPlace) {
 }
 
 // Variances of a sum of uniform numbers: 9 : 1 : 0.
-TEST(Shares, OfASumAreThoseOfItsTerms) {
+TEST(Shares, OfASumMatchItsTerms) {
   const Shares shares = shares_of_function([](const Place& at) { return 3 * at[0] + at[1]; }, 3);
   EXPECT_NEAR(shares.columns[0].main, 0.9, 0.05);
   EXPECT_NEAR(shares.columns[1].main, 0.1, 0.05);
@@ -142,7 +142,7 @@ TEST(Shares, OfAConstantAreZero) {
   EXPECT_TRUE(shares.pairs.empty());
 }
 
-TEST(Shares, OfFewPointsFindWhatMatters) {
+TEST(Shares, OfFewPointsFindTheImportantParameters) {
   const Forest forest = forest_of([](const Place& at) { return at[1] * at[1]; }, 4, 16);
   const Shares shares = shares_of(forest, Place(4, kAbsent));
   for (const std::size_t other : {0U, 2U, 3U}) {

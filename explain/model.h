@@ -1,10 +1,9 @@
 // Model: what a Study's history says about its objective: the parameters that matter, their effect,
 // and the expected value of a point. For people; no sampler uses it.
 //
-// It learns from all recorded values of trials: final ones and those at rungs. The step is one more
+// It learns from all recorded values of trials, final or at a rung. The step is one more
 // coordinate, and every answer is about the last step: so trials that were stopped early count,
-// too, without looking worse than they are.
-// Immutable after fit(); safe to share between threads.
+// too, without looking worse than they are. Immutable after fit(); safe to share between threads.
 #pragma once
 
 #include <cstddef>

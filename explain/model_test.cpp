@@ -134,7 +134,7 @@ TEST(Model, ASurfaceShowsHowTwoParametersActTogether) {
   }
 }
 
-TEST(Model, ThereIsNoSurfaceOverAParameterAndTheOneItHangsOn) {
+TEST(Model, AParameterAndItsConditionHaveNoSurface) {
   const Model model = model_of(
       {choice("o", {"sgd", "adam"}), only_if(real("m", 0, 1), "o", {"sgd"}),
        only_if(real("beta", 0, 1), "o", {"adam"}), only_if(real("nesterov", 0, 1), "o", {"sgd"})},
@@ -235,7 +235,7 @@ TEST(Model, StandsEveryDouble) {
   for (const DependencePoint& point : model.dependence(0)) EXPECT_TRUE(std::isfinite(point.mean));
 }
 
-TEST(Model, OfEqualValuesSaysThatNothingMatters) {
+TEST(Model, OfEqualValuesFindsNoImportance) {
   const Model model =
       model_of({real("x", 0, 1), choice("c", {"a", "b"})}, [](const Json&) { return 2.0; });
   EXPECT_EQ(model.importance().columns[0].total, 0);

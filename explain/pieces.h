@@ -27,8 +27,8 @@ struct Axis {
   std::vector<double> places;
 };
 
-// Returns one mean for each pair of places; those of `second` vary fastest. `leaves`: a partition
-// of the cube.
+// Returns one mean for each pair of places; the places of `second` vary fastest. `leaves`: a
+// partition of the cube.
 std::vector<double> surface_of(const std::vector<Leaf>& leaves, const Axis& first,
                                const Axis& second);
 

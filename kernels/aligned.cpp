@@ -25,7 +25,7 @@ void* allocate_aligned(std::int64_t bytes) {
   const std::size_t alignment = large ? kHugePage : kCacheLine;
   void* pointer = std::aligned_alloc(alignment, round_up(size, alignment));
   CHECK(pointer != nullptr, "out of memory");
-  // A wish: without huge pages everything works as well, only slower.
+  // Only a hint: without huge pages everything works, more slowly.
   if (large) (void)madvise(pointer, round_up(size, kHugePage), MADV_HUGEPAGE);
   return pointer;
 }

@@ -12,9 +12,9 @@
 
 namespace fettle::kernels {
 
-// At least 64-byte aligned; large ones ask for huge pages: the activations of a batch are tens of
-// megabytes, read and written from end to end. nullptr for 0 bytes. Aborts where there is no
-// memory.
+// Allocates at least 64-byte aligned memory; nullptr for 0 bytes. Large blocks ask for huge pages,
+// because the activations of a batch are tens of megabytes, read and written from end to end.
+// Aborts if memory runs out.
 void* allocate_aligned(std::int64_t bytes);
 void free_aligned(void* pointer);
 

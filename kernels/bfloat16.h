@@ -21,7 +21,7 @@ inline std::uint16_t to_bfloat16(float value) {
   return static_cast<std::uint16_t>(is_nan ? quiet_nan : rounded);
 }
 
-// Of an element that is fp32, or the bits of bf16.
+// Converts an fp32 element, or the bits of a bf16 element, to fp32.
 inline float widen(float value) { return value; }
 inline float widen(std::uint16_t bits) { return from_bfloat16(bits); }
 

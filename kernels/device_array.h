@@ -1,8 +1,8 @@
 // DeviceArray: a fixed-size array in the memory of a backend.
 //
-// Elements start as zeros. Must not outlive its backend. The pointer that data() gives is for the
-// backend's operations; on the host the elements are seen by download(), or directly where the
-// backend shares its memory with the host. One thread.
+// Elements start as zeros. Must not outlive its backend. data() is for the backend's operations;
+// the host reads elements with download(), or directly if the backend shares its memory with the
+// host. One thread.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class DeviceArray {
 
  public:
   DeviceArray() = default;  // empty
-  // Errors: there is not enough memory.
+  // Errors: not enough memory.
   static Result<DeviceArray> create(Backend& backend, std::int64_t size) {
     DeviceArray made;
     if (size == 0) return made;
@@ -40,14 +40,14 @@ class DeviceArray {
   std::int64_t bytes() const { return size_ * std::int64_t{sizeof(T)}; }
   bool empty() const { return size_ == 0; }
 
-  // Waits for everything that was enqueued before.
+  // Waits for all work enqueued before.
   std::vector<T> download() const {
     std::vector<T> values(static_cast<std::size_t>(size_));
     if (!empty()) backend_->download(data(), values.data(), bytes());
     return values;
   }
-  // `values`: host memory, as many as there are elements or fewer. In pieces, because a backend
-  // keeps staging memory as large as the largest upload.
+  // `values`: host memory, at most size() of them. Uploads in pieces, because a backend keeps
+  // staging memory as large as the largest upload.
   void upload(std::span<const T> values) {
     CHECK(std::ssize(values) <= size_, "more values than the array has elements");
     for (std::int64_t begin = 0; begin < std::ssize(values); begin += kUploadedAtOnce) {

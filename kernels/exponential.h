@@ -1,6 +1,6 @@
 // exp of eight numbers at once, to within two units of the last place (Cephes' expf: a multiple of
 // log 2 is split off, the rest is a polynomial). 0 below exp(-87), infinite above exp(88); NaN
-// passes. Inlined as lanes.h says. Pure; usable from any thread.
+// passes. Inlined as lanes.h explains. Pure; usable from any thread.
 #pragma once
 
 #include <bit>

@@ -11,7 +11,7 @@
 
 namespace fettle::kernels {
 
-// Only where linear_by() says so (linear/choice.h): its instructions are AVX-512's.
+// Only where linear_by() chooses it (linear/choice.h): it uses AVX-512 instructions.
 std::unique_ptr<WeightedOp> fast_linear(const LinearShape& shape, const PlanOptions& plan);
 std::unique_ptr<BatchNormOp> fast_batch_norm(const BatchNormShape& shape, const PlanOptions& plan);
 std::unique_ptr<AttentionOp> fast_attention(const AttentionShape& shape, const PlanOptions& plan);
@@ -25,7 +25,7 @@ std::unique_ptr<UpdateOp> fast_update(UpdateRule rule, std::vector<UpdateBuffers
                                       const UpdateSettings& settings);
 double fast_sum_of_squares(std::int64_t count, const float* values);
 
-// In any type, as Backend has them.
+// For any type, with the meaning of Backend's functions.
 void fast_add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y, bool relu);
 void fast_round(DataType type, std::int64_t count, const float* from, std::uint16_t* to);
 void fast_widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to);

@@ -1,5 +1,5 @@
-// FETTLE_HOST_DEVICE before a function: it runs on the CPU and on the GPU, so that a formula both
-// need is written once. Under nvcc `__host__ __device__`, for every other compiler nothing.
+// FETTLE_HOST_DEVICE before a function lets it run on the CPU and on the GPU, so that a shared
+// formula is written once. `__host__ __device__` under nvcc, empty for every other compiler.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,7 +1,7 @@
 // Eight numbers at a time, by the compiler's vector extension: one AVX2 register, two of SSE.
-// (Twice as many gain nothing where memory is the limit, and GCC 12 compares them one by one.)
-// Inlined into functions that are compiled for each processor (targets.h).
-// Pure functions; usable from any thread.
+// (Sixteen gain nothing where memory is the limit, and GCC 12 compares them one by one.) Inlined
+// into functions that are compiled for each processor (targets.h). Pure functions; usable from any
+// thread.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@ namespace fettle::kernels {
 
 inline constexpr std::int64_t kLanes = 8;
 
-// "All lanes", known when compiling.
+// A full kLanes, known at compile time.
 using AllLanes = std::integral_constant<std::int64_t, kLanes>;
 
 using Lanes = float __attribute__((vector_size(32)));
@@ -21,7 +21,7 @@ using LanesOfBits = std::uint32_t __attribute__((vector_size(32)));
 using LanesOfIntegers = std::int32_t __attribute__((vector_size(32)));
 using LanesOfHalves = std::uint16_t __attribute__((vector_size(16)));
 
-// The first `count` elements from memory, zeros after them. `count` is at most kLanes.
+// Loads the first `count` elements, at most kLanes, and zeros after them.
 template <class Vector, class Element>
 [[gnu::always_inline]] inline Vector load_part(const Element* from, std::int64_t count) {
   Vector values{};

@@ -1,21 +1,21 @@
-// The operations a training step is made of: their shapes, and what their objects do.
+// The operations that make up a training step: their shapes and their interfaces.
 //
-// A backend makes one object for each operation ("plan once, run often"): the shape is fixed at
-// creation, the number of samples of a call may be anything from 1 to the maximum given there.
+// A backend makes one object for each operation ("plan once, run often"). Creation fixes the shape
+// and the maximum number of samples; a call may have any number from 1 to that maximum.
 //
 // Layout: activations are [samples, height, width, channels] (NHWC), dense, row-major. Linear
-// weights are [outputs, inputs]; convolution weights [out channels, kernel, kernel, in channels].
-// A sequence of tokens is an image of one column: [samples, length, 1, channels].
+// weights are [outputs, inputs]; convolution weights [out channels, kernel, kernel, in channels]. A
+// sequence of tokens is an image of one column: [samples, length, 1, channels].
 // Types: activations and their gradients are fp32, bf16 or fp16, as the plan says. Weights arrive
 // in the plan's type (bf16, fp16: the rounded copy of the fp32 master), biases in fp32 as well;
 // normalisation parameters and statistics are always fp32. Parameter gradients are always fp32 and
-// are ADDED to what is there, as sums over samples: that is what makes gradient accumulation exact
+// are ADDED to their buffers, as sums over samples, which makes gradient accumulation exact
 // (DESIGN: "summed gradients; divide once by the count"). Threading: an operation object belongs to
 // one thread; different objects may run in parallel. Buffers are 64-byte aligned (16-bit copies of
 // parameters: 32) and owned by the caller.
 //
-// Errors: what cannot run is refused at creation. A pass reports none: if a library cannot carry
-// it out, for lack of memory say, that ends the program with the library's words.
+// Errors: creation refuses operations that cannot run. A pass reports no error: if a library cannot
+// carry it out, for example for lack of memory, the program ends with the library's message.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ enum class DataType : std::uint8_t { kFloat32, kBFloat16, kFloat16 };
 
 constexpr std::int64_t size_of(DataType type) { return type == DataType::kFloat32 ? 4 : 2; }
 
-// A dense buffer of the type its operation's plan says. Not owned.
+// A dense buffer of the type in its operation's plan. Not owned.
 using Buffer = void*;
 using ConstBuffer = const void*;
 
@@ -94,15 +94,16 @@ struct BatchNormShape {
 
 enum class RowNormKind : std::uint8_t { kLayer, kRms };
 
-// Normalisation of each row, the channels of a pixel, by itself (of a plain list: all of it).
+// Normalisation of each row by itself. A row is the channels of a pixel (of a plain list: all of
+// it).
 struct RowNormShape {
   RowNormKind kind = RowNormKind::kLayer;
   ImageShape input;
   float epsilon = 1e-5F;
 };
 
-// Causal self-attention of `heads` heads, `width` channels each: a token sees itself and those
-// before it.
+// Causal self-attention of `heads` heads, `width` channels each: a token sees itself and earlier
+// tokens.
 struct AttentionShape {
   std::int64_t length = 1;  // tokens of a sample
   std::int64_t heads = 1;
@@ -125,30 +126,30 @@ struct PlanOptions {
   // The same operands give the same bits even where that costs a GPU time: attention's backward
   // pass sums without atomics. Other backends always do.
   bool deterministic = false;
-  // Of a layer with weights: whether backward() is ever asked for dx. A network's first layer is
-  // not, and a library may have no plan for it there.
+  // For a layer with weights: whether backward() is ever asked for dx. A network's first layer
+  // never is, and a library may have no plan for dx there.
   bool input_gradient = true;
 };
 
 // ---- Operations --------------------------------------------------------------------------------
 
-// A layer's parameters. They stay in place, and unchanged, until the next set_weights.
+// A layer's parameters. They stay in place and unchanged until the next set_weights.
 struct LayerWeights {
   ConstBuffer weights = nullptr;     // of the plan's type
   const float* bias = nullptr;       // nullptr: none
-  ConstBuffer typed_bias = nullptr;  // rounded to the plan's type, which libraries on a GPU want
+  ConstBuffer typed_bias = nullptr;  // rounded to the plan's type, for libraries on a GPU
 };
 
 // y = x W' + b (Linear) or the cross-correlation of x with W (Conv), then ReLU where fused.
 class WeightedOp {
  public:
   virtual ~WeightedOp() = default;
-  // Call when the weights have changed, before the next forward: packs them as the backend likes.
+  // Call when the weights have changed, before the next forward: packs them for the backend.
   virtual void set_weights(const LayerWeights& from) = 0;
   virtual void forward(std::int64_t samples, ConstBuffer x, Buffer y) = 0;
-  // dx = gradient by the input (skipped when nullptr); weight_gradient and bias_gradient are added
-  // to. With fused ReLU `dy` is overwritten by the masked gradient. Without it `y` is not
-  // read and may be nullptr.
+  // dx = gradient with respect to the input (skipped when nullptr). Adds to weight_gradient and
+  // bias_gradient. With fused ReLU `dy` is overwritten by the masked gradient. Without it `y` is
+  // not read and may be nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                         float* weight_gradient, float* bias_gradient) = 0;
 };
@@ -158,7 +159,8 @@ class LinearOp : public WeightedOp {
  public:
   // With gelu_after: y as forward, and activated = GELU(y). Keep y: backward needs it.
   virtual void forward_gelu(std::int64_t samples, ConstBuffer x, Buffer y, Buffer activated) = 0;
-  // With gelu_before: as backward with x = GELU(before), but dx, another buffer, is by `before`.
+  // With gelu_before: as backward with x = GELU(before), but dx, another buffer, is with respect to
+  // `before`.
   virtual void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
                              Buffer dy, Buffer dx, float* weight_gradient,
                              float* bias_gradient) = 0;
@@ -166,8 +168,8 @@ class LinearOp : public WeightedOp {
 
 // The end of a residual block, y = relu(norm(x) + shortcut), computed in the pass that writes y,
 // before numbers are rounded to the plan's type. {}: no such end. Only for an operation without
-// fused ReLU. Its gradient is that of `shortcut` and of norm(x): BatchNormOp::backward_end computes
-// it, or the caller does and calls backward with it.
+// fused ReLU. `shortcut` and norm(x) have the same gradient: BatchNormOp::backward_end computes it,
+// or the caller computes it and passes it to backward.
 struct BlockEnd {
   ConstBuffer shortcut = nullptr;  // as large as y, which it may not overlap; it may be x
   bool relu = false;
@@ -189,11 +191,11 @@ class BatchNormOp {
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                         const float* scale, Buffer dx, float* scale_gradient,
                         float* shift_gradient) = 0;
-  // The same from the gradient by the output y of a BlockEnd, which may come in two parts, one from
-  // each reader of y: g = dy + other, rounded to the type, and 0 where y <= 0. Without `other`
-  // nothing is added, without `y` nothing is masked. g is written to dy, because it is the gradient
-  // of the shortcut as well. The bits are those of Backend::add, ReluOp::backward and backward, one
-  // after the other. dx may be `other` or y, not dy. Only for an operation without fused ReLU.
+  // backward from the gradient with respect to the output y of a BlockEnd, which may come in two
+  // parts, one from each reader of y: g = dy + other, rounded to the type, and 0 where y <= 0.
+  // Without `other` nothing is added, without `y` nothing is masked. g is written to dy, because it
+  // is the gradient of the shortcut as well. Same bits as Backend::add, ReluOp::backward and
+  // backward in sequence. dx may be `other` or y, not dy. Only for an operation without fused ReLU.
   virtual void backward_end(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                             ConstBuffer other, const float* scale, Buffer dx, float* scale_gradient,
                             float* shift_gradient) = 0;
@@ -206,11 +208,11 @@ class RowNormOp {
   // `shift` may be nullptr; RMS norm has none.
   virtual void forward(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
                        Buffer y) = 0;
-  // sum = a + b, rounded to the type, then as forward with x = sum. `sum` may be a or b.
+  // sum = a + b, rounded to the type, then forward with x = sum. `sum` may be a or b.
   virtual void forward_sum(std::int64_t samples, ConstBuffer a, ConstBuffer b, Buffer sum,
                            const float* scale, const float* shift, Buffer y) = 0;
   // For the last forward or forward_sum, with its x. `dx` and `shift_gradient` may be nullptr. With
-  // `add` the gradient is added to what dx holds, and rounded once.
+  // `add` the gradient is added to the contents of dx, and rounded once.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer dy, const float* scale,
                         Buffer dx, bool add, float* scale_gradient, float* shift_gradient) = 0;
 };
@@ -242,14 +244,14 @@ class GeluOp {
   virtual void backward(std::int64_t count, ConstBuffer x, ConstBuffer dy, Buffer dx) = 0;
 };
 
-// softmax(Q K' / sqrt(width)) V for each head, where a linear layer made Q, K and V of the tokens.
-// Every buffer has room for the plan's max_samples: what is beyond a call's `samples` may be read
-// and overwritten, with numbers that nothing depends on.
+// softmax(Q K' / sqrt(width)) V for each head, with Q, K and V made from the tokens by a linear
+// layer. Every buffer has room for the plan's max_samples. The part beyond a call's `samples` may
+// be read and overwritten, with numbers that nothing depends on.
 class AttentionOp {
  public:
   virtual ~AttentionOp() = default;
-  // `qkv`: [samples, length, 3 channels], in a token first the queries of all heads, then the keys,
-  // then the values. `y`: [samples, length, channels].
+  // `qkv`: [samples, length, 3 channels]; a token has the queries of all heads, then the keys, then
+  // the values. `y`: [samples, length, channels].
   virtual void forward(std::int64_t samples, ConstBuffer qkv, Buffer y) = 0;
   // For the last forward, with its qkv and y.
   virtual void backward(std::int64_t samples, ConstBuffer qkv, ConstBuffer y, ConstBuffer dy,
@@ -261,7 +263,7 @@ class AttentionOp {
 class EmbeddingOp {
  public:
   virtual ~EmbeddingOp() = default;
-  // Every token is below `vocabulary`: the loader of the data ensures it.
+  // Every token is below `vocabulary`: the data loader ensures it.
   virtual void forward(std::int64_t samples, const std::int32_t* tokens, ConstBuffer table,
                        ConstBuffer positions, Buffer y) = 0;
   // Adds in order of samples and tokens, so the same batch gives the same bits.
@@ -269,8 +271,8 @@ class EmbeddingOp {
                         float* table_gradient, float* positions_gradient) = 0;
 };
 
-// Keyed by what the draw is for: element e of sample with global index i, in this epoch and layer,
-// is kept or dropped by Philox(key, layer, epoch, i, e), whatever the batch or the worker.
+// Keys of a draw: Philox(key, layer, epoch, i, e) decides whether element e of the sample with
+// global index i is kept in this epoch and layer, whatever the batch or the worker.
 struct DropoutKey {
   std::uint64_t seed = 0;
   const std::uint32_t* epoch = nullptr;
@@ -293,10 +295,10 @@ struct StepSums;
 
 struct LossOptions {
   float label_smoothing = 0;
-  // On dlogits only: lifts small gradients into the range of fp16. nullptr: 1.
+  // Scales dlogits only: lifts small gradients into the range of fp16. nullptr: 1.
   const float* gradient_scale = nullptr;
-  // Of a step's last loss: the end of its work does what Backend::add_step_sums(sums, step_input,
-  // step_sums) does, with the same bits. nullptr: nothing.
+  // Set for a step's last loss: run() then also does the work of Backend::add_step_sums(sums,
+  // step_input, step_sums), with the same bits. nullptr: not the last.
   const StepInput* step_input = nullptr;
   StepSums* step_sums = nullptr;
 };
@@ -311,8 +313,8 @@ struct LossSums {
 class SoftmaxCrossEntropyOp {
  public:
   virtual ~SoftmaxCrossEntropyOp() = default;
-  // Adds to `sums`. dlogits = gradient of the SUM of the losses, scaled, in the plan's type; it may
-  // be the logits themselves, which are then overwritten. nullptr in evaluation.
+  // Adds to `sums`. dlogits = gradient of the SUM of the losses, scaled, in the plan's type. It may
+  // be the logits themselves, which are then overwritten; nullptr in evaluation.
   virtual void run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
                    const LossOptions& options, LossSums* sums, Buffer dlogits) = 0;
 };
@@ -327,14 +329,14 @@ struct Samples {
   PixelType type = PixelType::kByte;
   ImageShape shape;              // a text: {length, 1, 1}
   ConstBuffer pixels = nullptr;  // std::uint8_t, float or (tokens) std::uint16_t
-  // One for each sample. nullptr for a text: the label of a token is the next token, so there is
-  // one more token behind the last sample.
+  // One for each sample. nullptr for a text: the label of a token is the next token, so one more
+  // token follows the last sample.
   const std::int32_t* labels = nullptr;
 };
 
-// How images are normalised and augmented: bytes are scaled to [0, 1], then (pixel - mean) /
-// deviation. In training they may also be mirrored left-right with probability 1/2, and shifted by
-// up to `shift` pixels each way, with black at the edges. Philox(seed, epoch, index of the sample)
+// Normalisation and augmentation of images. Bytes are scaled to [0, 1], then (pixel - mean) /
+// deviation. Training may also mirror them left-right with probability 1/2, and shift them by up to
+// `shift` pixels each way, with black at the edges. Philox(seed, epoch, index of the sample)
 // decides (gather/move.h), so it depends on no worker, batch or backend.
 struct ImageLook {
   double mean = 0;
@@ -359,8 +361,8 @@ class GatherOp {
 // into a StepControl, and the update and the statistics follow it. The host is not involved.
 
 // Numbers of a step that are all-reduced with its gradients, as floats. Counts are exact: no batch
-// has more than 2^24 predictions. The last three are counts of workers: those whose loss is not
-// finite, and those that ask to stop and to regroup.
+// has more than 2^24 predictions. The last three count workers whose loss is not finite, that ask
+// to stop, and that ask to regroup.
 struct StepSums {
   float loss = 0;
   float correct = 0;
@@ -370,12 +372,12 @@ struct StepSums {
   float regroup = 0;
 };
 
-// A host may enqueue this many steps before it has seen the result of the first.
+// Number of steps that a host may enqueue before it has seen the result of the first.
 inline constexpr int kResultsBehind = 2;
 
 // A step's input from the worker's host.
 struct StepInput {
-  // The schedule counts applied steps. The host knows of `known_skips` skipped ones; the rates are
+  // The schedule counts applied steps. The host knows of `known_skips` skipped steps; the rates are
   // for that many skips, for one more, and so on.
   float learning_rates[kResultsBehind + 1] = {};
   float stop = 0;  // requests of the worker, 0 or 1
@@ -391,17 +393,17 @@ struct LossScale {
   bool operator==(const LossScale&) const = default;
 };
 
-// What a step is to do, its outcome, and the state that lasts from step to step.
+// The decision on a step, its outcome, and the state that lasts from step to step.
 struct StepControl {
   StepInput input;  // of the step under way; uploaded before add_step_sums
   StepSums sums;    // of all workers, as decide_step found them
   float learning_rate = 0;
   float gradient_scale = 1;  // 1 / (samples x loss scale) x clipping
   std::int32_t apply = 0;    // 0: the step is undone
-  std::int32_t skipped = 0;  // fp16: it overflowed, and the next one has a smaller scale
+  std::int32_t skipped = 0;  // fp16: it overflowed, and the next step has a smaller scale
   std::int32_t lost = 0;     // a worker was lost before its sums were complete; it is undone
   std::int64_t updates = 0;  // made so far, this one included if it is applied
-  double squares = 0;        // of the gradients as they lie there
+  double squares = 0;        // of the gradients as stored (summed and scaled)
   LossScale loss_scale;      // fp16 only
   float dlogits_scale = 1;   // LossOptions::gradient_scale: loss_scale.scale / batch_divisor
 };
@@ -411,7 +413,7 @@ struct StepSettings {
   bool scales_loss = false;
   double batch_divisor =
       1;                 // a power of two: the loss is scaled by loss_scale.scale / batch_divisor
-  double clip_norm = 0;  // as torch.nn.utils.clip_grad_norm_; 0: none
+  double clip_norm = 0;  // as torch.nn.utils.clip_grad_norm_; 0: no clipping
   // Becomes non-zero before an all-reduce is abandoned. Host memory that the backend reads, or
   // nullptr.
   const std::int32_t* given_up = nullptr;
@@ -420,7 +422,7 @@ struct StepSettings {
 enum class UpdateRule : std::uint8_t { kSgd, kAdam, kAdamW, kRmsProp, kLamb };
 
 // A part of the parameters, flat fp32 arrays. `gradient` holds the sum over the global batch. If
-// `rounded` is not nullptr the copy of the new weights in `rounded_type` is written there.
+// `rounded` is not nullptr, it receives the new weights rounded to `rounded_type`.
 struct UpdateBuffers {
   std::int64_t count = 0;
   float* weights = nullptr;
@@ -432,10 +434,10 @@ struct UpdateBuffers {
   float weight_decay = 0;
 };
 
-// Formulas and defaults are PyTorch's (torch.optim), which the tests compare with; LAMB, which
-// torch.optim lacks, is its paper's (optimizer/lamb.h).
+// Formulas and defaults are PyTorch's (torch.optim), against which the tests compare. LAMB, which
+// torch.optim lacks, follows its paper (optimizer/lamb.h).
 struct UpdateSettings {
-  // double, as 1 - beta2 is: 1 - 0.999F is 1.3e-5 off.
+  // double, because 1 - beta2 needs it: 1 - 0.999F is 1.3e-5 off.
   double momentum = 0;
   bool nesterov = false;
   double beta1 = 0.9;
@@ -447,7 +449,8 @@ struct UpdateSettings {
 class UpdateOp {
  public:
   virtual ~UpdateOp() = default;
-  // One update of all parts; none where control->apply is 0. control->updates is 1 in the first.
+  // Updates all parts once, or none if control->apply is 0. control->updates is 1 in the first
+  // update.
   virtual void run(const StepControl* control) = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a backend tells those who measure it: which device it has, when its work was done, and what
-// the host is at.
+// Measurements of a backend: its device, the completion times of its work, and the host's ranges in
+// a profiler.
 //
 // Belongs to the backend's thread; objects must not outlive the backend that made them.
 #pragma once
@@ -10,36 +10,35 @@
 
 namespace fettle::kernels {
 
-// Which device a backend has. Both empty: none but the CPU.
+// The device of a backend. Both empty: it has only the CPU.
 struct DeviceIdentity {
   std::string name;  // "NVIDIA H100 80GB HBM3"
   std::string uuid;  // as nvidia-smi has it, without the "GPU-" or "MIG-" before it
 };
 
-// Which implementation does a pass of an operation.
+// The implementation of one pass of an operation.
 struct Implementation {
   std::string operation;  // "linear 768 to 3072, at most 32768 rows, bf16"
   std::string pass;       // "forward", "backward"
   std::string by;         // "cuBLASLt", "cuDNN", "own"
-  std::string fused;      // what the same kernel does besides: "bias, GELU"
+  std::string fused;      // what else the same kernel computes: "bias, GELU"
   std::string reason;     // why no library does it though one usually does; "": no fall-back
   bool operator==(const Implementation&) const = default;
 };
 
-// When a device has done the work that was enqueued, by its own clock. Mark 0 is when the timeline
-// was made.
+// Times at which a device has done enqueued work, by its own clock. Mark 0 is the creation of the
+// timeline.
 class Timeline {
  public:
   virtual ~Timeline() = default;
-  // Marks the end of all that was enqueued so far. Its number: 1, 2, 3 and so on. Never
+  // Marks the end of all work enqueued so far. Returns the mark's number: 1, 2, 3 and so on. Never
   // captured.
   virtual std::int64_t mark() = 0;
-  // Waits for all marks. Seconds from mark 0 to each, and 0 for itself.
+  // Waits for all marks. Returns the seconds from mark 0 to each, with 0 for itself.
   virtual std::vector<double> seconds() = 0;
 };
 
-// Tells a tool that watches the process from outside (NVTX) what the host is at. Ranges lie in each
-// other.
+// Names the host's current work for an external profiler (NVTX). Ranges nest.
 class Ranges {
  public:
   virtual ~Ranges() = default;

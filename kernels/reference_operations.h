@@ -1,6 +1,6 @@
-// The reference of each operation: plain C++, one thread, a fixed order of summation. Formulas are
-// at the top of each reference.cpp. Shapes have been checked (shapes.h). Gathering has a header of
-// its own, since the trainer needs its parts.
+// The reference of each operation: plain C++, one thread, a fixed order of summation. Each
+// reference.cpp has its formulas at the top. Shapes have been checked (shapes.h). Gathering has a
+// header of its own, since the trainer needs its parts.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ std::unique_ptr<EmbeddingOp> reference_embedding(const EmbeddingShape& shape,
                                                  const PlanOptions& plan);
 std::unique_ptr<PoolOp> reference_pool(const PoolShape& shape, const PlanOptions& plan);
 std::unique_ptr<ReluOp> reference_relu(DataType type);
-// `max_count`: most elements of a call.
+// `max_count`: maximum elements of a call.
 std::unique_ptr<GeluOp> reference_gelu(GeluForm form, std::int64_t max_count, DataType type);
 std::unique_ptr<DropoutOp> reference_dropout(float rate, std::int64_t elements_per_sample,
                                              DataType type);

@@ -7,9 +7,9 @@
 namespace fettle::kernels {
 namespace {
 
-// A pooling window remembers its largest input in 16 bits.
+// Max pooling stores the place of a window's largest input in 16 bits.
 constexpr std::int64_t kMaxWindow = 65535;
-// Places in a sample are 32-bit numbers on a GPU.
+// A GPU indexes the elements of a sample with 32 bits.
 constexpr std::int64_t kMaxSampleElements = 0x7FFFFFFF;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 

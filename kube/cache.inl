@@ -162,7 +162,7 @@ template <class T>
 void Cache<T>::list_one(T object, const ListScope& scope, Changes& changes) {
   const ObjectKey key = key_of(object);
   if (const auto found = objects_.find(key); found != objects_.end()) {
-    // Written since the list was requested, and newer than what it shows.
+    // Written since the list was requested, and newer than its content.
     if (survives_list(found->second, object.metadata.resource_version, scope.mark)) return;
     // An unchanged object is no change: listeners hear nothing of it.
     const api::Metadata& here = found->second.object->metadata;

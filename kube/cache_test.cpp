@@ -107,7 +107,7 @@ TEST_F(CacheTest, AListFindsMissedDeletions) {
   EXPECT_EQ(here("a"), "-");
 }
 
-TEST_F(CacheTest, AListDoesNotTakeAwayWhatWasWrittenAfterIt) {
+TEST_F(CacheTest, AListKeepsLaterWrites) {
   cache_.put(thing("a", "3"));
   const std::uint64_t mark = cache_.mark();
   cache_.put(thing("new", "12"));
@@ -119,7 +119,7 @@ TEST_F(CacheTest, AListDoesNotTakeAwayWhatWasWrittenAfterIt) {
   EXPECT_EQ(here("seen"), "-") << "older than the list, which would have shown it";
 }
 
-TEST_F(CacheTest, AListDoesNotBringBackWhatWasDeletedAfterIt) {
+TEST_F(CacheTest, AListRestoresNoLaterDeletion) {
   cache_.put(thing("a", "3"));
   const std::uint64_t mark = cache_.mark();
   cache_.erase({"team", "a"}, "u", "");
@@ -127,7 +127,7 @@ TEST_F(CacheTest, AListDoesNotBringBackWhatWasDeletedAfterIt) {
   EXPECT_EQ(here("a"), "-");
 }
 
-TEST_F(CacheTest, AListOverrulesWhatWasKnownBeforeWhenVersionsWentBack) {
+TEST_F(CacheTest, AListOverrulesTheCacheIfVersionsWentBack) {
   cache_.replace({thing("a", "100"), thing("b", "101")}, "101");
   cache_.erase({"team", "b"}, "u", "102");
   const std::uint64_t mark = cache_.mark();

@@ -2,7 +2,7 @@
 //
 // Retry rules are client-go's: 429 and 5xx are retried only if the server sends Retry-After,
 // network failures only for reads; a write with an unknown outcome is an error, and the caller
-// reads and plans again. One token bucket limits all calls, except those of a reserved client (the
+// reads and plans again. One token bucket limits all calls, except calls of a reserved client (the
 // Lease). Errors carry the API server's own message:
 //   kInvalid        400, 413, 422: the object is wrong
 //   kForbidden      401, 403: rights, quota, admission

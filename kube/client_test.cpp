@@ -94,7 +94,7 @@ TEST_F(ClientTest, StatusWritesLeaveSpecAlone) {
   EXPECT_EQ(integer_at(written, {"metadata", "generation"}), 1);
 }
 
-TEST_F(ClientTest, ApplyOwnsExactlyWhatItApplied) {
+TEST_F(ClientTest, ApplyOwnsExactlyItsFields) {
   (void)created();
   const auto status = [](Json fields) { return Json::object({{"status", std::move(fields)}}); };
   const auto apply = [&](Json fields, const char* manager) {
@@ -174,7 +174,7 @@ TEST_F(ClientTest, AListWhoseContinuationExpiredBeginsAgain) {
   EXPECT_EQ(calls_.size(), 4U);
 }
 
-TEST_F(ClientTest, SaysWhatTheApiServerSaid) {
+TEST_F(ClientTest, PassesOnTheApiServersMessage) {
   struct Case {
     int status;
     const char* body;

@@ -83,7 +83,7 @@ TEST_F(EventRecorderTest, AnEventThatExpiredIsMadeAnew) {
   EXPECT_EQ(count_of_only_event(), 2);
 }
 
-TEST_F(EventRecorderTest, WhatIsRefusedOrTooMuchIsDropped) {
+TEST_F(EventRecorderTest, RefusedAndSurplusEventsAreDropped) {
   server_.on_admission([](const Admission&) -> Status {
     return Error{ErrorCode::kForbidden, "no events here"};
   });

@@ -1,6 +1,6 @@
 // EventSeries: decides which events (events.k8s.io/v1) to write when one occurs repeatedly.
 //
-// The first occurrence creates an Event; the second makes it a series at once; further ones are
+// The first occurrence creates an Event; the second makes it a series at once; further events are
 // counted and written every kSeriesRefresh, and a last time after kSeriesQuiet without any, which
 // ends the series. Two occurrences are equal if object, type, reason, action and note are. These
 // are client-go's rules, except that the note counts too: a patch of a series cannot change it.

@@ -48,7 +48,7 @@ TEST_F(EventSeriesTest, TheFirstOccurrenceIsAnEvent) {
   EXPECT_EQ(body, expected);
 }
 
-TEST_F(EventSeriesTest, TheSecondMakesItASeriesAndFurtherOnesAreCounted) {
+TEST_F(EventSeriesTest, TheSecondBeginsASeriesThatCountsTheRest) {
   const auto first = series_.add(occurrence(kStart));
   const auto second = series_.add(occurrence(kStart + 1000));
   ASSERT_TRUE(second);
@@ -82,7 +82,7 @@ TEST_F(EventSeriesTest, ALongSeriesIsRefreshedEveryHalfHour) {
   EXPECT_THAT(counts, testing::ElementsAre(32, 62, 92));
 }
 
-TEST_F(EventSeriesTest, WhatDiffersIsAnotherEvent) {
+TEST_F(EventSeriesTest, ADifferentEventIsSeparate) {
   const auto first = series_.add(occurrence(kStart));
   const auto other_note = series_.add(occurrence(kStart, "no card"));
   Occurrence other = occurrence(kStart);
@@ -107,7 +107,7 @@ TEST_F(EventSeriesTest, TextsKeepTheLimitsOfTheApi) {
   EXPECT_EQ(write->key.name.size(), 253U);
 }
 
-TEST_F(EventSeriesTest, WhatIsRememberedIsBounded) {
+TEST_F(EventSeriesTest, MemoryIsBounded) {
   for (std::size_t i = 0; i < kMaxSeries + 1; ++i) {
     (void)series_.add(occurrence(kStart, std::to_string(i)));
   }

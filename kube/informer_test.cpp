@@ -115,7 +115,7 @@ TEST_F(InformerTest, WatchesSeveralNamespacesAndNoOthers) {
   EXPECT_TRUE(soon([&] { return phase("q", "b") == "Running"; }));
 }
 
-TEST_F(InformerTest, ListsAgainWhenTheHistoryIsGoneAndFindsWhatItMissed) {
+TEST_F(InformerTest, ListsAgainAfterAGapAndFindsMissedChanges) {
   server_.set(kPods, pod("gone"));
   start();
   ASSERT_TRUE(server_.wait_for_watches(1, kPatience));
@@ -240,7 +240,7 @@ TEST_F(InformerTest, WritesAreReadBackAtOnce) {
   server_.cut_watches(false);
 }
 
-TEST_F(InformerTest, NothingIsToldAfterItStopped) {
+TEST_F(InformerTest, IgnoresChangesAfterItStopped) {
   start();
   informer_->stop();
   server_.set(kPods, pod("new"));

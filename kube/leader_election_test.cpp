@@ -188,7 +188,7 @@ TEST(LeaderElection, ALeaderThatSeesAnotherHolderIsLost) {
   EXPECT_FALSE(a.may_write_at(seconds(2)));
 }
 
-TEST(LeaderElection, OfTwoThatTakeOverOnlyOneWins) {
+TEST(LeaderElection, OnlyOneOfTwoCandidatesTakesOver) {
   Candidate a("a");
   Candidate b("b");
   Server server;

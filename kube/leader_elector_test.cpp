@@ -67,7 +67,7 @@ class LeaderElectorTest : public testing::Test {
 };
 
 // The process is alive and renews, but its work stands still.
-TEST_F(LeaderElectorTest, WhoDoesNotWorkLetsTheLeaseGo) {
+TEST_F(LeaderElectorTest, AStuckLeaderReleasesTheLease) {
   std::atomic<bool> works = true;
   LeaderOptions terms = options("a", {3s, 2s, 50ms});
   terms.why_not_renew = [&] { return works ? "" : "a look is stuck"; };

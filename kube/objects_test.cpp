@@ -7,7 +7,7 @@ namespace {
 
 Json json(std::string_view text) { return parse_json(text).value(); }
 
-TEST(ReadJob, TakesWhatTheControllersLookAt) {
+TEST(ReadJob, ReadsTheFieldsThatControllersUse) {
   const Job job = read_job(json(R"({
     "kind": "Job",
     "metadata": {"name": "digits-0-r0", "namespace": "team", "uid": "u", "resourceVersion": "9",
@@ -88,7 +88,7 @@ TEST(ReadObjects, TakeFieldsOfWrongTypesAsMissing) {
   EXPECT_EQ(job.metadata.uid, "");
 }
 
-TEST(ReadObjects, RefuseWhatIsSomethingElse) {
+TEST(ReadObjects, RefuseOtherKinds) {
   EXPECT_EQ(read_job(json(R"({"kind": "Pod", "metadata": {"name": "a"}})")).error().message,
             "kind is Pod, expected Job");
   EXPECT_EQ(read_pod(json("{}")).error().message, "Pod without metadata.name");

@@ -17,9 +17,8 @@
 //   anything else            list again after a back-off
 // A later page of a list that fails because of the network, 429 or 5xx is requested again, after
 // its Retry-After, and earlier pages are kept: otherwise a long list would never end under
-// throttling. Only 410, or kMaxPageTries in a row, begin the list again.
-// A list without an object reveals a missed deletion. Rules and numbers are those of client-go's
-// reflector; the shape is kube-rs's.
+// throttling. Only 410, or kMaxPageTries in a row, begin the list again. A list without an object
+// reveals a missed deletion. Rules and numbers follow client-go's reflector, the shape kube-rs.
 #pragma once
 
 #include <chrono>

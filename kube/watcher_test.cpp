@@ -135,7 +135,7 @@ TEST_F(WatcherTest, HandsOnEventsAndRemembersHowFarItCame) {
   EXPECT_THAT(give(WatchEnded{ok()}), ElementsAre(HasSubstr("resourceVersion=40")));
 }
 
-TEST_F(WatcherTest, SkipsWhatIsNotItsKind) {
+TEST_F(WatcherTest, SkipsObjectsOfAnotherKind) {
   start_watching();
   EXPECT_THAT(line(event("ADDED", "a", "11", "Job")),
               ElementsAre("skipped: event with a Job, expected a Trial"));
@@ -145,7 +145,7 @@ TEST_F(WatcherTest, SkipsWhatIsNotItsKind) {
 }
 
 // The end of a watch, and the next action.
-TEST_F(WatcherTest, WhatEndsAWatchDecidesHowItGoesOn) {
+TEST_F(WatcherTest, TheEndOfAWatchDecidesItsNextCall) {
   struct Case {
     const char* name;
     HttpResult end;
@@ -323,7 +323,7 @@ TEST_F(WatcherTest, AListThatIsForbiddenOnALaterPageBeginsAgain) {
   EXPECT_THAT(give(Begin{}), ElementsAre(Not(HasSubstr("continue"))));
 }
 
-TEST_F(WatcherTest, AListThatIsNoneIsAFailure) {
+TEST_F(WatcherTest, AnAnswerThatIsNoListIsAFailure) {
   for (const char* body : {"<html>log in</html>", "{}", "[]", R"({"metadata": {}, "items": [)"}) {
     state_ = {};
     give(Begin{});

@@ -86,7 +86,7 @@ TEST(Bounds, EachOfThemCanBind) {
   }
 }
 
-TEST(Bounds, WhatTheCacheHoldsNeedsNoMemory) {
+TEST(Bounds, DataInTheCacheNeedNoMemory) {
   Machine machine = small_machine();
   machine.cpu.cache = 0.25 * kGiB;
   const Verdict partly = judge_on(machine, small_need());
@@ -142,7 +142,7 @@ TEST(Bounds, OnAGpuItsDataSheetCounts) {
               ElementsAre(HasSubstr("memory: 1 worker needs 90.0 GiB, there are 80.0 GiB")));
 }
 
-TEST(Bounds, WhatIsNotKnownBoundsNothing) {
+TEST(Bounds, UnknownRatesBoundNothing) {
   Machine machine = small_machine();
   machine.gpus.all = {h100()};
   machine.gpus.all[0].name = "NVIDIA Something";

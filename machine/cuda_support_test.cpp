@@ -36,7 +36,7 @@ TEST(CudaSupport, NeedsADriverForCuda13) {
   EXPECT_EQ(why_no_driver(none), "no driver");
 }
 
-TEST(CudaSupport, KnowsWhichCardsItRunsOn) {
+TEST(CudaSupport, KnowsTheSupportedCards) {
   for (const auto& [major, minor] : {std::pair{8, 0}, {8, 9}, {9, 0}, {10, 0}, {10, 3}, {12, 0}}) {
     EXPECT_EQ(why_no_gpu(gpu(major, minor)), "") << major << "." << minor;
   }
@@ -47,7 +47,7 @@ TEST(CudaSupport, KnowsWhichCardsItRunsOn) {
   }
 }
 
-TEST(CudaSupport, SaysWhatIsWastedOnlyWhereThereIsAGpu) {
+TEST(CudaSupport, ReportsWasteOnlyWithAGpu) {
   EXPECT_EQ(unused_gpu_warning({}, "no GPU"), "");
   Gpus gpus = with_driver("570.124.06", 12080);
   EXPECT_THAT(unused_gpu_warning(gpus, "the driver is too old"),

@@ -1,7 +1,7 @@
 // GpuMeter: utilisation, memory and power of one GPU between two calls, as NVML reports them.
 //
-// The numbers are those of the whole card, including other processes. For a part of a GPU (MIG)
-// NVML knows only the memory.
+// The numbers cover the whole card, including other processes. For a part of a GPU (MIG) NVML knows
+// only the memory.
 #pragma once
 
 #include <condition_variable>
@@ -67,7 +67,7 @@ class GpuReadings {
 class GpuMeter {
  public:
   // Opens the GPU with this UUID, without the prefix "GPU-" or "MIG-". nullptr: NVML or the GPU is
-  // missing, or only the numbers of a whole card are known, of which this process has a part.
+  // missing, or this process has a part of a card and NVML knows only the numbers of the whole.
   static std::unique_ptr<GpuMeter> open(const std::string& uuid,
                                         const std::string& library = kNvmlLibrary);
   ~GpuMeter();

@@ -38,7 +38,7 @@ TEST(GpuReadings, TheEnergyCounterTellsThePowerAndTheWholeTrial) {
   EXPECT_EQ(use.energy, 500);
 }
 
-TEST(GpuReadings, WithoutThemNothingIsTold) {
+TEST(GpuReadings, AreAbsentWithoutNumbers) {
   GpuReadings readings;
   const GpuUse use = readings.take();
   EXPECT_FALSE(use.utilization || use.memory || use.power || use.energy);

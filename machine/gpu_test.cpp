@@ -16,7 +16,7 @@ TEST(Gpus, WithoutADriverThereAreNoneAndItSaysWhy) {
   EXPECT_THAT(gpus.missing, testing::HasSubstr("there is no NVIDIA driver"));
 }
 
-TEST(Gpus, AreWhatTheDriverTells) {
+TEST(Gpus, AreReadFromTheDriver) {
   const Gpus gpus = find_gpus(program_path("../tests/fake_nvml/libnvidia-ml.so.1"));
   EXPECT_EQ(gpus.missing, "");
   EXPECT_EQ(gpus.driver, "580.65.06");

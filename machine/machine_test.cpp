@@ -13,7 +13,7 @@
 namespace fettle::machine {
 namespace {
 
-TEST(Links, AreThoseOfTheKernelWithoutTheLoopback) {
+TEST(Links, ComeFromTheKernelWithoutTheLoopback) {
   std::string root = (std::filesystem::temp_directory_path() / "fettle-test-XXXXXX").string();
   ASSERT_NE(::mkdtemp(root.data()), nullptr);
   const auto put = [&](const std::string& file, const std::string& text) {

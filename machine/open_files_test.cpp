@@ -23,7 +23,7 @@ TEST(OpenFiles, TheSoftLimitIsRaisedAndGivenBack) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-TEST(OpenFiles, AllowSoManyRuns) {
+TEST(OpenFiles, LimitTheNumberOfRuns) {
   EXPECT_EQ(runs_within(1024), 200);
   EXPECT_EQ(runs_within(40), 3);
   EXPECT_EQ(runs_within(0), 1);

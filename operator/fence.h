@@ -1,8 +1,8 @@
 // FencedTransport: sends writes only while this replica may write. Reads always pass.
 //
 // The last defence against a leader that does not yet know that its lease has expired: requests in
-// flight may still be carried out, but no new ones are sent. Thread-safe, like the transport behind
-// it.
+// flight may still be carried out, but no new requests are sent. Thread-safe, like the transport
+// behind it.
 #pragma once
 
 #include <functional>

@@ -170,7 +170,8 @@ void HttpServer::run() {
   while (polled[0].revents == 0) {
     std::uint64_t wait_ms = 1'000;
     for (const auto& listener : listeners_) {
-      // Also runs once after the last connection has ended: new ones over the limit may wait.
+      // Also runs once after the last connection has ended: new connections over the limit may
+      // wait.
       if (!listener->connections.empty()) wait_ms = kTickMs;
       MHD_run(listener->daemon);
       listener->end_expired();

@@ -103,7 +103,7 @@ class SlowClientTest : public HttpServerTest {
   SlowClientTest() : HttpServerTest(std::chrono::milliseconds(500)) {}
 };
 
-TEST_F(HttpServerTest, AnswersWithWhatProbesNeed) {
+TEST_F(HttpServerTest, AnswersProbes) {
   const std::string answer = ask("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
   for (const char* header :
@@ -151,7 +151,7 @@ TEST_F(HttpServerTest, BadRequestsAreRefused) {
   EXPECT_THAT(ask("GET /hello HTTP/1.1\r\nContent-Length: 0\r\n\r\n"), EndsWith("hi\n"));
 }
 
-TEST_F(SlowClientTest, WhatIsNoHttpIsDropped) {
+TEST_F(SlowClientTest, DropsBytesThatAreNotHttp) {
   for (const std::string& bytes : {std::string("nonsense\r\n\r\n"), std::string("\r\n\r\n"),
                                    std::string("\x16\x03\x01\x00\n\n", 6)}) {  // a TLS client
     EXPECT_EQ(ask(bytes), "");
@@ -173,7 +173,7 @@ TEST_F(HttpServerTest, AClientThatHasEndedSendingStillGetsItsAnswer) {
   EXPECT_THAT(client.read_all(), EndsWith("hi\n"));
 }
 
-TEST_F(SlowClientTest, AClientThatSaysNothingIsDropped) {
+TEST_F(SlowClientTest, DropsASilentClient) {
   const Socket silent(port_, false);
   EXPECT_EQ(silent.read_all(), "");
 }

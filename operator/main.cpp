@@ -117,9 +117,9 @@ int main(int argc, char** argv) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   const auto options = op::read_options(argc, argv);
-  if (const auto* farewell = std::get_if<op::Farewell>(&options)) {
-    std::fputs(farewell->text.c_str(), farewell->exit_code == 0 ? stdout : stderr);
-    return farewell->exit_code;
+  if (const auto* parse_exit = std::get_if<op::ParseExit>(&options)) {
+    std::fputs(parse_exit->text.c_str(), parse_exit->exit_code == 0 ? stdout : stderr);
+    return parse_exit->exit_code;
   }
   const auto& wanted = std::get<op::Options>(options);
   op::Log log(wanted.log_format, wanted.log_level);

@@ -66,7 +66,7 @@ TEST(Metrics, AFamilyHoldsABoundedNumberOfSeries) {
   for (std::size_t i = 0; i < kMaxSeries + 10; ++i) gauge.at({std::to_string(i)}).Set(1);
   const std::string text = text_of(registry);
   EXPECT_EQ(std::ranges::count(text, '\n'), 2 + kMaxSeries);
-  gauge.at({"0"}).Set(5);  // existing ones still change
+  gauge.at({"0"}).Set(5);  // existing metrics still change
   EXPECT_NE(text_of(registry).find("g{name=\"0\"} 5\n"), std::string::npos);
 }
 

@@ -169,7 +169,7 @@ TEST_F(OperatorTest, ItSaysWhetherTheAdmissionPoliciesAreThere) {
   EXPECT_TRUE(eventually([&] { return policies_of(*program_) == "0"; }));
 }
 
-TEST_F(OperatorTest, ItSaysNothingOfPoliciesThatItMayNotSee) {
+TEST_F(OperatorTest, ItIgnoresPoliciesThatItMayNotSee) {
   kube::Fault forbidden;
   forbidden.kind = kube::Fault::Kind::kAnswer;
   forbidden.matches = [](const kube::HttpRequest& request) {
@@ -223,7 +223,7 @@ TEST_F(OperatorTest, AReplicaInReserveWritesNothing) {
   EXPECT_TRUE(end().ok());
 }
 
-TEST_F(OperatorTest, WhoLosesTheLeaseStopsWithAnError) {
+TEST_F(OperatorTest, LosingTheLeaseStopsItWithAnError) {
   begin();
   ASSERT_TRUE(eventually([&] { return !lease().is_null(); }));
   server_.merge(kube::kLeases, {"system", "fettle-operator"},

@@ -155,7 +155,7 @@ void add_rest(CLI::App& app, Options& options) {
 
 }  // namespace
 
-std::variant<Options, Farewell> read_options(int argc, const char* const* argv) {
+std::variant<Options, ParseExit> read_options(int argc, const char* const* argv) {
   Options options;
   CLI::App app("Runs Studies of fettle.dev on a Kubernetes cluster.", "fettle-operator");
   app.set_version_flag("--version", "fettle-operator " FETTLE_VERSION);
@@ -170,7 +170,7 @@ std::variant<Options, Farewell> read_options(int argc, const char* const* argv) 
     std::ostringstream out;
     std::ostringstream err;
     const int code = app.exit(error, out, err);
-    return code == 0 ? Farewell{kExitStopped, out.str()} : Farewell{kExitInvalid, err.str()};
+    return code == 0 ? ParseExit{kExitStopped, out.str()} : ParseExit{kExitInvalid, err.str()};
   }
   return options;
 }

@@ -42,12 +42,12 @@ enum ExitCode : int {
 };
 
 // The program exits at once: after --help, --version or an invalid flag.
-struct Farewell {
+struct ParseExit {
   int exit_code = 0;
   std::string text;  // on standard output when the code is 0, else on standard error
 };
 
 // Also reads the files that options name.
-std::variant<Options, Farewell> read_options(int argc, const char* const* argv);
+std::variant<Options, ParseExit> read_options(int argc, const char* const* argv);
 
 }  // namespace fettle::op

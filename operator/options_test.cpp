@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::variant<Options, Farewell> read(std::vector<const char*> arguments) {
+std::variant<Options, ParseExit> read(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "fettle-operator");
   return read_options(static_cast<int>(arguments.size()), arguments.data());
 }
@@ -32,7 +32,7 @@ TEST(Options, FlagsAreRead) {
   EXPECT_EQ(options.reconcile_timeout_s, 60);
 }
 
-TEST(Options, WhatIsLeftOutHasADefault) {
+TEST(Options, OmittedFlagsHaveDefaults) {
   const auto options = std::get<Options>(read({}));
   EXPECT_TRUE(options.namespaces.empty());
   EXPECT_TRUE(options.leader_elect);
@@ -48,9 +48,9 @@ TEST(Options, TimesOfTheLeaseMustFitTogether) {
   EXPECT_EQ(options.lease_times.retry, std::chrono::seconds(5));
   for (const std::vector<const char*>& arguments : std::vector<std::vector<const char*>>{
            {"--lease-duration", "10"}, {"--lease-renew", "15"}, {"--lease-retry", "9"}}) {
-    const auto farewell = std::get<Farewell>(read(arguments));
-    EXPECT_EQ(farewell.exit_code, 2);
-    EXPECT_THAT(farewell.text, HasSubstr("--lease-renew"));
+    const auto parse_exit = std::get<ParseExit>(read(arguments));
+    EXPECT_EQ(parse_exit.exit_code, 2);
+    EXPECT_THAT(parse_exit.text, HasSubstr("--lease-renew"));
   }
 }
 
@@ -62,17 +62,17 @@ TEST(Options, TheTrainersPodIsReadAndChecked) {
   for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
            {"spec: {}", path}, {R"({"containers": []})", "unknown field containers"}}) {
     ASSERT_TRUE(write_file(path, text).ok());
-    const auto farewell = std::get<Farewell>(read({"--trainer-pod", path.c_str()}));
-    EXPECT_EQ(farewell.exit_code, 2);
-    EXPECT_THAT(farewell.text, HasSubstr(said));
+    const auto parse_exit = std::get<ParseExit>(read({"--trainer-pod", path.c_str()}));
+    EXPECT_EQ(parse_exit.exit_code, 2);
+    EXPECT_THAT(parse_exit.text, HasSubstr(said));
   }
-  EXPECT_EQ(std::get<Farewell>(read({"--trainer-pod", "/no/such/file"})).exit_code, 2);
+  EXPECT_EQ(std::get<ParseExit>(read({"--trainer-pod", "/no/such/file"})).exit_code, 2);
 }
 
 TEST(Options, HelpIsNoError) {
-  const auto farewell = std::get<Farewell>(read({"--help"}));
-  EXPECT_EQ(farewell.exit_code, 0);
-  EXPECT_THAT(farewell.text, HasSubstr("--leader-elect"));
+  const auto parse_exit = std::get<ParseExit>(read({"--help"}));
+  EXPECT_EQ(parse_exit.exit_code, 0);
+  EXPECT_THAT(parse_exit.text, HasSubstr("--leader-elect"));
 }
 
 TEST(Options, WrongFlagsAreNamed) {
@@ -84,9 +84,9 @@ TEST(Options, WrongFlagsAreNamed) {
            {{"--metrics-port", "70000"}, "--metrics-port"},
            {{"--namespace", "Team"}, "'Team' is not a name"},
            {{"--log-level", "loud"}, "loud"}}) {
-    const auto farewell = std::get<Farewell>(read(arguments));
-    EXPECT_EQ(farewell.exit_code, 2);
-    EXPECT_THAT(farewell.text, HasSubstr(said));
+    const auto parse_exit = std::get<ParseExit>(read(arguments));
+    EXPECT_EQ(parse_exit.exit_code, 2);
+    EXPECT_THAT(parse_exit.text, HasSubstr(said));
   }
 }
 

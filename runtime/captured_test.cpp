@@ -33,7 +33,7 @@ struct Case {
   Curve curve;
 };
 
-TEST(Captured, WhatIsLearntFromRealPrograms) {
+TEST(Captured, ReadsTheMetricsOfRealPrograms) {
   const Case cases[] = {
       {"tqdm_batches.out.txt",
        {R"((\w+)=([-+.\w]+))", R"(epoch (\d+))"},

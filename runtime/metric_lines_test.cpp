@@ -69,7 +69,7 @@ TEST(MetricLines, TheLastValueOnALineCountsHoweverManyThereAre) {
   EXPECT_EQ(read("loss=3 " + dots + line, "(\\w+)=(\\S+)").metrics, (Metrics{{"loss", 1}}));
 }
 
-TEST(MetricLines, WhatTheStudyAsksForHasItsPlaceAmongManyMetrics) {
+TEST(MetricLines, WantedMetricsStayAmongManyMetrics) {
   std::string many;
   for (int i = 100; i < 200; ++i) many += "m" + std::to_string(i) + "=1 ";
   for (const std::string& output :
@@ -81,7 +81,7 @@ TEST(MetricLines, WhatTheStudyAsksForHasItsPlaceAmongManyMetrics) {
   }
 }
 
-TEST(MetricLines, WhatComesLaterOnALineLeavesAFullReportRoomForAllThatTheStudyAsksFor) {
+TEST(MetricLines, LaterMetricsOfALineNeverDisplaceWantedMetrics) {
   std::string many;
   for (int i = 100; i < 200; ++i) many += "m" + std::to_string(i) + "=1 ";
   MetricLinesOptions options = asks_for("zeal", {"(\\w+)=(\\S+)"});
@@ -99,7 +99,7 @@ TEST(MetricLines, GroupsMayFollowManyOthers) {
             (Metrics{{"loss", 0.5}}));
 }
 
-TEST(MetricLines, JsonLinesWithoutWhatTheStudyAsksForAreOnlyLog) {
+TEST(MetricLines, JsonLinesWithoutWantedMetricsAreOnlyLog) {
   MetricLinesOptions options = asks_for("accuracy");
   options.constraints = {"memory"};
   const std::string log = "{\"ts\": 1.7e9, \"msg\": \"hello\"}\n";
@@ -151,7 +151,7 @@ TEST(MetricLines, StepsAreReadByAnExpressionOfTheirOwn) {
             std::string::npos);
 }
 
-TEST(MetricLines, WhichLineNearlyFitted) {
+TEST(MetricLines, QuotesTheLineThatNearlyMatched) {
   const struct {
     const char* regex;
     const char* output;
@@ -258,7 +258,7 @@ TEST(MetricLines, ALossThatIsNotFiniteIsNeverPassedOver) {
       std::isnan(read("{\"loss\": 1, \"memory\": null}\n", constrained).metrics.at("memory")));
 }
 
-TEST(MetricLines, ExpressionsForDigitsFindWhatIsNotFinite) {
+TEST(MetricLines, ExpressionsForDigitsMatchNonFiniteValues) {
   const struct {
     const char* regex;
     const char* output;
@@ -302,7 +302,7 @@ TEST(MetricLines, AnExpressionThatDoesNotMatchNanIsWarnedAbout) {
   }
 }
 
-TEST(MetricLines, WhatDidNotCountIsSaidAtTheEnd) {
+TEST(MetricLines, IgnoredLinesAreReportedAtTheEnd) {
   const struct {
     const char* regex;
     const char* output;
@@ -338,7 +338,7 @@ TEST(MetricLines, WhatDidNotCountIsSaidAtTheEnd) {
   }
 }
 
-TEST(MetricLines, AFinalResultStaysWhatItWas) {
+TEST(MetricLines, AFinalResultStays) {
   const api::Report report = read(
       "{\"step\": 3, \"loss\": 1, \"final\": true}\n{\"step\": 3, \"loss\": 2}\n"
       "{\"loss\": 4, \"step\": 2, \"checkpoint\": \"c\"}\n");

@@ -23,7 +23,7 @@ Lines lines_of(std::string_view output, std::size_t piece = std::string::npos) {
   return lines;
 }
 
-TEST(OutputLines, WhatIsLeftOnTheScreen) {
+TEST(OutputLines, KeepsTheTextLeftOnTheScreen) {
   const struct {
     const char* what;
     std::string output;
@@ -60,7 +60,7 @@ TEST(OutputLines, ABarOfAnyLengthIsItsLastState) {
   EXPECT_EQ(lines_of(bar + "\n", 1000), (Lines{"100%|####| loss=1"}));
 }
 
-TEST(OutputLines, OfALineThatIsTooLongTheEndIsKeptAndSaidToBeCut) {
+TEST(OutputLines, KeepsTheEndOfALongLineAndMarksTheCut) {
   const std::string dots(3 * kMaxLineBytes, '.');
   for (const std::size_t piece : {std::size_t{1} << 30, std::size_t{4096}, kMaxLineBytes + 1}) {
     std::string last;

@@ -21,7 +21,7 @@ api::TrialFile file_of_trial() {
   return file;
 }
 
-TEST(TrialVariables, ATrialWithoutAParentHasEmptyOnes) {
+TEST(TrialVariables, ATrialWithoutAParentHasEmptyVariables) {
   EXPECT_THAT(
       trial_variables(file_of_trial(), "/run/trial.json").value(),
       ElementsAre(FieldsAre("FETTLE_TRIAL", "/run/trial.json"), FieldsAre("FETTLE_STUDY", "digits"),

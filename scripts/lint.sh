@@ -70,7 +70,7 @@ $upward"
 # The same between the rooms of kernels/cuda, of search and of trainer. The files at the top of each tie the rooms
 # together; the rooms of search see only the three that say what a sampler is.
 room_allowed() {
-  local contract='search/(search|fold|cost_ledger)\.h'
+  local contract='search/(search|incremental_sampler|cost_ledger)\.h'
   case $1 in
     kernels/cuda/runtime) echo 'kernels/([a-z_]+\.h|cuda/runtime/)' ;;
     kernels/cuda/device_code) echo 'kernels/([a-z_]+\.h|cuda/(runtime|device_code)/)' ;;

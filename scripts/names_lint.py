@@ -9,6 +9,7 @@ For all files, since clang-tidy is given production files only:
   GoogleTest calls, names outside namespace fettle (a stand-in bears those of the interface it stands for), and what is
   local to a function.
 - A function, or the body of a TEST, has at most 70 lines.
+- The name of a test has at most 60 characters: subject, verb, object. LONG_TESTS lists those that are still longer.
 Usage: names_lint.py FILE...
 """
 import collections
@@ -18,6 +19,16 @@ import subprocess
 import sys
 
 LONGEST = 70
+LONGEST_TEST_NAME = 60
+LONG_TESTS = {
+    "ARankZeroThatIsMadeAgainDoesNotWaitForWorkersThatWereTakenAway",
+    "AVolumeThatOneNodeCanHaveIsWarnedOfWhereSeveralTrialsRunAtOnce",
+    "AnEventThatCannotBeReadEndsTheRunsInsteadOfLeavingThemWaiting",
+    "SumsBehindWhatIsEnqueuedBeforeAndTheBackendContinuesBehindTheSum",
+    "TheGradientsOfALargeNetworkAreThoseOfOneWorkerAndTheSameBitsInEveryRun",
+}
+TEST_MACRO = re.compile(r"(?:TYPED_)?TEST(?:_F|_P)?")
+TEST_SIGNATURE = re.compile(r"\(\s*\w+\s*,\s*(\w+)\s*\)")
 TYPES = {"class", "struct", "union", "enum"}
 TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 FUNCTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -85,6 +96,13 @@ def badly_named(tag, types):
     return None
 
 
+def long_test_name(tag):
+    """The name of a test, if it is too long."""
+    found = TEST_SIGNATURE.fullmatch(tag.get("signature", "")) if TEST_MACRO.fullmatch(tag["name"]) else None
+    too_long = found and len(found[1]) > LONGEST_TEST_NAME and found[1] not in LONG_TESTS
+    return found[1] if too_long else None
+
+
 def findings(files):
     tags = read_tags(files)
     types = {tag["name"] for tag in tags if tag["kind"] in TYPES}
@@ -92,6 +110,8 @@ def findings(files):
     for tag in tags:
         if wrong := badly_named(tag, types):
             yield f"{place(tag)}: {wrong}"
+        if name := long_test_name(tag):
+            yield f"{place(tag)}: test {name} has {len(name)} characters, expected at most {LONGEST_TEST_NAME}"
         lines = tag.get("end", tag["line"]) - tag["line"] + 1
         if tag["kind"] == "function" and lines > LONGEST:
             yield f"{place(tag)}: {tag['name']}{tag.get('signature', '')} has {lines} lines, expected at most {LONGEST}"

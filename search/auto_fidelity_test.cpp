@@ -54,7 +54,7 @@ struct Case {
   const char* status;     // part of the description in the status
 };
 
-TEST(AutoFidelity, SettlesWhoGoesOn) {
+TEST(AutoFidelity, SettlesEarlyStopping) {
   const Case cases[] = {
       {"only trials are counted", {with_trainer}, "auto", "", "since the budget counts trials"},
       {"the trainer resumes", {with_trainer, with_wall_time}, "bohb", "", "auto: bohb (rungs at 1"},
@@ -102,14 +102,14 @@ TEST(AutoFidelity, SettlesWhoGoesOn) {
   }
 }
 
-TEST(AutoFidelity, SaysNothingOfStepsWhereItHadNoSay) {
+TEST(AutoFidelity, ExplainsOnlyItsOwnDecisions) {
   api::StudySpec spec = study();
   with_median(spec);
   EXPECT_EQ(problem_of(spec).fidelity, "");
   EXPECT_THAT(description_of(spec), ::testing::EndsWith("a budget of 26 trials"));
 }
 
-TEST(AutoFidelity, RungsAreThoseOfWhatIsInForce) {
+TEST(AutoFidelity, RungsFollowTheRuleInForce) {
   api::Study whole;
   api::StudySpec& spec = whole.spec;
   spec = study();
@@ -123,7 +123,7 @@ TEST(AutoFidelity, RungsAreThoseOfWhatIsInForce) {
   EXPECT_EQ(rungs(), std::vector<std::int64_t>());
 }
 
-TEST(AutoFidelity, NobodyIsStoppedByTheRuleNone) {
+TEST(AutoFidelity, TheRuleNoneStopsNoTrial) {
   const Problem problem = problem_of(study());
   api::EarlyStopping none;
   none.name = api::StoppingKind::kNone;

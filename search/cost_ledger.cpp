@@ -75,7 +75,7 @@ double CostLedger::weight(std::int64_t begun) const {
   return 1 - std::clamp(used, 0.0, 1.0);
 }
 
-double CostLedger::cost_of_a_place() const {
+double CostLedger::cost_per_trial() const {
   if (budget_.max_trials == 0) return 0;
   return budget_.max_cost ? *budget_.max_cost / static_cast<double>(budget_.max_trials) : average();
 }

@@ -1,5 +1,5 @@
-// CostLedger: the fold over the history that a cost-aware sampler keeps: what trials have cost,
-// what each would have cost to its end, and how much of the budget is spent.
+// CostLedger: the state of a cost-aware sampler: the costs of trials so far and to their ends, and
+// the spent share of the budget.
 //
 // A model learns the cost of a trial that runs to its end. A trial that ended early (stopped,
 // paused, failed) counts with its cost per step times all steps. Its actual cost would make the
@@ -36,7 +36,7 @@ class CostLedger {
 
   explicit CostLedger(const CostBudget& budget) : budget_(budget) {}
 
-  // The fold, as in FoldingSampler.
+  // Update the state, as in IncrementalSampler.
   void add_trial(const Point* point);
   void remove_trial();
   void add_event(const Event& event);
@@ -65,7 +65,7 @@ class CostLedger {
   // The cost of using one of a limited number of trials, in the unit of costs: max_cost /
   // max_trials, or the average cost if there is no max_cost. Without it the value of a cheap trial
   // would have no upper bound.
-  double cost_of_a_place() const;
+  double cost_per_trial() const;
 
  private:
   double average() const;

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(cases())),
     [](const auto& test) { return std::get<0>(test.param) + std::get<1>(test.param).name; });
 
-TEST_P(OddResults, AreGoneOnFrom) {
+TEST_P(OddResults, DoNotStopTheSearch) {
   const auto& [algorithm, odd] = GetParam();
   const Problem problem = odd_problem(algorithm);
   const auto sampler = std::move(make_sampler(problem)).value();

@@ -1,4 +1,4 @@
-// Laws of every sampler on very many random spaces and on extreme ones. The laws of histories
+// Laws of every sampler on very many random spaces and on extreme spaces. The laws of histories
 // (pure, no repeats, exhaustion) are in samplers_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -172,7 +172,7 @@ TEST_P(EverySampler, GoesOnAfterPointsThatWereRepeated) {
 
 // Trials of another seed, or of a Study that the user changed meanwhile, are history like any
 // other.
-TEST_P(EverySampler, GoesOnFromWhatAnotherSeedBegan) {
+TEST_P(EverySampler, ContinuesTheSearchOfAnotherSeed) {
   if (testing::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
   Problem problem = eager(problem_of({boolean("a"), integer("n", 1, 4)}, GetParam(), 1));
   History history;

@@ -1,12 +1,12 @@
 // Search: chooses the next points (Sampler) and which trials continue (judge).
 //
 // Both are pure functions of the problem and the history: no clock, no IO, and no randomness except
-// from the seed. A sampler is a fold over the history in order; it may cache the fold, and gives
-// the same answers without the cache. So a restarted Study continues the same search. For the
-// cache's sake one sampler serves one history, which only grows: past entries must not change. (A
-// history that got shorter is read from the start; use another sampler for another history.)
-// Objectives are passed as the user wrote them; each sampler handles directions itself. A Sampler
-// is not synchronised; use it from one thread at a time.
+// from the seed. A sampler reads the history in order; it may cache its state, and gives the same
+// answers without the cache. So a restarted Study continues the same search. For the cache's sake
+// one sampler serves one history, which only grows: past entries must not change. (A history that
+// got shorter is read from the start; use another sampler for another history.) Objectives are
+// passed as the user wrote them; each sampler handles directions itself. A Sampler is not
+// synchronised; use it from one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // StudyProblem: the search problem of a Study, with the decisions of `auto` about steps (auto.h)
-// settled. The algorithm and early stopping in the result are those in force. Pure functions;
-// usable from any thread.
+// settled. The result holds the algorithm and early stopping in force. Pure functions; usable from
+// any thread.
 //
 // The budget, which `auto` depends on, may change while a Study runs. So the resolved algorithm is
 // stored before the first trial (api::SearchPeriod) and stays in force. It is chosen again only

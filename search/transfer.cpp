@@ -84,7 +84,7 @@ double Transfer::distance(const Point& a, const Point& b) const {
 }
 
 // Predicts the values at a point from the nearest priors, weighted by inverse distance.
-std::vector<double> Transfer::foretold(const Point& point) const {
+std::vector<double> Transfer::predict(const Point& point) const {
   std::vector<std::pair<double, std::size_t>> near;
   for (std::size_t i = 0; i < priors_.size(); ++i) {
     near.emplace_back(distance(point, priors_[i].point), i);
@@ -108,7 +108,7 @@ void Transfer::compare() {
   std::vector<std::vector<double>> found(objectives_.size());
   std::vector<std::vector<double>> expected(objectives_.size());
   for (const Observation& result : results_) {
-    const std::vector<double> said = foretold(result.point);
+    const std::vector<double> said = predict(result.point);
     for (std::size_t o = 0; o < said.size(); ++o) {
       found[o].push_back(result.values[o]);
       expected[o].push_back(said[o]);

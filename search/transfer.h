@@ -1,8 +1,8 @@
 // Transfer: estimates how much of the results of earlier Studies holds in this one.
 //
-// A fold over this Study's results. When their number reaches kFirstCheck, and whenever it has
-// doubled since, each result is compared with the prediction of the nearest priors:
-// - all priors are shifted by the median of the differences, since another data set may be easier
+// Reads this Study's results in order. When their number reaches kFirstCheck, and whenever it has
+// doubled since, each result is compared with the prediction of the nearest priors: - all priors
+// are shifted by the median of the differences, since another data set may be easier
 //   or harder as a whole;
 // - the share of priors kept is Kendall's rank correlation between results and predictions, minus
 //   its standard error under independence. The kept priors are spread over all ranks, so that poor
@@ -40,7 +40,7 @@ class Transfer {
   bool add(Observation result);
 
   const std::vector<Observation>& priors() const { return priors_; }  // in the order given
-  // Indices into priors() of those that count, ascending.
+  // Indices into priors() of the priors that count, ascending.
   const std::vector<std::size_t>& in_force() const { return in_force_; }
   // Added to the priors' values; one per objective.
   const std::vector<double>& shifts() const { return shifts_; }
@@ -49,7 +49,7 @@ class Transfer {
 
  private:
   double distance(const Point& a, const Point& b) const;
-  std::vector<double> foretold(const Point& point) const;
+  std::vector<double> predict(const Point& point) const;
   void compare();
 
   const Space& space_;

@@ -92,8 +92,8 @@ class WarmStart final : public Sampler {
       known_.trials.push_back(space_.write(prior.point));
       known_.events.push_back(std::move(event));
     }
-    // The inner sampler's own choices come after the priors and the points to try first. Those
-    // points come with the history (catch_up).
+    // The inner sampler's own choices come after the priors and the points to try first. The points
+    // to try first come with the history (catch_up).
     known_.unnumbered = known_.priors + static_cast<std::int64_t>(first_.size());
     // catch_up() adds this Study's trials and events again, behind the priors.
     trials_ = 0;
@@ -123,7 +123,7 @@ class WarmStart final : public Sampler {
     }
   }
 
-  // If trials pause: sets the stages of known_, ended ones for the priors, then those of the
+  // If trials pause, sets the stages of known_: ended stages for the priors, then the stages of the
   // history.
   void add_stages(const History& history) {
     if (history.stages.empty()) return;
@@ -134,7 +134,7 @@ class WarmStart final : public Sampler {
 
   void begin_again() {
     put_priors_in_front();
-    sampler_->suggest({}, 0);  // makes it forget its fold
+    sampler_->suggest({}, 0);  // makes it forget its state
   }
 
   // Passes a result of this Study to transfer_; returns whether the priors were weighed anew.

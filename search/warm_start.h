@@ -18,7 +18,7 @@ namespace fettle::search {
 // Whether the problem has points to try first or prior observations.
 bool starts_warm(const Problem& problem);
 
-// Errors: those of Space::make; a point to try first outside the space.
+// Errors: Space::make's; a point to try first outside the space.
 Result<std::unique_ptr<Sampler>> make_warm_start(const Problem& problem,
                                                  std::unique_ptr<Sampler> sampler);
 

@@ -53,14 +53,14 @@ TEST(SpaceMap, CarriesValuesOverByName) {
             R"({"lr":0.5,"drop":1,"n":3,"o":"adam"})");
 }
 
-TEST(SpaceMap, DropsWhatThisSpaceDoesNotHave) {
+TEST(SpaceMap, DropsUnknownParameters) {
   const std::vector<api::Parameter> space = {real("lr", 0, 1), choice("o", {"sgd", "adam"})};
   EXPECT_EQ(image(space, R"({"lr":1.5,"o":"sgd"})"), "none");
   EXPECT_EQ(image(space, R"({"lr":0.5,"o":"lion"})"), "none");
   EXPECT_EQ(image(space, R"({"lr":"high","o":"sgd"})"), "none");
 }
 
-TEST(SpaceMap, DrawsWhatTheEarlierPointLacks) {
+TEST(SpaceMap, DrawsMissingParameters) {
   const std::vector<api::Parameter> space = {choice("o", {"sgd", "adam"}),
                                              only_if(real("m", 0, 1), "o", {"sgd"})};
   EXPECT_EQ(image(space, R"({"o":"adam","m":0.5})"), R"({"o":"adam"})");
@@ -94,7 +94,7 @@ Transfer after(const Space& space, std::size_t results, const F& f) {
   return out;
 }
 
-TEST(Transfer, MovesPriorsByWhatTheyAreOffBy) {
+TEST(Transfer, ShiftsPriorsByTheirMedianError) {
   const Space space = *Space::make({real("x", 0, 1)});
   const Transfer transfer = after(space, 8, [](double x) { return x + 5; });
   EXPECT_NEAR(transfer.shifts()[0], 5, 0.05);
@@ -223,7 +223,7 @@ TEST(WarmStart, TriesFirstPointsThenTheBestPriors) {
   EXPECT_EQ(why->words, "one of the points to try first");
 }
 
-TEST(WarmStart, ExplainsAPointBeforeThoseToTryFirstAreChosen) {
+TEST(WarmStart, ExplainsAPointBeforeTheFirstPointsAreChosen) {
   Problem problem = problem_of({real("x", 0, 1)}, "tpe");
   problem.first_points = {*parse_json(R"({"x":0.25})"), *parse_json(R"({"x":0.75})")};
   const auto why = sampler_of(problem)->explain({}, *parse_json(R"({"x":0.5})"));
@@ -231,7 +231,7 @@ TEST(WarmStart, ExplainsAPointBeforeThoseToTryFirstAreChosen) {
   EXPECT_THAT(why->words, HasSubstr("point 1 of a quasi-random start"));
 }
 
-TEST(WarmStart, DrawsWhatAFirstPointLeavesOut) {
+TEST(WarmStart, DrawsMissingParametersOfAFirstPoint) {
   Problem problem = problem_of({real("x", 0, 1), real("y", 0, 1)}, "gp");
   problem.first_points = {*parse_json(R"({"y":0.25})")};
   const Json point = sampler_of(problem)->suggest({}, 1).points[0];

@@ -58,7 +58,7 @@ TEST(Rulebook, PromotionsAreOnlyAppendedTo) {
   EXPECT_EQ(verdict(other), "spec.search.promotions: may only be appended to");
 }
 
-TEST(Rulebook, WhatResultsAreResultsOfDoesNotChange) {
+TEST(Rulebook, InputsOfResultsDoNotChange) {
   TrialSpec less = spec();
   less.until_step = 2;
   EXPECT_EQ(verdict(less), "spec.untilStep: may only grow");
@@ -81,7 +81,7 @@ TEST(Rulebook, WhatResultsAreResultsOfDoesNotChange) {
   }
 }
 
-TEST(Rulebook, WhatWasWrongBeforeMayStayAsItIs) {
+TEST(Rulebook, AnEarlierErrorMayStay) {
   Json before = document(spec());
   before.find("spec")->set("newField", true);
   Json after = before;
@@ -91,7 +91,7 @@ TEST(Rulebook, WhatWasWrongBeforeMayStayAsItIs) {
   EXPECT_EQ(errors_of_write(before, after).size(), 1u);
 }
 
-TEST(Rulebook, WhatIsStoredHasItsDefaults) {
+TEST(Rulebook, StoredDocumentsHaveTheirDefaults) {
   const Json bare = parse_json(R"({"apiVersion": "fettle.dev/v1alpha1", "kind": "Trial",
       "metadata": {"name": "digits-3"}, "spec": {"study": "digits"}})")
                         .value();

@@ -13,7 +13,7 @@ struct Case {
   Json value;
 };
 
-TEST(PlainScalar, MeansWhatKubectlMakesOfIt) {
+TEST(PlainScalar, HasTheTypeThatKubectlGivesIt) {
   const Case cases[] = {
       {"yes", true},      {"On", true},       {"y", true},
       {"no", false},      {"OFF", false},     {"n", false},

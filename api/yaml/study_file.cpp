@@ -70,7 +70,7 @@ class Loader {
     ReadStudy read = read_study(document.value());
     const std::size_t before = out_.diagnostics.size();
     for (const FieldError& error : read.errors) {
-      // The last error may only count those that were left out.
+      // The last error may only count the omitted errors.
       const bool is_count =
           error.path.empty() && &error == &read.errors.back() && read.errors.size() > 1;
       // LineColumn{} is the file as a whole, which is sorted last.

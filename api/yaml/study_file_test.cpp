@@ -200,8 +200,8 @@ TEST(StudyFile, OtherKindsOfFilesAreRefused) {
   EXPECT_THAT(errors_of(""), ElementsAre("f: holds no Study; it is empty"));
 }
 
-// kubectl reads YAML 1.1, in which a choice does not always mean what it looks like.
-TEST(StudyFile, ChoicesThatYamlTakesForSomethingElseAreWarnedOf) {
+// kubectl reads YAML 1.1, in which some plain choices have another type than they seem to.
+TEST(StudyFile, WarnsOfChoicesThatYamlReadsAsAnotherType) {
   const auto warnings_of = [](const std::string& values) {
     const std::string text = with_spec(
         "  objectives: [{metric: loss, direction: Minimize}]\n"

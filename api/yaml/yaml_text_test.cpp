@@ -5,7 +5,7 @@
 namespace fettle::api {
 namespace {
 
-TEST(ToYaml, IsWhatPeopleWouldWrite) {
+TEST(ToYaml, LooksHandWritten) {
   const Json layers = Json::Array{Json::object({{"type", "conv"}, {"channels", 16}}),
                                   Json::object({{"type", "relu"}})};
   const Json value = Json::object({{"rate", 0.0123},
@@ -32,7 +32,7 @@ TEST(ToYaml, WritesAFieldALine) {
             "- 2\n");
 }
 
-TEST(ToYaml, QuotesWhatYamlWouldReadAsSomethingElse) {
+TEST(ToYaml, QuotesTextThatYamlWouldReadAsAnotherType) {
   for (const char* text : {"", "yes", "No", "null", "1e3", "12", "-x", "a: b", "a #b", "*x",
                            "$(rm -rf)", "{{}}", "line\nbreak", "'", "\""}) {
     EXPECT_EQ(to_yaml(Json(text), 0), Json(text).dump() + '\n') << text;

@@ -41,9 +41,11 @@ std::string one_cause_a_line(std::string message) {
   return message;
 }
 
-Farewell farewell_of(const RunOptions& options, const Cluster& cluster, const std::string& study) {
-  return {"No longer following; study " + study + " keeps running.\n" + ways_on(cluster, study),
-          options.resume};
+FinalMessage final_message_of(const RunOptions& options, const Cluster& cluster,
+                              const std::string& study) {
+  return {
+      "No longer following; study " + study + " keeps running.\n" + next_commands(cluster, study),
+      options.resume};
 }
 
 // Returns the study at its end, everything read at one time.
@@ -66,9 +68,9 @@ Result<int> follow(const RunOptions& options, const Cluster& cluster, const std:
     return deleted ? static_cast<int>(kExitFailed) : code;
   }
   if (*state == StudyState::kActive) {
-    const Farewell farewell = farewell_of(options, cluster, study);
-    if (follower.has_seen()) display->finish(follower.view(), farewell);
-    if (!follower.has_seen()) display->say(farewell.text);
+    const FinalMessage final_message = final_message_of(options, cluster, study);
+    if (follower.has_seen()) display->finish(follower.view(), final_message);
+    if (!follower.has_seen()) display->say(final_message.text);
     return kExitInterrupted;
   }
   const RunView view = final_view(cluster, follower);
@@ -84,7 +86,7 @@ Result<int> follow(const RunOptions& options, const Cluster& cluster, const std:
 
 }  // namespace
 
-std::string ways_on(const Cluster& cluster, const std::string& study) {
+std::string next_commands(const Cluster& cluster, const std::string& study) {
   return "  to watch it:   " + cluster.program + " status " + study +
          "\n  to suspend it: " + cluster.kubectl + " patch study " + study +
          R"( --type merge -p '{"spec":{"suspend":true}}')" +

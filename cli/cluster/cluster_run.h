@@ -18,6 +18,6 @@ Result<int> run_on_cluster(const Target& place, const RunOptions& options, Json 
 Status apply_study(const Cluster& cluster, Json document);
 
 // Tells a person what to do next with a study that is no longer followed.
-std::string ways_on(const Cluster& cluster, const std::string& study);
+std::string next_commands(const Cluster& cluster, const std::string& study);
 
 }  // namespace fettle::cli

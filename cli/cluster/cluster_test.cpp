@@ -256,7 +256,7 @@ class Recorder final : public Display {
     for (const TimelineEntry& entry : news) told.push_back(entry.text);
   }
   void say(const std::string& message) override { said.push_back(message); }
-  void finish(const RunView&, const Farewell&) override {}
+  void finish(const RunView&, const FinalMessage&) override {}
 
   std::atomic<int> shown = 0;
   std::size_t trials = 0;
@@ -286,7 +286,7 @@ class FollowerTest : public ClusterTest {
   Recorder recorder_;
 };
 
-TEST_F(FollowerTest, TellsWhatHappensUntilTheStudyEnds) {
+TEST_F(FollowerTest, ReportsEventsUntilTheStudyEnds) {
   put(view_in_the_middle());
   const auto state = follow([this] { put(view_at_the_end()); });
   ASSERT_TRUE(state.ok()) << state.error().message;
@@ -295,14 +295,14 @@ TEST_F(FollowerTest, TellsWhatHappensUntilTheStudyEnds) {
   EXPECT_THAT(recorder_.told, testing::Contains(HasSubstr("digits succeeded")));
 }
 
-TEST_F(FollowerTest, ASignalEndsTheFollowingAndNothingElse) {
+TEST_F(FollowerTest, ASignalEndsOnlyTheFollowing) {
   put(view_in_the_middle());
   server_->forget_requests();
   const auto state = follow([] { ::kill(::getpid(), SIGINT); });
   ASSERT_TRUE(state.ok()) << state.error().message;
   EXPECT_EQ(*state, StudyState::kActive);
   EXPECT_EQ(server_->writes(), 0);
-  EXPECT_THAT(ways_on(cluster_, "digits"),
+  EXPECT_THAT(next_commands(cluster_, "digits"),
               testing::AllOf(HasSubstr("kubectl fettle -n team status digits"),
                              HasSubstr("kubectl -n team delete study digits"),
                              HasSubstr(R"(-p '{"spec":{"suspend":true}}')")));

@@ -60,12 +60,12 @@ Result<StudyState> Follower::run() {
 }
 
 Result<StudyState> Follower::refresh() {
-  say_what_is_wrong();
+  report_trouble();
   if (!studies_.cache().synced() || !trials_.cache().synced()) {
     if (seen_ || std::chrono::steady_clock::now() - begin_ < patience_) {
       return StudyState::kActive;
     }
-    // The last message of say_what_is_wrong(), unless the first lists still arrive, page by page.
+    // The last message of report_trouble(), unless the first lists still arrive, page by page.
     const std::string slow = "the API server has not listed it and its trials within " +
                              api::format_duration(static_cast<double>(patience_.count()));
     return Error{ErrorCode::kUnavailable,
@@ -82,7 +82,7 @@ Result<StudyState> Follower::refresh() {
 }
 
 // Warns once when the API server fails, and once when no operator runs on the cluster.
-void Follower::say_what_is_wrong() {
+void Follower::report_trouble() {
   std::optional<std::string> trouble = studies_.last_error();
   if (!trouble) trouble = trials_.last_error();
   if (trouble) return say("the API server does not answer as it should; trying on: " + *trouble);

@@ -40,7 +40,7 @@ class Follower {
  private:
   // Shows the study; kActive also while nothing has arrived yet.
   Result<StudyState> refresh();
-  void say_what_is_wrong();
+  void report_trouble();
   void say(const std::string& message);
 
   const Cluster& cluster_;

@@ -27,7 +27,7 @@ Result<Adopted> adopt_study(control::Store& store, const api::Study& wanted, con
 
 // Moves the study's files to <root>/.old/<study>-<n> and returns that path; "" if there are no
 // files. Takes the study's lock meanwhile, so nothing can be running. Deletes nothing, except the
-// oldest run directories of studies moved aside earlier while those exceed kMostRunBytes
+// oldest run directories of studies moved aside earlier while they exceed kMostRunBytes
 // (runtime/local/store/pruning.h).
 Result<std::string> move_aside(const local::Layout& layout, const local::StudyLockOptions& lock);
 

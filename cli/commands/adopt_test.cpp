@@ -63,7 +63,7 @@ class AdoptTest : public testing::Test {
   std::unique_ptr<local::SqliteStore> store_;
 };
 
-TEST_F(AdoptTest, WhatTheFileLeavesOutStaysAsItBegan) {
+TEST_F(AdoptTest, OmittedFieldsKeepTheirFirstValues) {
   const Json file = document(R"("earlyStopping": {"name": "asha"}, )");
   begin(file, [](api::StudySpec& spec) {
     spec.early_stopping->reduction_factor = 4;
@@ -81,7 +81,7 @@ TEST_F(AdoptTest, WhatTheFileLeavesOutStaysAsItBegan) {
   EXPECT_EQ(store_->get_study({"", "s"})->spec, adopted->study.spec);
 }
 
-TEST_F(AdoptTest, WhatTheFileSaysIsAChange) {
+TEST_F(AdoptTest, ANewValueIsAChange) {
   begin(document(R"("earlyStopping": {"name": "asha", "reductionFactor": 4}, )"), [](auto&) {});
   const auto adopted =
       adopt(document(R"("earlyStopping": {"name": "asha", "reductionFactor": 3}, )"));
@@ -90,12 +90,12 @@ TEST_F(AdoptTest, WhatTheFileSaysIsAChange) {
               HasSubstr("spec.earlyStopping.reductionFactor: was 4, now 3"));
 }
 
-TEST_F(AdoptTest, WhatIsTakenOutIsAChange) {
+TEST_F(AdoptTest, ARemovedFieldIsAChange) {
   begin(document(R"("earlyStopping": {"name": "asha"}, )"), [](auto&) {});
   EXPECT_FALSE(adopt(document("")).ok());
 }
 
-TEST_F(AdoptTest, WhatMayChangeActs) {
+TEST_F(AdoptTest, AllowedChangesTakeEffect) {
   begin(document(R"("budget": {"trials": 50}, )"), [](auto&) {});
   const auto adopted = adopt(document(""));
   ASSERT_TRUE(adopted.ok()) << adopted.error().message;

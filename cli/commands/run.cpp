@@ -107,8 +107,8 @@ void announce(const api::Study& study, const RunOptions& options, Display& displ
 
 // A failure only states its reason; a user who stopped the study learns how to resume it, and one
 // whose trials failed how to begin anew.
-Farewell farewell_of(const Result<StudyState>& state, const api::Study& study,
-                     const RunOptions& options) {
+FinalMessage final_message_of(const Result<StudyState>& state, const api::Study& study,
+                              const RunOptions& options) {
   if (!state.ok()) return {"", options.resume};
   if (*state == StudyState::kFinished) {
     if (exit_code_of_study(study) != kExitFailed || study.status.trials.failed == 0) return {};
@@ -154,7 +154,7 @@ Result<int> run_session(const Target& place, const RunOptions& options, local::S
   }
   RunView view = runner.view();
   view.interrupted = !finished && !suspended;
-  display->finish(view, farewell_of(state, view.study, options));
+  display->finish(view, final_message_of(state, view.study, options));
   // A hanging thread still uses session and runner: no destructor may run.
   if (runner.has_abandoned()) ::_exit(kExitInterrupted);
   if (!state.ok()) return complain(state.error());

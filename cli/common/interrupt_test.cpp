@@ -39,7 +39,7 @@ TEST(Interrupt, EndsAProcessThatTakesNoSignals) {
   ::close(ready[1]);
 }
 
-TEST(Interrupt, KeepsWhatWasIgnoredAndPutsTheOthersBack) {
+TEST(Interrupt, KeepsIgnoredSignalsAndRestoresTheOthers) {
   const auto hangup = ::signal(SIGHUP, SIG_IGN);
   const auto interrupted = ::signal(SIGINT, SIG_DFL);
   {

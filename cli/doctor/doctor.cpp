@@ -107,8 +107,8 @@ Diagnosis diagnose(const Examination& examination, DoctorCase about) {
   return diagnosis;
 }
 
-// Finds the resources that trials may use here, and those in use. Claims without a run claims
-// nothing; it tells whether the directory that all Sessions share can be used.
+// Finds the resources that trials may use here, and the resources in use. Claims without a run
+// claims nothing; it tells whether the directory that all Sessions share can be used.
 Shared look_around() {
   Shared shared;
   shared.room = local::this_machine();

@@ -121,7 +121,7 @@ TEST(Misbehaving, SomeTrialsDoNotFailTheStudy) {
   EXPECT_THAT(done.out, HasSubstr("What failed:\n  2 trials: "));
 }
 
-// The newest value counts, and it is not finite, whatever the earlier ones were.
+// The newest value counts, and it is not finite, whatever the earlier values were.
 TEST(Misbehaving, DivergesAndIsInfeasible) {
   const std::string json =
       "printf '{\"step\": 1, \"value\": 5}\\n{\"step\": 2, \"value\": %s}\\n' ";

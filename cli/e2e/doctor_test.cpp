@@ -43,7 +43,7 @@ spec:
   Workshop shop_;
 };
 
-TEST_F(Doctor, SaysWhatThisMachineOffers) {
+TEST_F(Doctor, ListsTheResourcesOfThisMachine) {
   const Finished done = shop_.fettle({"doctor"});
   EXPECT_EQ(done.code, 0) << done.err;
   EXPECT_THAT(done.out, ContainsRegex("CPU .*core"));
@@ -52,7 +52,7 @@ TEST_F(Doctor, SaysWhatThisMachineOffers) {
   EXPECT_THAT(done.out, HasSubstr("backend reference: ready"));
 }
 
-TEST_F(Doctor, SaysWhatTrialsCanHaveAndWhoHasItNow) {
+TEST_F(Doctor, ListsAvailableAndClaimedResources) {
   EXPECT_THAT(shop_.fettle({"doctor"}).out,
               AllOf(ContainsRegex("for trials +[0-9.]+ cores, .* of memory, "),
                     HasSubstr("open files for "), HasSubstr("no trial runs on this machine now")));
@@ -67,7 +67,7 @@ TEST_F(Doctor, SaysWhatTrialsCanHaveAndWhoHasItNow) {
                             "\\): 1 trial with 0.5 cores, 1.00 MiB of memory"));
 }
 
-TEST_F(Doctor, SaysWhatBoundsAStudyWithTheArithmetic) {
+TEST_F(Doctor, NamesTheBoundOfAStudyWithTheArithmetic) {
   write_study("{type: relu}, ");
   const Finished done = shop_.fettle({"doctor", "study.yaml"});
   EXPECT_EQ(done.code, 0) << done.out << done.err;
@@ -78,7 +78,7 @@ TEST_F(Doctor, SaysWhatBoundsAStudyWithTheArithmetic) {
   EXPECT_THAT(done.out, Not(HasSubstr("Missing")));
 }
 
-TEST_F(Doctor, SaysAsJsonWhatItSaysAsText) {
+TEST_F(Doctor, PrintsTheSameFactsAsJsonAndAsText) {
   write_study("");
   const Finished done = shop_.fettle({"doctor", "study.yaml", "--output", "json"});
   EXPECT_EQ(done.code, 0) << done.err;
@@ -90,7 +90,7 @@ TEST_F(Doctor, SaysAsJsonWhatItSaysAsText) {
   EXPECT_GT(found.find("memoryOfWorker")->as_integer(), 0);
 }
 
-TEST_F(Doctor, WhatIsMissingIsExitCode1) {
+TEST_F(Doctor, AMissingPartIsExitCode1) {
   write_study("", "    gpu: {count: 3}\n");
   Finished done = shop_.fettle({"doctor", "study.yaml"});
   EXPECT_EQ(done.code, 1) << done.err;
@@ -118,7 +118,7 @@ TEST_F(Doctor, AnImageOfItsOwnIsNotJudged) {
   EXPECT_THAT(done.out, HasSubstr("run a program of their own"));
 }
 
-TEST_F(Doctor, GpusAreThoseThatTheDriverTells) {
+TEST_F(Doctor, ListsTheGpusOfTheDriver) {
   setenv("LD_LIBRARY_PATH", program_path("../tests/fake_nvml").c_str(), 1);
   const Finished done = shop_.fettle({"doctor"});
   unsetenv("LD_LIBRARY_PATH");

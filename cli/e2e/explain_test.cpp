@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Twelve trials of three steps; bad ones are stopped early, if a decision takes at most `pause`
+// Twelve trials of three steps; bad trials are stopped early, if a decision takes at most `pause`
 // seconds.
 std::string stopped_study(const std::string& algorithm = "tpe", const std::string& pause = "0.05") {
   StudyText text;
@@ -73,7 +73,7 @@ TEST_F(Explain, ReportOfAStudyWithoutTrials) {
   EXPECT_THAT(shop.read("digits.html"), HasSubstr("\"trials\":[]"));
 }
 
-TEST_F(Explain, ReportSaysWhatIsWrong) {
+TEST_F(Explain, ReportExplainsItsErrors) {
   run(StudyText{}.yaml());
   const Finished none = shop.fettle({"report", "digit"});
   EXPECT_EQ(none.code, 2);
@@ -96,7 +96,7 @@ TEST_F(Explain, WhyTellsOfATrial) {
   EXPECT_TRUE(parsed->find("expected")->find("mean")->is_number());
 }
 
-TEST_F(Explain, WhyTellsWhatAGaussianProcessExpected) {
+TEST_F(Explain, WhyShowsTheExpectationOfAGaussianProcess) {
   run(stopped_study("gp"));
   const Finished done = shop.fettle({"why", "digits-11"});
   EXPECT_EQ(done.code, 0) << done.err;
@@ -123,7 +123,7 @@ TEST_F(Explain, AutoStopsTrialsWhereTimeIsLimited) {
 
 // Trials take a tenth to half a second, by x. Their time is a fact: replay repeats the same
 // decisions from it, and `why` mentions it.
-TEST_F(Explain, WhatTrialsCostIsRecordedAndPredicted) {
+TEST_F(Explain, CostsOfTrialsAreRecordedAndPredicted) {
   StudyText text;
   text.script = "sleep 0.$((1 + $(printf '%.0f' ${FETTLE_PARAM_X}) * 4)); echo '{\"value\": 1}'";
   text.budget = "{trials: 8, parallelism: 2}";
@@ -147,14 +147,14 @@ TEST_F(Explain, WhatTrialsCostIsRecordedAndPredicted) {
   EXPECT_GT(json->find("explanation")->find("cost")->as_double(), 0);
 }
 
-TEST_F(Explain, WhySaysWhatIsWrong) {
+TEST_F(Explain, WhyExplainsItsErrors) {
   run(StudyText{}.yaml());
   EXPECT_THAT(shop.fettle({"why", "digits-9"}).err, HasSubstr("has 4 trials and none is called"));
   EXPECT_THAT(shop.fettle({"why", "digits"}).err, HasSubstr("'digits' is no trial"));
   EXPECT_EQ(shop.fettle({"why", "letters-0"}).code, 2);
 }
 
-TEST_F(Explain, ReplayAgreesWithWhatWasDecided) {
+TEST_F(Explain, ReplayAgreesWithTheDecisions) {
   run(stopped_study());
   const Finished done = shop.fettle({"replay", "digits"});
   EXPECT_EQ(done.code, 0) << done.out << done.err;
@@ -174,7 +174,7 @@ TEST_F(Explain, ReplayAsksWhatIf) {
   EXPECT_THAT(points.out, HasSubstr("digits-11"));
 }
 
-TEST_F(Explain, ReplaySaysWhatIsWrong) {
+TEST_F(Explain, ReplayExplainsItsErrors) {
   run(StudyText{}.yaml());
   const Finished algorithm = shop.fettle({"replay", "digits", "--algorithm", "sobel"});
   EXPECT_EQ(algorithm.code, 2);

@@ -76,7 +76,7 @@ TEST(FirstHour, AProgramThatCannotStartRunsOnceATrial) {
   EXPECT_LE(shop.count_lines("began"), 10U);
 }
 
-TEST(FirstHour, AMetricThatIsPrintedOtherwiseIsToldHowToBeRead) {
+TEST(FirstHour, AdvisesAnExpressionForAnUnreadMetric) {
   Workshop shop;
   StudyText text;
   text.budget = "{trials: 1}";

@@ -165,7 +165,7 @@ TEST(Signalled, WithAllItsProcessesItLeavesTheTrialsTheirGracePeriod) {
 }
 
 // nohup ignores SIGHUP; a shell that reads a script ignores SIGINT for commands started with `&`.
-TEST(Signalled, WhatWasIgnoredFromTheStartDoesNotStopIt) {
+TEST(Signalled, ASignalIgnoredFromTheStartDoesNotStopIt) {
   Workshop shop;
   StudyText text;
   text.budget = "{trials: 2, parallelism: 2}";
@@ -184,7 +184,7 @@ TEST(Signalled, WhatWasIgnoredFromTheStartDoesNotStopIt) {
 }
 
 // The supervisor is deaf, so `fettle run` hears nothing from it.
-TEST(Signalled, AThirdTimeItLeavesWhateverHangs) {
+TEST(Signalled, AThirdSignalEndsEvenAHangingRun) {
   Workshop shop;
   StudyText text;
   text.trial = "    gracePeriod: 300s\n";

@@ -57,7 +57,7 @@ TEST(Replicates, TellHowMuchOfAResultIsLuck) {
   EXPECT_EQ(done.code, 0) << done.out << done.err;
   const Json trials = shop.trials();
   ASSERT_EQ(trials.as_array().size(), 12U);
-  // The two that were measured best are the leaders, each repeated three times.
+  // The two trials with the best results are the leaders, each repeated three times.
   std::multimap<double, std::string> ranking;
   std::set<std::int64_t> seeds;
   std::map<std::string, std::int64_t> repeated;
@@ -74,7 +74,7 @@ TEST(Replicates, TellHowMuchOfAResultIsLuck) {
   const std::string first = ranking.begin()->second;
   const std::string second = std::next(ranking.begin())->second;
   EXPECT_EQ(repeated, (std::map<std::string, std::int64_t>{{first, 3}, {second, 3}}));
-  // The best has the best mean of further runs.
+  // The best trial has the best mean of further runs.
   const std::map<std::string, double> means = means_of(trials);
   ASSERT_LT(means.at(first), means.at(second)) << "the seed is chosen so: the first was lucky";
   const std::string& best = second;
@@ -84,7 +84,7 @@ TEST(Replicates, TellHowMuchOfAResultIsLuck) {
   EXPECT_EQ(replicates.find("runs")->as_integer(), 3);
   EXPECT_NEAR(replicates.find("mean")->as_double(), means.at(best), 1e-9);
   EXPECT_GT(replicates.find("deviation")->as_double(), 0);
-  // What people see.
+  // The output for people.
   EXPECT_THAT(done.out, HasSubstr("12 trials, 6 of them replicates: 12 completed"));
   EXPECT_THAT(done.out, testing::ContainsRegex(" measured; .* ± .* in 3 further runs"));
   EXPECT_THAT(done.out, HasSubstr("(repeats " + first + ") completed: value "));
@@ -121,7 +121,7 @@ TEST(Replicates, OfAStudyThatWasInterruptedContinue) {
   EXPECT_EQ(shop.fettle({"replay"}).code, 0);
 }
 
-// A changed budget counts from then on; what is repeated does not change.
+// A changed budget counts from then on; the repeated trials do not change.
 TEST(Replicates, AreNotCountedByTheBudgetAndMayNotChange) {
   Workshop shop;
   StudyText text = noisy_study();

@@ -266,7 +266,7 @@ TEST(Run, HandsValuesOverAsDataNeverAsCode) {
   EXPECT_FALSE(shop.exists("broken"));
 }
 
-TEST(Look, StatusTrialsAndLogsShowWhatHappened) {
+TEST(Look, StatusTrialsAndLogsShowTheRun) {
   Workshop shop;
   StudyText text;
   text.script = "echo hello from $FETTLE_PARAM_X; " + kValueIsX;
@@ -318,7 +318,7 @@ TEST(Look, FollowingALogEndsWhenRunnerAndSupervisorAreKilled) {
   EXPECT_THAT(followed.err, HasSubstr("run 0 of digits-0 was cut off"));
 }
 
-TEST(Run, KeepsWhatItWritesToItsUser) {
+TEST(Run, KeepsItsDirectoryPrivate) {
   Workshop shop;
   shop.write("study.yaml", StudyText{}.yaml());
   ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);

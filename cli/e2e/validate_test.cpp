@@ -19,7 +19,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-TEST(Validate, SaysWhatIsInAGoodFile) {
+TEST(Validate, SummarisesAGoodFile) {
   Workshop shop;
   shop.write("good.yaml", StudyText{}.yaml());
   const Finished done = shop.fettle({"validate", "good.yaml"});
@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadInput{"TooLong", std::string(10'000'000, '['), ""}),
     [](const auto& tested) { return tested.param.name; });
 
-TEST(Validate, SaysWhereAStudyCanRunAndWhatIsMissingForTheOtherPlace) {
+TEST(Validate, NamesWhereAStudyCanRunAndWhyNotElsewhere) {
   Workshop shop;
   shop.write("cluster.yaml", with("command: [/bin/sh, -c]", "image: x"));
   const Finished anywhere = shop.fettle({"validate", "cluster.yaml"});
@@ -164,7 +164,7 @@ TEST(CommandLine, ExplainsItself) {
   EXPECT_THAT(shop.fettle({"--version"}).out, HasSubstr("fettle 0."));
 }
 
-TEST(CommandLine, RefusesWhatItDoesNotKnow) {
+TEST(CommandLine, RefusesUnknownArguments) {
   Workshop shop;
   const std::vector<std::vector<std::string>> lines = {{},
                                                        {"rnu"},

@@ -116,7 +116,7 @@ TEST(Delete, RefusesAStudyThatRuns) {
   shop.interrupt(runner, SIGINT);
 }
 
-TEST(Delete, LeavesNothingOfTheStudyAndAllOfOthers) {
+TEST(Delete, RemovesTheStudyAndKeepsTheOthers) {
   Workshop shop;
   StudyText other;
   other.name = "crumbs";
@@ -133,7 +133,7 @@ TEST(Delete, LeavesNothingOfTheStudyAndAllOfOthers) {
   EXPECT_EQ(shop.fettle({"best", "crumbs"}).code, 0);
 }
 
-TEST(BestAsEnvironment, IsWhatAShellReads) {
+TEST(BestAsEnvironment, IsReadableByAShell) {
   Workshop shop;
   shop.write("study.yaml", StudyText{}.yaml());
   ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);

@@ -84,7 +84,7 @@ class GpusTest : public testing::Test {
 constexpr const char* kH100 = R"({"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
     "nvidia.com/gpu.memory": "81559", "nvidia.com/gpu.count": "8"})";
 
-TEST_F(GpusTest, WholeCardsWithWhatIsUsedAndFree) {
+TEST_F(GpusTest, WholeCardsAreListedWithUsedAndFree) {
   put_node(node("gpu-1", kH100, R"({"cpu": "64", "nvidia.com/gpu": "8"})"));
   put_node(node("cpu-1", "{}", R"({"cpu": "64"})"));
   put_pod("a", "gpu-1", "nvidia.com/gpu", "3");
@@ -277,7 +277,7 @@ TEST_F(GpusTest, AClaimedMigDeviceIsAPartOfACardOfItsOwnModel) {
   EXPECT_EQ(slice.memory, 40960.0 * (1 << 20));
 }
 
-TEST_F(GpusTest, RightsThatAreMissingAreNamedWithWhatTheyHide) {
+TEST_F(GpusTest, NamesMissingRightsAndTheHiddenObjects) {
   put_node(node("gpu-1", kH100, R"({"nvidia.com/gpu": "8"})"));
   forbid("/api/v1/pods");
   forbid("/apis/resource.k8s.io/v1/resourceslices");

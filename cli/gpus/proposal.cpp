@@ -295,8 +295,8 @@ class Proposal {
     add(std::move(profile));
   }
 
-  // Fractions that KAI-Scheduler manages by annotations. Its mode decides what is enforced and is
-  // not in its API, so the profiles claim no enforcement. Proposed even if no node has whole NVIDIA
+  // Fractions that KAI-Scheduler manages by annotations. Its mode decides on enforcement and is not
+  // in its API, so the profiles claim no enforcement. Proposed even if no node has whole NVIDIA
   // GPUs now; the memory of a card is not known then.
   void propose_kai() {
     Group all;

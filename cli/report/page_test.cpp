@@ -65,7 +65,7 @@ TEST(PageData, TellsOfEveryTrial) {
   EXPECT_EQ(runs[0].as_array().at(1), Json(30000));
 }
 
-TEST(PageData, TellsWhatTrialsCostWhereThatCounts) {
+TEST(PageData, HasCostsOfTrialsIfCostsCount) {
   RunView view = view_in_the_middle();
   EXPECT_TRUE(page_data(view).find("study")->find("costUnit")->is_null());
   view.study.spec.algorithm.cost_aware = true;
@@ -79,7 +79,7 @@ TEST(PageData, TellsWhatTrialsCostWhereThatCounts) {
   EXPECT_EQ(data.find("trials")->as_array().at(1).find("cost"), nullptr);
 }
 
-TEST(PageData, TellsWhatATrialsGpuDid) {
+TEST(PageData, HasTheGpuUseOfATrial) {
   RunView view = view_in_the_middle();
   auto trial = std::make_shared<api::Trial>(*view.trials[0]);
   trial->status.report->metrics["mfu"] = 0.41;

@@ -255,7 +255,7 @@ TEST(SuggestCosts, NewTrialsEndWithTheBudget) {
   EXPECT_TRUE(replies[2].find("exhausted")->as_boolean());
 }
 
-TEST(SuggestCosts, WhatCannotCountThemSaysSo) {
+TEST(SuggestCosts, InvalidSettingsAreRefused) {
   const auto error = [](const std::string& lines) {
     const auto replies = serve(lines);
     return replies.empty() ? "" : replies[0].find("error")->as_string();

@@ -18,10 +18,10 @@
 namespace fettle::cli {
 
 enum class VariableType { kFloat, kInt, kCategorical, kBool };
-enum class Aim { kMinimize, kMaximize };
+enum class SuggestDirection { kMinimize, kMaximize };
 
 api::EnumNames<VariableType> names_of(VariableType);
-api::EnumNames<Aim> names_of(Aim);
+api::EnumNames<SuggestDirection> names_of(SuggestDirection);
 
 inline constexpr std::size_t kMostEntries = 1'000'000;  // of a list; a line is shorter anyway
 inline constexpr std::size_t kAnyLength = 16U << 20U;   // bytes of a line
@@ -48,8 +48,8 @@ struct SuggestRequest {
   std::int64_t max_trials = 0;  // 0 = no limit known
   std::int64_t parallel = 0;    // 0 = not known
   std::optional<double> max_cost;
-  std::optional<Aim> direction;
-  std::optional<std::vector<Aim>> directions;
+  std::optional<SuggestDirection> direction;
+  std::optional<std::vector<SuggestDirection>> directions;
   api::Algorithm algorithm;
   api::Resource resource{"step", 1, 0};  // max 0: equal to min
   std::optional<api::EarlyStopping> early_stopping;

@@ -18,7 +18,8 @@ constexpr api::EnumName<VariableType> kVariableTypes[] = {
     {VariableType::kCategorical, "categorical"},
     {VariableType::kBool, "bool"},
 };
-constexpr api::EnumName<Aim> kAims[] = {{Aim::kMinimize, "minimize"}, {Aim::kMaximize, "maximize"}};
+constexpr api::EnumName<SuggestDirection> kDirections[] = {
+    {SuggestDirection::kMinimize, "minimize"}, {SuggestDirection::kMaximize, "maximize"}};
 
 Result<SuggestRequest> read_request(const Json& json) {
   if (!json.is_object()) return invalid("study must be an object; found " + api::describe(json));
@@ -69,10 +70,10 @@ api::Parameter parameter_of(Variable&& variable) {
 }
 
 std::vector<api::Objective> objectives_of(const SuggestRequest& request) {
-  const std::vector<Aim> one{request.direction.value_or(Aim::kMinimize)};
+  const std::vector<SuggestDirection> one{request.direction.value_or(SuggestDirection::kMinimize)};
   std::vector<api::Objective> out;
-  for (const Aim aim : request.directions.value_or(one)) {
-    const bool minimizes = aim == Aim::kMinimize;
+  for (const SuggestDirection direction : request.directions.value_or(one)) {
+    const bool minimizes = direction == SuggestDirection::kMinimize;
     out.push_back({"value" + std::to_string(out.size()),
                    minimizes ? api::Direction::kMinimize : api::Direction::kMaximize,
                    {},
@@ -106,7 +107,7 @@ Status settle_fidelity(search::Problem& problem) {
 }  // namespace
 
 api::EnumNames<VariableType> names_of(VariableType /*any*/) { return kVariableTypes; }
-api::EnumNames<Aim> names_of(Aim /*any*/) { return kAims; }
+api::EnumNames<SuggestDirection> names_of(SuggestDirection /*any*/) { return kDirections; }
 
 Result<search::Problem> read_suggest_study(const Json& study) {
   FETTLE_ASSIGN(SuggestRequest request, read_request(study));

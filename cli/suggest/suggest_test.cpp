@@ -178,7 +178,7 @@ TEST(Suggest, TrialsPauseAtRungsAndTheBestAreResumed) {
                   R"({"decision":"continue"})", R"({"decision":"pause"})"));
 }
 
-TEST(Suggest, AResourceMakesAutoDecideWhoGoesOn) {
+TEST(Suggest, AResourceLetsAutoPauseTrials) {
   const auto first = [](const std::string& more) {
     return replies_to(study(kFloat, more) + "{\"ask\":1}\n" + report(0, 1, 0.5)).back();
   };

@@ -18,9 +18,9 @@ RunView with_expectation(RunView view) {
 
 // Returns the end of a text display.
 std::string ending_text(const RunView& view, const LogHint& log, const std::string& program,
-                        const Farewell& farewell) {
+                        const FinalMessage& final_message) {
   std::string text = render_summary(with_expectation(view), log, program, style_of_stdout());
-  if (!farewell.text.empty()) text += '\n' + farewell.text + '\n';
+  if (!final_message.text.empty()) text += '\n' + final_message.text + '\n';
   return text;
 }
 
@@ -38,9 +38,9 @@ class LiveDisplay final : public Display {
 
   void say(const std::string& message) override { notice_ = message; }
 
-  void finish(const RunView& view, const Farewell& farewell) override {
+  void finish(const RunView& view, const FinalMessage& final_message) override {
     screen_.erase();
-    write_stdout(ending_text(view, log_, program_, farewell));
+    write_stdout(ending_text(view, log_, program_, final_message));
   }
 
  private:
@@ -67,8 +67,8 @@ class LineDisplay final : public Display {
 
   void say(const std::string& message) override { std::cerr << "fettle: " << message << '\n'; }
 
-  void finish(const RunView& view, const Farewell& farewell) override {
-    write_stdout('\n' + ending_text(view, log_, program_, farewell));
+  void finish(const RunView& view, const FinalMessage& final_message) override {
+    write_stdout('\n' + ending_text(view, log_, program_, final_message));
   }
 
  private:
@@ -90,9 +90,9 @@ class JsonDisplay final : public Display {
     write_stdout(Json::object({{"event", "runner"}, {"message", message}}).dump() + '\n');
   }
 
-  void finish(const RunView& view, const Farewell& farewell) override {
+  void finish(const RunView& view, const FinalMessage& final_message) override {
     Json result = summary_json(with_expectation(view), log_);
-    if (!farewell.resume.empty()) result.set("resume", farewell.resume);
+    if (!final_message.resume.empty()) result.set("resume", final_message.resume);
     write_stdout(Json::object({{"result", std::move(result)}}).dump() + '\n');
   }
 

@@ -14,7 +14,7 @@
 namespace fettle::cli {
 
 // The final message of a run.
-struct Farewell {
+struct FinalMessage {
   std::string text;    // for people; "" = nothing
   std::string resume;  // the command that resumes the study; for machines
 };
@@ -24,7 +24,7 @@ class Display {
   virtual ~Display() = default;
   virtual void show(const RunView& view, const std::vector<TimelineEntry>& news) = 0;
   virtual void say(const std::string& message) = 0;
-  virtual void finish(const RunView& view, const Farewell& farewell) = 0;
+  virtual void finish(const RunView& view, const FinalMessage& final_message) = 0;
 };
 
 // Makes the live screen if stdout is a terminal that supports it. `program` names fettle in hints.

@@ -43,7 +43,7 @@ struct Reason {
   std::optional<Ranking> ranking;                  // absent: no feasible result
 };
 
-// `trial` is one of view.trials. Errors are those of make_sampler.
+// `trial` is one of view.trials. Errors: make_sampler's.
 Result<Reason> reason_of(const RunView& view, const api::Trial& trial);
 
 // Returns the expectation of every trial, by index. A new model is fitted whenever the facts have

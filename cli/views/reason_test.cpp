@@ -54,7 +54,7 @@ TEST(Reason, OfAnEarlyTrialIsTheStart) {
   EXPECT_THAT(text, HasSubstr("expected  nothing yet"));
 }
 
-TEST(Reason, OfALaterTrialSaysWhatWasExpected) {
+TEST(Reason, OfALaterTrialShowsItsExpectation) {
   const RunView view = ten_trials();
   const auto reason = reason_of(view, *view.trials[9]);
   ASSERT_TRUE(reason.ok());
@@ -99,7 +99,7 @@ TEST(Reason, OfAFailureIsPrintable) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
-TEST(Expectations, RestOnWhatWasKnownThen) {
+TEST(Expectations, RestOnTheHistoryOfTheirTime) {
   const auto expectations = expectations_of(ten_trials());
   EXPECT_EQ(expectations.count(3), 0U);
   for (std::int64_t i = 4; i < 10; ++i) {

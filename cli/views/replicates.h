@@ -1,4 +1,4 @@
-// What people read about replicates: further runs of the leaders of a Study. Pure.
+// Texts about replicates, the further runs of a Study's leaders, for people. Pure.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace fettle::cli {
 
-// "repeats digits-3"; "" of a trial of the search.
+// "repeats digits-3"; "" for a trial of the search.
 std::string repeats_text(const api::Trial& trial);
 
 // "0.912 measured; 0.905 ± 0.004 in 5 further runs, 1 more failed"; "" while none has ended.
 std::string replicates_text(const api::BestTrial& best);
 
-// {"runs", "mean", "deviation", "failed"}; null where a number is absent.
+// {"runs", "mean", "deviation", "failed"}; null if a number is absent.
 Json replicates_json(const api::ReplicateResults& results);
 
 }  // namespace fettle::cli

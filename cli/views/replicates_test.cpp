@@ -1,4 +1,4 @@
-// What people see of replicates.
+// Texts and JSON about replicates.
 #include "cli/views/replicates.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ api::BestTrial best_with(api::ReplicateResults results) {
   return best;
 }
 
-TEST(ReplicatesText, SaysWhatWasMeasuredAndWhatFurtherRunsShow) {
+TEST(ReplicatesText, ShowsTheResultAndTheMeanOfFurtherRuns) {
   EXPECT_EQ(replicates_text(best_with({5, 0.905, 0.004, 0})),
             "0.912 measured; 0.905 ± 0.004 in 5 further runs");
   EXPECT_EQ(replicates_text(best_with({1, 0.905, std::nullopt, 0})),

@@ -152,7 +152,7 @@ double sum_of_parts(const TimeSpent& spent) {
 }
 
 // 30 s of two slots: trial 0 ran all the time, trial 1 for 12 s, trial 2 from second 12 to 14.
-TEST(TimeSpent, AddsUpToWhatTheSlotsHad) {
+TEST(TimeSpent, SumsToTheTimeOfTheSlots) {
   const TimeSpent spent = time_spent(view_at_the_end());
   EXPECT_EQ(spent.slots, 2);
   EXPECT_NEAR(spent.waiting, 0.3, 1e-9);

@@ -19,7 +19,7 @@ TEST(TerminalText, TextAndColoursPass) {
   EXPECT_EQ(shown("\x1b[31mred"), "\x1b[31mred\x1b[0m") << "colours end with the output";
 }
 
-TEST(TerminalText, WhatATerminalObeysIsLeftOut) {
+TEST(TerminalText, ControlSequencesAreLeftOut) {
   const struct {
     std::string output;
     const char* shown;

@@ -31,7 +31,7 @@ struct Span {
 };
 using Line = std::vector<Span>;
 
-// Returns the columns of `text`: its code points, East Asian wide ones twice.
+// Returns the columns of `text`: its code points; East Asian wide characters count twice.
 int display_width(std::string_view text);
 // Cuts to at most `columns`, with an ellipsis in place of the rest.
 std::string truncated(std::string_view text, int columns, const Style& style);

@@ -20,7 +20,7 @@ std::vector<std::string> texts(const std::vector<TimelineEntry>& timeline) {
 
 using Texts = std::vector<std::string>;
 
-TEST(Timeline, TakesWhatIsThereAsKnown) {
+TEST(Timeline, TreatsExistingTrialsAsKnown) {
   const RunView view = view_in_the_middle();
   Timeline timeline;
   EXPECT_EQ(texts(timeline.observe(view.study, view.trials)), Texts{});

@@ -1,4 +1,4 @@
-// Bound by bytes: three numbers are moved an element, for one addition (elementwise.h).
+// Bound by bytes: an addition moves three numbers (elementwise.h).
 #include "kernels/cuda/device_code/elementwise.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/relu/formulas.h"
@@ -6,7 +6,7 @@
 namespace fettle::kernels {
 namespace {
 
-// Decided again for each element: that hides behind the bytes, and spares a kernel.
+// Tests `rectified` for each element: the test hides behind the bytes and saves a second kernel.
 struct Plus {
   bool rectified;
   __device__ float operator()(float a, float b) const { return rectified ? relu(a + b) : a + b; }

@@ -86,7 +86,7 @@ void expect_the_reference(Backend& tested, DataType type, std::int64_t count, st
   EXPECT_EQ(sum(tested), sum(*backend("reference")));
 }
 
-// Sizes around those of vectors, warps and blocks; and parts that begin anywhere.
+// Sizes around vectors, warps and blocks; and unaligned beginnings.
 TEST_P(Add, IsTheReferenceAtEverySizeAndOffset) {
   for (const DataType type : kTypes) {
     for (const std::int64_t count : {1, 7, 31, 33, 1023, 1025}) {

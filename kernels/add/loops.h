@@ -1,7 +1,7 @@
 // y = a + b, or with `relu` max(0, a + b) where NaN passes (relu/formulas.h), element by element;
 // 16-bit types are widened, added in fp32 and rounded. `y` may be `a` or `b`. Inlined into
-// functions that a backend compiles for the processors it wants; the same bits in all of them.
-// Pure; usable from any thread.
+// functions that a backend compiles for its processors; all give the same bits. Pure; usable from
+// any thread.
 #pragma once
 
 #include <cstdint>

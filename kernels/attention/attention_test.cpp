@@ -56,7 +56,7 @@ TEST_P(Attention, GradientsAreTheDerivatives) {
   expect_gradient(f, c.qkv.data(), result.dqkv, 1.0F / 64, 1e-3, "dqkv");
 }
 
-// A few shapes on both sides of the blocks that the fast one works in.
+// Shapes on both sides of the fast backend's block size.
 TEST_P(Attention, AgreesWithTheReferenceInEveryType) {
   for (const DataType type : kTypes) {
     for (const AttentionShape& shape : {AttentionShape{16, 2, 16},
@@ -78,8 +78,8 @@ TEST_P(Attention, AgreesWithTheReferenceInEveryType) {
   }
 }
 
-// Also for an object that has seen a longer sample before.
-TEST_P(Attention, ATokenSeesNothingThatComesLater) {
+// Holds also for an object that has seen a longer sample before.
+TEST_P(Attention, ATokenSeesOnlyEarlierTokens) {
   const Case whole = random_case({20, 2, 4}, 1);
   auto op = make(whole.shape, 1);
   const Floats before = run(*op, DataType::kFloat32, whole).y;
@@ -97,7 +97,7 @@ TEST_P(Attention, ATokenSeesNothingThatComesLater) {
 
 TEST_P(Attention, GivesTheSameBitsForTheSameBatch) {
   const Case c = random_case({50, 3, 24}, 2);
-  for (const DataType type : kTypes) {  // in 16 bits it is another library's engine on a GPU
+  for (const DataType type : kTypes) {  // a GPU uses another library's engine in 16 bits
     const PlanOptions plan{.max_samples = 2, .type = type, .deterministic = true};
     auto op = made_if_typed(GetParam(), type, backend(GetParam())->attention(c.shape, plan));
     if (op == nullptr) continue;

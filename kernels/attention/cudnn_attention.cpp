@@ -1,18 +1,18 @@
-// Attention by cuDNN's flash attention (SDPA), in bf16 and fp16: what own_attention.cu does, on
-// tensor cores.
+// Attention by cuDNN's flash attention (SDPA), in bf16 and fp16: own_attention.cu's work on tensor
+// cores.
 //
 // Bound by arithmetic from lengths of some hundred tokens on: 4 length^2 width FLOP a head forward,
 // 10 backward, half of it by causality. Queries, keys and values are read, and their gradients
-// written, where the linear layer has them side by side: no copies.
+// written, where the linear layer has them side by side, without copies.
 //
-// The backward pass sums dQ by atomics, as PyTorch does, with other last bits each time. Where the
-// plan asks for the same bits (training.deterministic) it is the deterministic one: on Hopper cuDNN
-// 9.19 does that by writing out the gradient of all scores, 2 samples heads length^2 bytes of
-// workspace, which all layers share, and as many bytes to write and to read (docs/decisions/0017).
+// The backward pass sums dQ by atomics, as PyTorch does, so its last bits vary. If the plan asks
+// for the same bits (training.deterministic) it uses cuDNN's deterministic pass: on Hopper cuDNN
+// 9.19 writes out the gradient of all scores, 2 samples heads length^2 bytes of workspace, which
+// all layers share, and as many bytes to write and to read (docs/decisions/0017).
 //
-// There is one plan a pass, for the largest number of samples: cuDNN compiles each for seconds. A
-// smaller batch runs it, too. Samples do not meet in attention, and the buffers hold them all
-// (operations.h), so what it computes of those that are not there is never read.
+// Each pass has one plan, for the largest number of samples, because cuDNN compiles each plan for
+// seconds. A smaller batch runs it, too: samples do not meet in attention, and the buffers have
+// room for the maximum (operations.h), so the results for absent samples are never read.
 #include <optional>
 #include <string>
 #include <utility>
@@ -87,7 +87,7 @@ class CudnnAttention : public AttentionOp {
                      "; without training.deterministic it may have one");
   }
 
-  // Nothing where our own kernels may do the pass. Errors: the library's others.
+  // Returns nullopt if our own kernels may do the pass. Errors: the library's others.
   Result<std::optional<CudnnPlan>> plan_pass(const char* name, AttentionPass pass,
                                              const char* by = "cuDNN", const char* way_out = "") {
     auto planned = cuda::plan_attention(cudnn_, shape_, plan_.type, plan_.max_samples, pass,
@@ -100,8 +100,9 @@ class CudnnAttention : public AttentionOp {
                              std::move(planned));
   }
 
-  // The two meet in what a forward leaves for its backward: the log-sum-exp of each query's scores,
-  // [samples, heads, length] in fp32. So one pass may be the library's and the other ours.
+  // The library's passes and ours store the same state from forward to backward: the log-sum-exp of
+  // each query's scores, [samples, heads, length] in fp32. So one pass may be the library's and the
+  // other ours.
   Result<std::unique_ptr<AttentionOp>> make_own() const {
     return own_attention(device_, shape_, plan_, statistics_->data());
   }

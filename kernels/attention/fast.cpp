@@ -2,9 +2,9 @@
 //
 // A head of a sample is small (its keys and values fit the second-level cache), so heads are the
 // unit of parallel work and everything below runs on one core: the head's numbers are copied
-// together, and sixteen queries at a time meet the keys before them in small matrix products
-// (product.h). Neither pass holds more than sixteen rows of the attention matrix. A head's result
-// does not depend on the number of threads.
+// together, and sixteen queries at a time are multiplied with the keys before them in small matrix
+// products (product.h). Neither pass holds more than sixteen rows of the attention matrix. A head's
+// result does not depend on the number of threads.
 #include <omp.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace fettle::kernels {
 namespace {
 
-constexpr std::int64_t kBlock = kHeadTileColumns;  // queries that are worked on together
+constexpr std::int64_t kBlock = kHeadTileColumns;  // queries that are processed together
 
 std::int64_t padded(std::int64_t size) { return (size + kBlock - 1) / kBlock * kBlock; }
 
@@ -54,11 +54,11 @@ float sum_of(const Lanes& lanes) {
   return sum;
 }
 
-// Turns a query's products with `count` keys into its shares of them; the rest of the row, up to
+// Turns a query's products with `count` keys into its softmax shares; the rest of the row, up to
 // `end`, a multiple of eight, becomes 0. Returns log sum exp of the scores.
 FETTLE_FOR_EACH_PROCESSOR float softmax_row(float* row, std::int64_t count, std::int64_t end,
                                             float scale) {
-  // Takes no share. Finite, so that no difference of infinities is NaN.
+  // A score whose share is 0. Finite, so that no difference of infinities is NaN.
   constexpr float kNothing = -1e30F;
   std::fill(row + count, row + end, kNothing);
   Lanes largest = Lanes{} + kNothing;
@@ -83,9 +83,9 @@ FETTLE_FOR_EACH_PROCESSOR float softmax_row(float* row, std::int64_t count, std:
   return top + std::log(total);
 }
 
-// From a query's products with the keys, and their log sum exp, its shares again; and from
-// `by_share`, the gradient by those, in place the gradient by the products. `mean`: the mean of
-// `by_share`, weighted by the shares.
+// Recomputes a query's shares from its products with the keys and their log sum exp. Replaces
+// `by_share`, the gradient with respect to the shares, by the gradient with respect to the
+// products. `mean`: the mean of `by_share`, weighted by the shares.
 FETTLE_FOR_EACH_PROCESSOR void softmax_row_backward(float* row, float* by_share, std::int64_t count,
                                                     std::int64_t end, float scale, float log_sum,
                                                     float mean) {
@@ -152,7 +152,8 @@ class FastAttention : public AttentionOp {
     return buffers_[static_cast<std::size_t>(omp_get_thread_num())];
   }
 
-  // Of the first number of a head (of all samples' heads) where a token has `parts` x channels.
+  // Offset of a head's first number (heads count over all samples) if a token has `parts` x
+  // channels.
   std::int64_t offset_of(std::int64_t head, std::int64_t parts) const {
     const std::int64_t sample = head / shape_.heads;
     return sample * shape_.length * parts * channels_ + head % shape_.heads * shape_.width;
@@ -186,26 +187,27 @@ class FastAttention : public AttentionOp {
     transpose(to.keys.data(), to.keys_transposed.data());
   }
 
-  // C[kBlock, end] = A[kBlock, width] columns[width, end]: queries (or dy) with keys (or values).
+  // Computes C[kBlock, end] = A[kBlock, width] columns[width, end]: queries (or dy) with keys (or
+  // values).
   void multiply_with_columns(const float* rows, const float* columns, std::int64_t end,
                              float* to) const {
     multiply_head({kBlock, end, shape_.width, {rows, width_, 1}, columns, length_, to, length_});
   }
-  // C[kBlock, width] = A[kBlock, end] rows[end, width].
+  // Computes C[kBlock, width] = A[kBlock, end] rows[end, width].
   void multiply_with_rows(const float* block, const float* rows, std::int64_t end,
                           float* to) const {
     multiply_head({kBlock, width_, end, {block, length_, 1}, rows, width_, to, width_});
   }
-  // C[end, width] += A[kBlock, end]' rows[kBlock, width].
+  // Computes C[end, width] += A[kBlock, end]' rows[kBlock, width].
   void add_transposed(const float* block, const float* rows, std::int64_t end, float* to) const {
     multiply_head({end, width_, kBlock, {block, 1, length_}, rows, width_, to, width_, true});
   }
 
-  // The last block may reach past shape_.length: its rows and keys there are zeros, which `at` and
-  // `log_sums` have room for (length_).
+  // The last block may reach past shape_.length: its rows and keys there are zeros, and `at` and
+  // `log_sums` have room for them (length_).
   void forward_head(HeadBuffers& at, float* log_sums) const {
     for (std::int64_t first = 0; first < shape_.length; first += kBlock) {
-      const std::int64_t end = first + kBlock;  // of the keys that the block's last query sees
+      const std::int64_t end = first + kBlock;  // number of keys that the block's last query sees
       multiply_with_columns(at.queries.data() + first * width_, at.keys_transposed.data(), end,
                             at.shares.data());
       for (std::int64_t i = 0; i < kBlock; ++i) {
@@ -228,7 +230,8 @@ class FastAttention : public AttentionOp {
       multiply_with_columns(queries, at.keys_transposed.data(), end, at.shares.data());
       multiply_with_columns(dy, at.values_transposed.data(), end, at.by_score.data());
       for (std::int64_t i = 0; i < kBlock; ++i) {
-        // y is the shares' mean of the values v, so dy y is their mean of dy v, the by_share.
+        // y is the mean of the values v weighted by the shares, so dy y is that mean of dy v, of
+        // by_share.
         const float mean = dot(dy + i * width_, at.y.data() + (first + i) * width_);
         softmax_row_backward(at.shares.data() + i * length_, at.by_score.data() + i * length_,
                              first + i + 1, end, scale_, log_sums[first + i], mean);

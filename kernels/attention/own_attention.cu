@@ -1,16 +1,16 @@
 // Causal attention in one pass (Dao et al., 2022; Milakov and Gimelshein, 2018): tiles of keys and
-// values go by, and the softmax is corrected as larger scores appear, so no length x length matrix
-// is ever written.
+// values stream by, and the softmax is corrected as larger scores appear, so no length x length
+// matrix is ever written.
 //
 //   forward    y = softmax(Q K' / sqrt(width)) V; keeps log-sum-exp of each query's scores
-//   backward   P is worked out again from Q, K and that; D = rowsum(dY Y)
+//   backward   P is recomputed from Q, K and log-sum-exp; D = rowsum(dY Y)
 //              dV = P' dY      dS = P (dY V' - D) / sqrt(width)      dQ = dS K      dK = dS' Q
 //
 // A block has one tile of queries (or, for dK and dV, of keys) of one head of one sample, eight
-// threads a row, and meets the tiles before it (after it). Nothing is summed across blocks, so
+// threads a row, and processes the tiles before it (after it). Nothing is summed across blocks, so
 // there are no atomics and the same batch gives the same bits. Products run on the fp32 units from
 // shared memory, 4 length^2 width FLOP a head forward and 10 backward, halved by causality: bound
-// by arithmetic, far below tensor cores. It is what fp32 has, and what cuDNN's is compared with.
+// by arithmetic, far below tensor cores. fp32 uses it, and cuDNN's version is compared with it.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -29,7 +29,7 @@ using cuda::to_float;
 constexpr int kMaxWidth = 256;
 constexpr int kThreadsARow = 8;
 
-// Rows of a tile: four tiles of fp32 stay within the 48 KiB of shared memory that need no asking.
+// Rows of a tile: four tiles of fp32 fit the 48 KiB of shared memory that need no opt-in.
 template <int kWidth>
 constexpr int kRows = std::min(32, 2048 / kWidth);
 
@@ -40,11 +40,12 @@ struct Heads {
   int tiles;    // of one head's tokens
   float scale;  // 1 / sqrt(width)
   __device__ std::int64_t channels() const { return std::int64_t{heads} * width; }
-  // From token to token of qkv: the queries of all heads, then all keys, then all values.
+  // The distance between tokens of qkv, each with the queries of all heads, then all keys, then all
+  // values.
   __device__ std::int64_t input_stride() const { return 3 * channels(); }
 };
 
-// This block's head and tile, where they begin, and this thread's row.
+// This block's head and tile, their offsets, and this thread's row.
 template <int kWidth>
 struct Place {
   __device__ explicit Place(const Heads& heads) {
@@ -65,20 +66,20 @@ struct Place {
   std::int64_t input;      // in qkv and dqkv: of the queries
   std::int64_t first_row;  // in log_sums and means
   int first_token;         // of the tile
-  int row;                 // of the tile: a token, which is this thread's and seven others'
-  int lane;                // among these
+  int row;                 // of the tile: a token, shared by this thread and seven others
+  int lane;                // number of this thread among the eight
   int token;               // past the last one in the last tile: that row is computed, not written
 };
 
-// Tokens by channels of a head. One column more, so that a column's elements lie in other banks.
+// Tokens by channels of a head. One extra column puts a column's elements in different banks.
 template <int kWidth>
 using Tile = float[kRows<kWidth>][kWidth + 1];
 
 template <int kWidth>
 using Scores = float[kRows<kWidth>][kRows<kWidth> + 1];
 
-// The tile of tokens from `first` on. `from`: of token 0; `stride`: elements from token to token.
-// Zeros past the last token and past the head's width.
+// Loads the tile of tokens from `first` on. `from`: of token 0; `stride`: elements from token to
+// token. Zeros past the last token and past the head's width.
 template <int kWidth, class T>
 __device__ void load_tile(const Heads& heads, const T* from, std::int64_t stride, int first,
                           Tile<kWidth>& tile) {
@@ -91,7 +92,7 @@ __device__ void load_tile(const Heads& heads, const T* from, std::int64_t stride
   }
 }
 
-// When all threads are done with the tiles that were there; all find the new ones.
+// Loads when all threads are done with the previous tiles; all see the new tiles on return.
 template <int kWidth, class T>
 __device__ void load_keys_and_values(const Heads& heads, const T* input, int first,
                                      Tile<kWidth>& keys, Tile<kWidth>& values) {
@@ -109,9 +110,9 @@ __device__ float dot(const float (&a)[kWidth + 1], const float (&b)[kWidth + 1])
   return sum;
 }
 
-// Each of a row's eight threads gets the sum (the maximum) of what they bring. They are aligned
-// neighbours in a warp, so exchanges at distances 4, 2 and 1 stay within the row. All threads of a
-// warp have to call it.
+// Returns the sum (the maximum) of the values of a row's eight threads to each of them. They are
+// aligned neighbours in a warp, so exchanges at distances 4, 2 and 1 stay within the row. All
+// threads of a warp have to call it.
 __device__ float row_sum(float value) {
   for (int reach = kThreadsARow / 2; reach > 0; reach /= 2) {
     value += __shfl_xor_sync(0xFFFFFFFFU, value, reach);
@@ -126,7 +127,7 @@ __device__ float row_max(float value) {
   return value;
 }
 
-// sums[.] += factors[row][k] x tile[k][.], this thread's channels: lane, lane + 8, ...
+// Adds factors[row][k] x tile[k][.] to sums[.], for this thread's channels: lane, lane + 8, ...
 template <int kWidth>
 __device__ void add_rows(const float (&factors)[kRows<kWidth> + 1], const Tile<kWidth>& tile,
                          int lane, float (&sums)[kWidth / kThreadsARow]) {
@@ -163,7 +164,7 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   load_tile<kWidth>(heads, input, heads.input_stride(), place.first_token, queries);
   float sums[kWidth / kThreadsARow] = {};
   float largest = -INFINITY;  // score so far of this row's query
-  float total = 0;            // of exp(score - largest); `sums`: the same, times the values
+  float total = 0;            // of exp(score - largest); `sums` is the same, times the values
   for (int tile = 0; tile <= place.tile; ++tile) {
     const int first = tile * kRows<kWidth>;
     load_keys_and_values<kWidth>(heads, input, first, keys, values);
@@ -175,7 +176,7 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
       tile_largest = fmaxf(tile_largest, score);
     }
     // Finite: every query may see key 0, which is in the first tile. So the difference below is
-    // never that of two infinities, and in the first tile the correction is exp(-inf) = 0.
+    // never one of two infinities, and in the first tile the correction is exp(-inf) = 0.
     tile_largest = row_max(tile_largest);
     const float correction = expf(largest - tile_largest);
     float tile_total = 0;
@@ -195,8 +196,8 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   if (lane == 0) log_sums[place.first_row + query] = largest + logf(total);
 }
 
-// means[query] = dot(dy, y) of the query: D above, the mean of the gradients of its shares,
-// weighted by the shares. `rows`: queries of all heads and samples. Eight threads a row, as
+// Computes means[query] = dot(dy, y) of the query: D above, the mean of the gradients of its
+// shares, weighted by the shares. `rows`: queries of all heads and samples. Eight threads a row, as
 // everywhere here.
 template <class T>
 __global__ void mean_gradients(Heads heads, std::int64_t rows, const T* __restrict__ y,
@@ -216,7 +217,7 @@ __global__ void mean_gradients(Heads heads, std::int64_t rows, const T* __restri
   if (row < rows && lane == 0) means[row] = sum;
 }
 
-// What both backward kernels read.
+// Operands of both backward kernels.
 template <class T>
 struct Saved {
   const T* qkv;
@@ -225,7 +226,7 @@ struct Saved {
   const float* means;
 };
 
-// When all threads are done with the tiles that were there; all find the new ones.
+// Loads when all threads are done with the previous tiles; all see the new tiles on return.
 template <int kWidth, class T>
 __device__ void load_queries_and_gradients(const Heads& heads, const Saved<T>& saved,
                                            const Place<kWidth>& place, int first,
@@ -236,8 +237,8 @@ __device__ void load_queries_and_gradients(const Heads& heads, const Saved<T>& s
   __syncthreads();
 }
 
-// The share of a key in a query, and the gradient of the product q k before it is scaled; zero
-// where the query may not see the key.
+// The share of a key in a query, and the gradient of the unscaled product q k; zero if the query
+// may not see the key.
 struct Pair {
   float share = 0;
   float gradient = 0;
@@ -284,8 +285,8 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
                     dqkv + place.input + query * heads.input_stride());
 }
 
-// Rows are keys here, and the tiles that go by have queries: from this one's own on, because those
-// before it may not see its keys. Shares and gradients of scores use `factors` in turn.
+// Rows are keys here, and the streaming tiles hold queries, from this tile's own on, because
+// earlier queries may not see its keys. Shares and gradients of scores use `factors` in turn.
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
     key_gradients(Heads heads, Saved<T> saved, T* __restrict__ dqkv) {
@@ -329,7 +330,7 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   write_row<kWidth>(heads, value_sums, /*factor=*/1, lane, output + 2 * heads.channels());
 }
 
-// Calls function(std::integral_constant<int, kWidth>) with the least width that will do. Requires
+// Calls function(std::integral_constant<int, kWidth>) with the smallest sufficient width. Requires
 // width <= kMaxWidth.
 template <class Function>
 void with_width(std::int64_t width, Function function) {
@@ -393,7 +394,7 @@ class OwnAttention : public AttentionOp {
             (length + rows - 1) / rows, 1 / std::sqrt(static_cast<float>(shape_.width))};
   }
 
-  // One block a tile of `rows` tokens of each head of each sample.
+  // Launches one block for each tile of `rows` tokens of each head of each sample.
   template <class Kernel, class... Arguments>
   void launch(std::int64_t samples, int rows, Kernel kernel, Arguments... arguments) {
     const Heads all = heads(rows);
@@ -409,7 +410,7 @@ class OwnAttention : public AttentionOp {
   const AttentionShape shape_;
   const DataType type_;
   float* const log_sums_;                       // of each query of the last forward
-  const std::unique_ptr<Memory> own_log_sums_;  // where they lie; nullptr: elsewhere
+  const std::unique_ptr<Memory> own_log_sums_;  // storage of log_sums_; nullptr: not owned
   const std::unique_ptr<Memory> means_;         // of each query of a backward
 };
 

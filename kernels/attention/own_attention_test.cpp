@@ -1,6 +1,6 @@
-// A forward pass leaves the log-sum-exp of each query's scores where it is told to, and another
-// operation's backward pass continues from there: so one pass may be the library's and the other
-// ours (cudnn_attention.cpp). On the emulator.
+// A forward pass stores the log-sum-exp of each query's scores at a given address, and another
+// operation's backward pass continues from there, so that one pass may be the library's and the
+// other ours (cudnn_attention.cpp). On the emulator.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ std::vector<float> numbers(std::int64_t count, float phase) {
   return values;
 }
 
-TEST(OwnAttention, BackwardContinuesFromWhatAnotherForwardLeft) {
+TEST(OwnAttention, BackwardUsesTheLogSumsOfAnotherForward) {
   const auto device = std::move(cuda::Device::open()).value();
   std::vector<float> log_sums(static_cast<std::size_t>(kSamples * 9 * 2));
   const auto alone = std::move(own_attention(*device, kShape, kPlan)).value();
@@ -37,7 +37,7 @@ TEST(OwnAttention, BackwardContinuesFromWhatAnotherForwardLeft) {
   backward->backward(kSamples, qkv.data(), same_y.data(), dy.data(), same_dqkv.data());
   EXPECT_EQ(same_y, y);
   EXPECT_EQ(same_dqkv, dqkv);
-  // The first token sees itself alone: its only score is its log-sum.
+  // The first token sees only itself: its only score is its log-sum.
   float score = 0;
   for (int c = 0; c < 4; ++c)
     score += qkv[static_cast<std::size_t>(c)] * qkv[static_cast<std::size_t>(8 + c)];

@@ -1,8 +1,8 @@
 // The matrix products inside one head of the fast attention: small, dense, fp32, one thread.
 //
-// Sizes are padded by the caller, so no product has a ragged edge: a tile of 4 x 16 numbers of C
-// stays in eight registers of eight. The order of summation is that of `inner`.
-// A pure function; usable from any thread.
+// The caller pads the sizes, so no product has a ragged edge: a tile of 4 x 16 numbers of C stays
+// in eight registers of eight. Sums run in order of `inner`. A pure function; usable from any
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -7,9 +7,9 @@
 //              dv[j] = sum over i of p[i, j] dy[i]
 //              dq[i] = sum over j of ds[i, j] k[j] / sqrt(width),  dk[j] likewise with q[i]
 //
-// Between the two only log sum exp s[i, .] is kept, from which backward finds p again: the p of all
-// heads would be as large as all other activations together. Sums run in double, in order of j (of
-// i for dk and dv).
+// Only log sum exp s[i, .] is kept for backward, which recomputes p from it: the p of all heads
+// would be as large as all other activations together. Sums run in double, in order of j (of i for
+// dk and dv).
 #include <algorithm>
 #include <cmath>
 
@@ -71,7 +71,7 @@ class ReferenceAttention : public AttentionOp {
   }
 
  private:
-  // The first query, key and value of one head of one sample; the next token's is `stride` on.
+  // The first query, key and value of one head of one sample; `stride` leads to the next token.
   struct Head {
     const float* queries;
     const float* keys;
@@ -130,7 +130,7 @@ class ReferenceAttention : public AttentionOp {
     }
   }
 
-  // Leaves dq[i] in query_sums_ and adds to the sums of dk and dv.
+  // Writes dq[i] to query_sums_ and adds to the sums of dk and dv.
   void backward_query(const Head& at, std::int64_t i, const float* y, const float* dy) {
     const std::int64_t width = shape_.width;
     const double mean = dot(dy, y, width);  // sum over j of p[i, j] e[i, j]

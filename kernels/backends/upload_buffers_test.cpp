@@ -1,4 +1,4 @@
-// Feeds in every backend: blocks come as they were written, and stay as long as is promised.
+// Upload buffers of every backend: blocks arrive unchanged and stay for the promised time.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

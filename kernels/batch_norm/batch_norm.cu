@@ -1,17 +1,17 @@
 // NHWC, in bf16, fp16 or fp32, statistics in fp32.
 //
-// Bound by bytes, so what counts is how often the activations go by:
+// Bound by bytes, so the number of passes over the activations counts:
 //   training forward    3 passes: read x for the statistics; read x and write y
 //   inference           2 passes: read x, write y
-//   end of a block      1 more: read the shortcut; a sum of its own would be 3, a ReLU 2
+//   end of a block      1 more: read the shortcut; a separate sum would be 3, a ReLU 2
 //   backward            5 passes: read x and dy for the sums; read x and dy, write dx
 //   of a block's end    8: read x, both parts of dy and y, write the masked sum; read x and that,
-//                       write dx. With a sum (3) and a ReLU (3) of their own it would be 11
+//                       write dx. With a separate sum (3) and ReLU (3) it would be 11
 // kernels/emulator/traffic_test.cpp counts them.
 //
-// The mask of a fused ReLU is worked out again from x, which costs arithmetic but saves the two
-// passes that reading y, and the two that writing the masked dy, would take. So `dy` is left as it
-// is and `y` is not read.
+// The mask of a fused ReLU is computed again from x, which costs arithmetic but saves the two
+// passes that reading y, and the two that writing the masked dy, would take. So `dy` is unchanged
+// and `y` is not read.
 //
 // Sums are made in two stages of fixed order (cuda/device_code/columns.cuh): the same batch gives
 // the same bits. Deviations are taken from the mean of four rows at a time and merged (Chan et al.,
@@ -61,20 +61,20 @@ __device__ GradientSums merge(const GradientSums& a, const GradientSums& b) {
   return {a.gradient + b.gradient, a.product + b.product};
 }
 
-// Per channel, from the last forward_training: what its backward needs.
+// Values per channel from the last forward_training, for its backward.
 struct Saved {
   float* mean;
   float* inverse;  // 1 / sqrt(variance + epsilon)
   float* factor;   // inverse x scale
   float* shift;
-  // Of a backward: the means of g and of (g x normalised x), the second times inverse, because
+  // Set by backward: the means of g and of (g x normalised x), the second times inverse, because
   // input_gradients multiplies it by x - mean.
   float* gradient_mean;
   float* slope;
 };
 constexpr int kSavedArrays = 6;
 
-// One channel of it in registers.
+// One channel of Saved in registers.
 struct Line {
   float mean, factor, shift;
   __device__ float at(float x) const { return (x - mean) * factor + shift; }
@@ -97,7 +97,7 @@ __device__ void for_rows(const ColumnThread<kWidth>& thread, std::int64_t first,
 
 // ---- Forward -----------------------------------------------------------------------------------
 
-// Moments of one to four rows, from registers, merged into what came before.
+// Merges the moments of one to four rows, held in registers, into the earlier moments.
 template <class T, int kWidth>
 __device__ void add_moments(const Pack<T, kWidth> (&values)[kRowsAtOnce], int rows,
                             Moments (&moments)[kWidth]) {
@@ -118,7 +118,7 @@ __device__ void add_moments(const Pack<T, kWidth> (&values)[kRowsAtOnce], int ro
   }
 }
 
-// slices[channel][slice], so that the second stage reads in order.
+// Writes slices[channel][slice], so that the second stage reads in order.
 template <class T, int kWidth>
 __global__ void measure(ColumnSums sums, const T* __restrict__ x, Moments* __restrict__ slices) {
   FETTLE_DYNAMIC_SHARED(Moments, shared);
@@ -153,7 +153,7 @@ __device__ GradientSums from_lane(const GradientSums& value, int reach) {
           __shfl_xor_sync(0xFFFFFFFFU, value.product, reach)};
 }
 
-// A warp sums the slices of one channel, in the same order each time; lane 0 has the result.
+// Sums the slices of one channel in a warp, in the same order each time; lane 0 has the result.
 template <class Value>
 __device__ Value merge_slices(const Value* slices, int count, int channel, int lane) {
   Value sum;
@@ -217,7 +217,7 @@ __device__ Lines<kWidth> lines_of(const Saved& saved, const ColumnThread<kWidth>
   return lines;
 }
 
-// `shortcut` is read with kShortcut only: without it the registers that it waits in are not taken.
+// `shortcut` is read with kShortcut only: without it the kernel saves the registers for it.
 template <class T, int kWidth, bool kShortcut>
 __global__ void normalise(ColumnSums sums, Saved saved, bool with_relu, const T* __restrict__ x,
                           const T* __restrict__ shortcut, T* __restrict__ y) {
@@ -246,7 +246,7 @@ __global__ void normalise(ColumnSums sums, Saved saved, bool with_relu, const T*
 
 // ---- Backward ----------------------------------------------------------------------------------
 
-// g: dy, or with a fused ReLU zero where the forward pass gave zero; judged by y as it was rounded.
+// Returns g: dy, or with a fused ReLU zero where the rounded y of the forward pass was zero.
 template <class T>
 __device__ float masked(bool with_relu, const Line& line, float x, T dy) {
   if (!with_relu) return to_float(dy);
@@ -258,7 +258,7 @@ struct Gradients {
   const T* x;
   T* dy;
   bool relu;
-  // Of a block's end, where they are: the other part of the gradient, and what the end gave.
+  // For the end of a block, else nullptr: the other part of the gradient, and the end's output.
   const T* other;
   const T* y;
 };
@@ -289,8 +289,8 @@ __device__ void pass_end(const ColumnThread<kWidth>& thread, std::int64_t row, i
   });
 }
 
-// kEnd: of a block's end, which has no fused ReLU. It reads twice as many arrays, so of half as
-// many rows at once.
+// kEnd: the end of a block, which has no fused ReLU. It reads twice as many arrays, so half as many
+// rows at once.
 template <class T, int kWidth, bool kEnd>
 __global__ void measure_gradients(ColumnSums sums, Saved saved, Gradients<T> from,
                                   GradientSums* __restrict__ slices) {
@@ -327,7 +327,7 @@ __global__ void measure_gradients(ColumnSums sums, Saved saved, Gradients<T> fro
   }
 }
 
-// One warp a channel. The products that come are of g x (x - mean), without `inverse`.
+// One warp a channel. The products in `slices` are g x (x - mean), without `inverse`.
 __global__ void finish_gradients(ColumnSums sums, const GradientSums* slices, Saved saved,
                                  float* scale_gradient, float* shift_gradient) {
   const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -345,8 +345,8 @@ __global__ void finish_gradients(ColumnSums sums, const GradientSums* slices, Sa
 }
 
 // dx = scale x inverse x (g - mean of g - normalised x x mean of (g x normalised x))
-// Half as many rows at once as when it measures: then two blocks fit a multiprocessor, one of which
-// loads while the other computes and stores.
+// Takes half as many rows at once as measure_gradients, so that two blocks fit a multiprocessor and
+// one loads while the other computes and stores.
 template <class T, int kWidth>
 __global__ void input_gradients(ColumnSums sums, Saved saved, Gradients<T> from,
                                 const float* __restrict__ scale, T* __restrict__ dx) {
@@ -400,7 +400,7 @@ class CudaBatchNorm : public BatchNormOp {
     return device_.reserve_scratch(slices_bytes(sums_of(max_samples)));
   }
 
-  // Arrays of a Saved, one after the other.
+  // Bytes of a Saved, whose arrays lie one after the other.
   static std::int64_t saved_bytes(std::int64_t channels) {
     return kSavedArrays * channels * static_cast<std::int64_t>(sizeof(float));
   }
@@ -451,7 +451,7 @@ class CudaBatchNorm : public BatchNormOp {
   }
 
  private:
-  // What a backward pass reads: `backward` only x and dy, `backward_end` all.
+  // Operands of a backward pass: x and dy for `backward`, all for `backward_end`.
   struct Read {
     ConstBuffer x;
     Buffer dy;
@@ -459,7 +459,8 @@ class CudaBatchNorm : public BatchNormOp {
     bool of_end;  // backward_end
   };
 
-  // backward, or with read.of_end backward_end, in which read.dy becomes dy + other, masked by y.
+  // Does backward, or with read.of_end backward_end, in which read.dy becomes dy + other, masked by
+  // y.
   void step_back(std::int64_t samples, const Read& read, const float* scale, Buffer dx,
                  float* scale_gradient, float* shift_gradient) {
     const ColumnSums sums = sums_of(samples);
@@ -491,12 +492,12 @@ class CudaBatchNorm : public BatchNormOp {
     });
   }
 
-  // Of the Moments of a forward; the GradientSums of a backward need less.
+  // Bytes for the Moments of a forward; the GradientSums of a backward need less.
   std::int64_t slices_bytes(const ColumnSums& sums) const {
     return std::int64_t{sums.slices} * channels() * static_cast<std::int64_t>(sizeof(Moments));
   }
 
-  // `bytes_of_value`: of what merge_rows merges; 0 where the kernel does not.
+  // `bytes_of_value`: size of the values that merge_rows merges; 0 if the kernel does not call it.
   cuda::LaunchShape shape_of(const ColumnSums& sums, int width, std::size_t bytes_of_value) const {
     return cuda::launch_shape(sums, width, cuda::kSumThreads, bytes_of_value);
   }
@@ -533,8 +534,8 @@ class CudaBatchNorm : public BatchNormOp {
   cuda::Device& device_;
   const BatchNormShape shape_;
   const DataType type_;
-  std::unique_ptr<Memory> trained_;   // a Saved: of the last forward_training
-  std::unique_ptr<Memory> inferred_;  // of the last forward_inference
+  std::unique_ptr<Memory> trained_;   // a Saved, from the last forward_training
+  std::unique_ptr<Memory> inferred_;  // from the last forward_inference
 };
 
 }  // namespace

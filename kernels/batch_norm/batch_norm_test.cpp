@@ -1,5 +1,5 @@
 // Batch norm of every backend: against PyTorch, finite differences and the reference; and the end
-// of a residual block against the operations that it is made of.
+// of a residual block against the operations that make it up.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -170,7 +170,7 @@ struct Ends {
   Floats training, inference;
 };
 
-// y of both passes. `shortcut`: nothing, or as many as x.
+// Returns y of both passes. `shortcut`: empty, or as many as x.
 Ends run_to_the_end(BatchNormOp& op, DataType type, const Case& c, const Floats& shortcut,
                     bool relu) {
   const auto count = static_cast<std::int64_t>(c.x.size());
@@ -188,7 +188,7 @@ Ends run_to_the_end(BatchNormOp& op, DataType type, const Case& c, const Floats&
   return found;
 }
 
-// relu(y + shortcut) in fp32, by the backend's own operations.
+// Returns relu(y + shortcut) in fp32, by the backend's own operations.
 Floats one_after_the_other(Backend& tested, const Floats& y, const Floats& shortcut, bool relu) {
   const auto count = static_cast<std::int64_t>(y.size());
   Array result(DataType::kFloat32, y);
@@ -219,7 +219,7 @@ void for_each_end(Check check) {
   }
 }
 
-// The plan is for more samples than come, as it is for the last batch of an epoch.
+// Plans for more samples than are run, as for the last batch of an epoch.
 PlanOptions plan_for(const Case& c, DataType type) { return {c.samples + 3, type}; }
 
 TEST_P(BatchNorm, EndsABlockAsAddAndReluAfterIt) {
@@ -233,8 +233,8 @@ TEST_P(BatchNorm, EndsABlockAsAddAndReluAfterIt) {
   });
 }
 
-// Off by at most half a unit in the last place, and by what fp32 statistics in another order
-// differ. Where the summands cancel, numbers that were rounded before are further off.
+// Expects an error of at most half a unit in the last place, plus the difference of fp32 statistics
+// in another order. Rounding before the addition would be further off if summands cancel.
 void expect_rounded_once(const Floats& found, const Floats& exact, DataType type) {
   const float half_a_unit = type == DataType::kBFloat16 ? 0x1p-8F : 0x1p-11F;
   ASSERT_EQ(found.size(), exact.size());
@@ -269,7 +269,7 @@ TEST_P(BatchNorm, MayHaveItsInputAsShortcut) {
   EXPECT_EQ(y.floats(), run_to_the_end(*op, DataType::kFloat32, c, c.x, true).training);
 }
 
-// Statistics and gradients are those of the normalisation: the caller masks dy.
+// Statistics and gradients belong to the normalisation alone: the caller masks dy.
 TEST_P(BatchNorm, GoesBackwardAsIfNoBlockEnded) {
   const Case c = random_case({{3, 5, 17}, 1e-5F, 0.1F, false}, 7);
   const auto count = static_cast<std::int64_t>(c.x.size());
@@ -294,13 +294,13 @@ TEST_P(BatchNorm, GoesBackwardAsIfNoBlockEnded) {
   EXPECT_EQ(found.variance, expected.variance);
 }
 
-// What a backward pass through the end of a block leaves.
+// Results of a backward pass through the end of a block.
 struct EndGradients {
   Floats dy, dx, dscale, dshift;
 };
 
-// `other`, `y`: nothing where the end has none. In one call, or by the operations that it is said
-// to be the same as.
+// Steps back in one call, or by the sequence of operations that it must equal. `other`, `y`: empty
+// if the end lacks them.
 EndGradients step_back_through_the_end(Backend& tested, BatchNormOp& op, DataType type,
                                        const Case& c, const Floats& other, const Floats& y,
                                        bool in_one_call) {
@@ -354,9 +354,9 @@ TEST_P(BatchNorm, GoesBackThroughTheEndOfABlockAsAddAndReluBeforeIt) {
   }
 }
 
-// Neither the second part of the gradient nor what the end gave is needed any more, so dx can take
-// the place of one of them.
-TEST_P(BatchNorm, MayWriteItsGradientOverWhatItAddsAndMasksBy) {
+// dx may replace the second part of the gradient or the end's output, as neither is needed any
+// more.
+TEST_P(BatchNorm, MayWriteItsGradientOverItsAddendOrMask) {
   const Case c = random_case({{2, 2, 16}, 1e-5F, 0.1F, false}, 3);
   const auto count = static_cast<std::int64_t>(c.x.size());
   const Floats other = random_floats(count, 7), y = random_floats(count, 8);
@@ -416,7 +416,7 @@ Floats channel_of(const Floats& values, std::size_t channel, std::size_t channel
   return found;
 }
 
-// Where y is NaN a fused ReLU masks nothing: the gradients are those of no ReLU.
+// A fused ReLU masks nothing where y is NaN: the gradients are as without a ReLU.
 TEST_P(BatchNorm, PassesGradientsBackWhereYIsNaN) {
   for (const std::int64_t channels : {3, 16}) {
     for (const DataType type : kTypes) {

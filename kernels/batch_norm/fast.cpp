@@ -1,6 +1,6 @@
 // Batch normalisation, eight channels at a time (lanes.h): formulas as reference.cpp.
 //
-// Memory is the limit, so each direction reads its inputs as seldom as it can: once for the
+// Memory is the limit, so each direction reads its inputs as rarely as possible: once for the
 // statistics and once to normalise. The statistics of a chunk of rows that fits the first-level
 // cache are taken in fp32 about the chunk's own mean, and chunks are merged in double (Chan, Golub,
 // LeVeque 1979): one pass over memory, without the cancellation of sums of squares.
@@ -21,7 +21,7 @@ struct Rows {
   std::int64_t count, channels;
 };
 
-// Per channel, fp32: what the vector loops read and write.
+// Sums per channel in fp32, which the vector loops read and write.
 struct ChannelSums {
   float* first;   // mean, or sum of g
   float* second;  // sum of squared deviations, or sum of g (x - mean)
@@ -31,7 +31,8 @@ struct ChannelFactors {
   const float *mean, *factor, *offset, *slope;
 };
 
-// What is done to normalised numbers before they are written. `shortcut` begins where x does.
+// The end of a block, applied to normalised numbers before they are written. `shortcut` begins
+// where x does.
 template <class Element>
 struct End {
   const Element* shortcut;  // or nullptr
@@ -40,8 +41,8 @@ struct End {
 
 constexpr Lanes kZero{};
 
-// Calls visit(channel, lanes in use) for every eight channels; counted by a type where all are in
-// use: loads without a branch.
+// Calls visit(channel, lanes in use) for every eight channels. A full set of lanes has a type
+// (AllLanes), which makes loads branch-free.
 template <class Visit>
 [[gnu::always_inline]] inline void for_each_lanes(std::int64_t channels, Visit visit) {
   std::int64_t c = 0;
@@ -49,8 +50,8 @@ template <class Visit>
   if (c < channels) visit(c, channels - c);
 }
 
-// The sum over the rows of value(row), in four interleaved sums: additions need not wait for each
-// other.
+// Returns the sum over the rows of value(row), in four interleaved sums, so that additions need not
+// wait for each other.
 template <class Value>
 [[gnu::always_inline]] inline Lanes sum_rows(std::int64_t rows, Value value) {
   Lanes a{}, b{}, c{}, d{};
@@ -194,7 +195,7 @@ class FastBatchNorm : public BatchNormOp {
       shift_gradient[c] += static_cast<float>(first_[c]);
       factor_[c] = static_cast<float>(scale[c] * inverse);
       offset_[c] = static_cast<float>(scale[c] * inverse * first_[c] / n);
-      // second_ is with x - mean, and so is what the slope is multiplied by: each of them lacks an
+      // second_ has the factor x - mean, and so does the slope's multiplicand: each lacks an
       // `inverse` of the h in dx (reference.cpp).
       slope_[c] = static_cast<float>(scale[c] * inverse * inverse * inverse * second_[c] / n);
     }
@@ -218,7 +219,7 @@ class FastBatchNorm : public BatchNormOp {
   }
 
  private:
-  // Elements of a chunk: as many as stay in the first-level cache with their gradients.
+  // Elements of a chunk that stay in the first-level cache together with their gradients.
   static constexpr std::int64_t kChunkElements = 2048;
 
   std::int64_t rows_of(std::int64_t samples) const {
@@ -239,7 +240,7 @@ class FastBatchNorm : public BatchNormOp {
     for (std::int64_t row = 0; row < rows; row += length) visit(row, std::min(length, rows - row));
   }
 
-  // first_ = mean, second_ = sum of squared deviations from it.
+  // Sets first_ to the mean, second_ to the sum of squared deviations from it.
   void take_statistics(std::int64_t rows, const Element* x) {
     std::fill(first_.begin(), first_.end(), 0.0);
     std::fill(second_.begin(), second_.end(), 0.0);
@@ -256,7 +257,7 @@ class FastBatchNorm : public BatchNormOp {
     });
   }
 
-  // first_ = sum of g, second_ = sum of g (x - mean).
+  // Sets first_ to the sum of g, second_ to the sum of g (x - mean).
   void take_gradient_sums(std::int64_t rows, const Element* x, const Element* g) {
     std::fill(first_.begin(), first_.end(), 0.0);
     std::fill(second_.begin(), second_.end(), 0.0);
@@ -270,7 +271,7 @@ class FastBatchNorm : public BatchNormOp {
     });
   }
 
-  // Of x about `mean`, times factor_.
+  // Normalises x about `mean`, times factor_.
   void write_normalised(std::int64_t rows, ConstBuffer x, const float* mean, const float* shift,
                         const BlockEnd& end, Buffer y) {
     const ChannelFactors factors{mean, factor_.data(), /*offset=*/shift, /*slope=*/nullptr};

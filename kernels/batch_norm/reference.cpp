@@ -17,8 +17,8 @@
 // biased one (zero) is used for the running variance.
 //
 // The end of a block is fp32 arithmetic on numbers not rounded yet, in every backend. So in fp32 it
-// gives the bits of batch norm, Backend::add and ReluOp one after the other; in 16 bits it rounds
-// once, where these three round twice: it gives what they would in fp32, rounded.
+// gives the bits of batch norm, Backend::add and ReluOp in sequence; in 16 bits it rounds once,
+// where the sequence rounds twice: it gives the sequence's fp32 result, rounded.
 #include <algorithm>
 #include <cmath>
 
@@ -105,7 +105,7 @@ class ReferenceBatchNorm : public BatchNormOp {
   void backward_end(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                     ConstBuffer other, const float* scale, Buffer dx, float* scale_gradient,
                     float* shift_gradient) override {
-    check_end(shape_, {.relu = true});  // as any end: no ReLU is fused, so backward() masks nothing
+    check_end(shape_, {.relu = true});  // no ReLU is fused, so backward() masks nothing
     const std::int64_t count = rows_of(samples) * channels_;
     if (other != nullptr) {
       const float* addend = shortcut_.read(other, count);
@@ -113,7 +113,7 @@ class ReferenceBatchNorm : public BatchNormOp {
       for (std::int64_t i = 0; i < count; ++i) sum[i] += addend[i];
       dy_.write(dy, count);
     }
-    // For what it writes to dy. Without a ReLU at the end there is no y.
+    // Masks dy in place. Without a ReLU at the end, y is nullptr.
     masked_gradient(y != nullptr, count, y_, y, dy_, dy);
     backward(samples, x, /*y=*/nullptr, dy, scale, dx, scale_gradient, shift_gradient);
   }
@@ -136,7 +136,8 @@ class ReferenceBatchNorm : public BatchNormOp {
                                  shape_.momentum * statistic);
   }
 
-  // sums_ = sum of x, products_ = sum of squared deviations from the mean, each per channel.
+  // Sets sums_ to the sum of x, products_ to the sum of squared deviations from the mean, per
+  // channel.
   void measure(std::int64_t rows, const float* x) {
     std::fill(sums_.begin(), sums_.end(), 0.0);
     std::fill(products_.begin(), products_.end(), 0.0);
@@ -151,7 +152,7 @@ class ReferenceBatchNorm : public BatchNormOp {
     }
   }
 
-  // sums_ = sum of the gradient, products_ = sum of gradient x normalised input.
+  // Sets sums_ to the sum of the gradient, products_ to the sum of gradient x normalised input.
   void measure_gradient(std::int64_t rows, const float* x, const float* gradient) {
     std::fill(sums_.begin(), sums_.end(), 0.0);
     std::fill(products_.begin(), products_.end(), 0.0);

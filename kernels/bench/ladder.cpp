@@ -11,7 +11,7 @@
 namespace fettle::kernels::bench {
 namespace {
 
-// What a call is counted as. Bytes where it is bound by them, else FLOP.
+// The work of a call: bytes if it is bound by bytes, else FLOP.
 struct Work {
   double flops = 0;
   double bytes = 0;
@@ -63,7 +63,7 @@ class Ladder {
   }
 
   void attention(const AttentionShape& shape, std::int64_t samples, DataType type) {
-    // Half of the pairs: a token does not look ahead.
+    // Half of the pairs, because a token does not look ahead.
     const double pairs = static_cast<double>(samples * shape.heads) *
                          static_cast<double>(shape.length * shape.length) / 2;
     const double flops = 4 * pairs * static_cast<double>(shape.width);
@@ -88,7 +88,7 @@ class Ladder {
     std::vector<std::unique_ptr<Memory>> channel;
     for (int i = 0; i < 6; ++i) channel.push_back(memory(shape.input.channels * 4));
     const auto of_channel = [&](std::size_t i) { return static_cast<float*>(channel[i]->data()); };
-    // Passes over an activation: batch_norm/batch_norm.cu counts them.
+    // Passes over an activation, as counted in batch_norm/batch_norm.cu.
     measure("forward", {.bytes = 3 * pass}, [&] {
       op->forward_training(samples, x->data(), of_channel(0), of_channel(1), of_channel(2),
                            of_channel(3), y->data(), {});
@@ -118,8 +118,9 @@ class Ladder {
     std::int64_t input, output, weights, bias;
   };
 
-  // On a GPU with the library, with the library's plain products and our kernels for what it could
-  // fuse (biases, GELUs, bias gradients), and with ours alone; elsewhere there is one version.
+  // Runs three versions on a GPU: the library; the library's plain products with our kernels for
+  // the work that it could fuse (biases, GELUs, bias gradients); and our kernels alone. Other
+  // backends have one version.
   template <class Run>
   void for_each_version(const std::string& operation, DataType type, Run run) {
     operation_ = operation;
@@ -148,7 +149,7 @@ class Ladder {
     const auto x = random(samples * sizes.input), y = random(samples * sizes.output);
     const auto dy = random(samples * sizes.output), dx = random(samples * sizes.input);
     const auto weights = random(sizes.weights);
-    // Biases of zeros, which are the same bytes in fp32 and in the plan's type.
+    // Zeros, which have the same bytes in fp32 and in the plan's type.
     const auto bias = memory(sizes.bias * 4), db = memory(sizes.bias * 4);
     const auto dw = memory(sizes.weights * 4);
     op->set_weights({weights->data(), static_cast<const float*>(bias->data()), bias->data()});
@@ -170,7 +171,7 @@ class Ladder {
     const auto gelu = backend_.gelu(kForm, count, type_);
     const auto x = random(samples * narrow), z = random(count), a = random(count);
     const auto dy = random(samples * narrow), dz = random(count), weights = random(narrow * wide);
-    // For both layers: as large as either needs.
+    // Shared by both layers, so sized for the larger.
     const auto bias = memory(wide * 4), db = memory(wide * 4), dw = memory(narrow * wide * 4);
     for (LinearOp* op : {up.get(), down.get()}) {
       op->set_weights({weights->data(), static_cast<const float*>(bias->data()), bias->data()});
@@ -223,7 +224,7 @@ class Ladder {
     return std::move(made).value();
   }
 
-  // Numbers in [-1, 1): zeros would take less power, and so less time.
+  // Fills memory with numbers in [-1, 1): zeros would take less power, and so less time.
   std::unique_ptr<Memory> random(std::int64_t count) {
     std::vector<float> values(static_cast<std::size_t>(count));
     Random source(1);
@@ -238,7 +239,7 @@ class Ladder {
     return rounded;
   }
 
-  // The first call plans and loads what it needs, so it is neither recorded nor counted.
+  // Neither captures nor counts the first call, which plans and loads libraries.
   void measure(const char* pass, const Work& work, const std::function<void()>& call) {
     call();
     backend_.wait();

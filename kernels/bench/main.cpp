@@ -1,4 +1,4 @@
-// kernels_bench: the ladder (ladder.h), one thread. Whole steps: `fettle-trainer --bench`.
+// kernels_bench: the ladder (ladder.h), one thread. `fettle-trainer --bench` times whole steps.
 //
 //   kernels_bench [--backend cuda] [--seconds 1] [--tiny]
 //
@@ -15,7 +15,7 @@
 namespace fettle::kernels::bench {
 namespace {
 
-// Absent if it is not a number of seconds that a measurement can take.
+// nullopt unless it is a number of seconds that a measurement can take.
 std::optional<double> read_seconds(const std::string& word) {
   char* end = nullptr;
   const double seconds = std::strtod(word.c_str(), &end);
@@ -24,7 +24,7 @@ std::optional<double> read_seconds(const std::string& word) {
   return seconds;
 }
 
-// Into `backend` and `options`; whether all words were understood.
+// Parses the arguments into `backend` and `options`; returns whether all were understood.
 bool read_options(int count, char** words, std::string& backend, LadderOptions& options) {
   for (int i = 1; i < count; ++i) {
     const std::string_view word = words[i];

@@ -11,7 +11,7 @@ struct Same {
   __device__ float operator()(float x) const { return x; }
 };
 
-// use(a value of the C++ type).
+// Calls use(a value of the C++ type).
 template <class Use>
 void with_16_bit_type(DataType type, Use use) {
   CHECK(type != DataType::kFloat32, "a conversion is between fp32 and a 16-bit type");

@@ -82,7 +82,7 @@ TEST_P(Cast, EveryFloat16SurvivesTheWayThereAndBack) {
     const bool is_nan = (all[i] & 0x7FFF) > 0x7C00;
     EXPECT_EQ(std::isnan(wide[i]), is_nan);
     if (is_nan) {
-      EXPECT_GT(back[i] & 0x7FFF, 0x7C00);  // a NaN, but a GPU keeps neither its bits nor its sign
+      EXPECT_GT(back[i] & 0x7FFF, 0x7C00);  // a NaN; a GPU keeps neither its bits nor its sign
     } else {
       EXPECT_EQ(back[i], all[i]);
     }
@@ -99,14 +99,14 @@ TEST_P(Cast, KnowsTheLandmarksOfFloat16) {
   EXPECT_TRUE(std::signbit(wide[6]));
 }
 
-// Between neighbours a and b: below the middle a, above it b, in the middle the even one.
+// Neighbours a and b: a below the middle, b above it, the even one in the middle.
 TEST_P(Cast, RoundsToTheNearestFloat16TiesToEven) {
   const auto tested = backend(GetParam());
   for (std::uint16_t a = 0; a < 0x7C00; ++a) {
     const auto b = static_cast<std::uint16_t>(a + 1);
     Floats wide(2);
     widen(*tested, DataType::kFloat16, {a, b}, wide);
-    if (b == 0x7C00) wide[1] = 65536;  // what would come next, were there no infinity
+    if (b == 0x7C00) wide[1] = 65536;  // the next number if infinity did not exist
     const float middle = (wide[0] + wide[1]) / 2;
     const std::uint16_t even = a % 2 == 0 ? a : b;
     ASSERT_EQ(half_of(*tested, std::nextafter(middle, 0.0F)), a) << middle;
@@ -119,7 +119,7 @@ TEST_P(Cast, RoundsToTheNearestFloat16TiesToEven) {
   EXPECT_EQ(half_of(*tested, -INFINITY), 0xFC00);
 }
 
-// Sizes around those of vectors, warps and blocks.
+// Sizes around vectors, warps and blocks.
 TEST_P(Cast, IsTheReferenceAtEverySize) {
   for (const DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
     for (const std::size_t count : {1, 7, 31, 33, 1023, 1025}) {
@@ -149,7 +149,7 @@ TEST_P(Cast, SumsSquaresInDouble) {
 
 INSTANTIATE_TEST_SUITE_P(, Cast, ::testing::ValuesIn(backend_names()), backend_name_of);
 
-TEST(MakeBackend, NamesWhatItWasAskedFor) {
+TEST(MakeBackend, NamesTheRequestedBackend) {
   EXPECT_THAT(make_backend("metal", 1).error().message, ::testing::HasSubstr("\"metal\""));
   EXPECT_THAT(make_backend("reference", 0).error().message, ::testing::HasSubstr("0 threads"));
 }

@@ -1,5 +1,5 @@
 // Conversions between fp32 and the 16-bit types, element by element. Inlined into functions that a
-// backend compiles for the processors it wants. Pure; usable from any thread.
+// backend compiles for its processors. Pure; usable from any thread.
 #pragma once
 
 #include <cstdint>

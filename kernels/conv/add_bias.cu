@@ -5,7 +5,7 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-// `grid`: the blocks and threads of column sums, though nothing is summed.
+// `grid`: blocks and threads as for column sums, though nothing is summed.
 template <class T, int kWidth>
 __global__ void add_bias_kernel(ColumnSums grid, const float* __restrict__ bias, bool relu, T* y) {
   const ColumnThread<kWidth> thread(grid);

@@ -1,5 +1,5 @@
-// y = y + bias, then max(0, y): what a convolution does on its way out where the library has no
-// plan that does it, too. Bound by bytes: reads and writes y once.
+// y = y + bias, then max(0, y): the end of a convolution, if no plan of the library fuses it. Bound
+// by bytes: reads and writes y once.
 #pragma once
 
 #include <cstdint>

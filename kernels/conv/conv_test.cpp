@@ -59,7 +59,8 @@ TEST_P(Conv, AddsGradients) {
   expect_accumulates(*op, DataType::kFloat32, input_for(shape, 5), tolerance, "7x6x3 -> 5");
 }
 
-// {height, width, in, out, kernel, stride, padding}: odd channels, every kernel that trials try.
+// {height, width, in, out, kernel, stride, padding}: odd channels, and every kernel that trials
+// use.
 constexpr std::int64_t kShapes[][7] = {
     {28, 28, 1, 32, 3, 1, 1},  {14, 14, 32, 64, 3, 1, 1}, {28, 28, 1, 16, 5, 1, 2},
     {14, 14, 16, 32, 5, 1, 2}, {12, 12, 16, 32, 7, 1, 3}, {9, 7, 3, 17, 3, 2, 1},
@@ -73,7 +74,7 @@ TEST_P(Conv, AgreesWithTheReference) {
       auto op = made_if_typed(GetParam(), type, backend(GetParam())->conv(shape, {7, type}));
       if (op == nullptr) continue;
       auto reference = must(backend("reference")->conv(shape, {7, type}));
-      // Fewer samples than planned: one other size, because each is planned by itself on a GPU.
+      // Fewer samples than planned: one other size, because a GPU plans each size by itself.
       for (const std::int64_t samples : {7, 3}) {
         const WeightedInput input = input_for(shape, samples);
         expect_close(run(*op, type, input), run(*reference, type, input),
@@ -83,7 +84,7 @@ TEST_P(Conv, AgreesWithTheReference) {
   }
 }
 
-// In 16 bits it is another library's engine on a GPU.
+// A GPU uses another engine of the library in 16 bits.
 TEST_P(Conv, GivesTheSameBitsForTheSameBatch) {
   const ConvShape shape{{12, 12, 8}, 24, 3, 1, 1, true, true};
   for (const DataType type : kTypes) {
@@ -93,7 +94,7 @@ TEST_P(Conv, GivesTheSameBitsForTheSameBatch) {
   }
 }
 
-// As Linear's.
+// See Linear's test.
 TEST_P(Conv, PassesNaNThroughAFusedRelu) {
   if (GetParam() == "onednn" || kOnGpu) GTEST_SKIP() << "the ReLU is a library's";
   constexpr std::int64_t kChannels = 8;
@@ -104,14 +105,14 @@ TEST_P(Conv, PassesNaNThroughAFusedRelu) {
     input.bias.assign(kChannels, std::numeric_limits<float>::quiet_NaN());
     const WeightedOutput found = run(*op, type, input);
     for (const float y : found.y) EXPECT_TRUE(std::isnan(y));
-    Floats sums(kChannels);  // of dy, of which nothing is masked
+    Floats sums(kChannels);  // of dy, with nothing masked
     for (std::size_t i = 0; i < input.dy.size(); ++i) sums[i % kChannels] += input.dy[i];
     EXPECT_EQ(found.db, sums);
   }
 }
 
-// A pass has no way to report it. A number of samples that no caller has makes the library throw.
-TEST_P(Conv, WhatALibraryThrowsInAPassEndsTheProgramWithItsReason) {
+// A pass cannot report it. A number of samples that no caller has makes the library throw.
+TEST_P(Conv, AnExceptionOfALibraryAbortsWithItsReason) {
   if (GetParam() != "onednn") GTEST_SKIP() << "no other library throws";
   const ConvShape shape{{4, 4, 3}, 8, 3, 1, 1, true, false};
   auto op = must(backend(GetParam())->conv(shape, {1, DataType::kFloat32}));

@@ -1,13 +1,13 @@
 // Convolutions by cuDNN, NHWC, on tensor cores in bf16 and fp16.
 //
 // On an H100 a 3 x 3 convolution does 18 FLOP by in channels for each output number in bf16: with
-// 64 channels and more it is bound by arithmetic, below by bytes. So bias and ReLU are fused into
-// the forward pass where cuDNN has an engine for it; elsewhere one pass of ours adds them
-// (add_bias.h). Weight gradients are asked for in fp32, so that what is added over micro-batches
-// was never rounded. Where cuDNN has a deterministic engine only in the type of the activations, or
-// a clearly faster one (takes_exact), they are summed in fp32, rounded once a call, and added to
-// the fp32 gradient, as torch.autocast does. One pass of ours masks dy by the ReLU and sums the
-// bias gradient (linear/bias_gradient.h).
+// 64 channels and more it is bound by arithmetic, with fewer by bytes. So bias and ReLU are fused
+// into the forward pass if cuDNN has an engine for it; otherwise one pass of ours adds them
+// (add_bias.h). Weight gradients are requested in fp32, so that the numbers accumulated over
+// micro-batches were never rounded. If cuDNN has a deterministic engine only in the type of the
+// activations, or a clearly faster one (takes_exact), they are summed in fp32, rounded once a call,
+// and added to the fp32 gradient, as torch.autocast does. One pass of ours masks dy by the ReLU and
+// sums the bias gradient (linear/bias_gradient.h).
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -35,12 +35,12 @@ using cuda::Role;
 // Plans for one number of samples.
 struct Forward {
   CudnnPlan plan;
-  bool fused = false;  // it has bias and ReLU
+  bool fused = false;  // includes bias and ReLU
 };
 struct Backward {
-  std::optional<CudnnPlan> input;  // nothing: nobody asks for dx
+  std::optional<CudnnPlan> input;  // nullopt: dx is not wanted
   CudnnPlan weights;
-  DataType gradient = DataType::kFloat32;  // of the weights, as the plan writes it
+  DataType gradient = DataType::kFloat32;  // type of the weight gradient that the plan writes
 };
 // Plans the passes of a layer for one number of samples.
 class Planner {
@@ -49,7 +49,7 @@ class Planner {
           const PlanOptions& plan, std::int64_t samples)
       : libraries_(libraries), cudnn_(cudnn), shape_(shape), plan_(plan), samples_(samples) {}
 
-  // Nothing where our own kernels may do the pass. Errors: the library's others.
+  // Return nullopt if our own kernels may do the pass. Errors: the library's others.
   Result<std::optional<Forward>> forward() {
     Result<Forward> planned = plan_forward();
     const bool fused = planned.ok() && planned->fused;
@@ -90,8 +90,8 @@ class Planner {
     return passes;
   }
 
-  // The gradient in fp32, which costs nothing where cuDNN's engine for that is about as fast; else
-  // in the type of the activations.
+  // Plans the weight gradient in fp32 if cuDNN's engine for it is about as fast; else in the type
+  // of the activations.
   Result<Backward> plan_weights() {
     auto exact = plan(ConvPass::kWeightsFloat32);
     if (exact.ok() && plan_.type == DataType::kFloat32) {
@@ -107,7 +107,7 @@ class Planner {
     return Backward{std::nullopt, std::move(rounded).value(), plan_.type};
   }
 
-  // Timed for the largest number of samples alone: remainders are rare.
+  // Times plans for the largest number of samples only: remainders are rare.
   Result<CudnnPlan> plan(ConvPass pass) {
     return cuda::plan_conv(cudnn_, shape_, plan_, samples_, pass,
                            {&libraries_, /*timed=*/samples_ == plan_.max_samples});
@@ -185,7 +185,8 @@ class CudnnConv : public WeightedOp {
                            float* weight_gradient) {
     auto* scratch = static_cast<std::byte*>(device_.scratch(weights_scratch(plans)));
     Buffer gradient = scratch + weights_offset(plans);
-    // run() asks for a part of this scratch, so its workspace is at the same address, before it.
+    // run() requests a part of this scratch, so its workspace is at the same address, before the
+    // gradient.
     run(plans.weights, {CudnnPlan::at(Role::kOutput, dy), CudnnPlan::at(Role::kInput, x),
                         CudnnPlan::at(Role::kWeights, gradient)});
     cuda::add_slice(device_, plans.gradient, weights_count(), gradient, weight_gradient);
@@ -208,7 +209,7 @@ class CudnnConv : public WeightedOp {
     return shape_.channels * shape_.kernel * shape_.kernel * shape_.input.channels;
   }
 
-  // The scratch: the plan's workspace, and behind it, 256-byte aligned, the weight gradient.
+  // Offset in the scratch of the weight gradient, behind the plan's workspace, 256-byte aligned.
   static std::int64_t weights_offset(const Backward& plans) {
     constexpr std::int64_t kAlignment = 256;
     return (plans.weights.workspace_bytes() + kAlignment - 1) / kAlignment * kAlignment;
@@ -216,7 +217,7 @@ class CudnnConv : public WeightedOp {
   std::int64_t weights_scratch(const Backward& plans) const {
     return weights_offset(plans) + weights_count() * size_of(plans.gradient);
   }
-  // Of the plans for the largest number of samples.
+  // Bytes for the plans for the largest number of samples.
   std::int64_t scratch_bytes() {
     const Forward* forward = plans_.forward(plan_.max_samples);
     const Backward* backward = plans_.backward(plan_.max_samples);

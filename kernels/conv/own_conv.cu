@@ -1,6 +1,6 @@
 // Convolution as an implicit matrix product: the tiles of linear/matrix_product.cuh, with operands
-// that look up patches of the image instead of an unfolded copy, which would be kernel x kernel
-// times as large.
+// that read patches of the image directly. An unfolded copy would be kernel x kernel times as
+// large.
 //
 //   forward   Y[(s, p, q), o]    = sum over (u, v, c) of X[s, p S + u - P, q S + v - P, c] W
 //   data      dX[(s, h, w), c]   = sum over (u, v, o) of dY[s, (h + P - u) / S, ...] W,
@@ -9,8 +9,7 @@
 //
 // S is the stride, P the padding.
 //
-// Bound as the product it is; the divisions that find a patch come on top, once for each element
-// that is staged.
+// Bound as the product is, plus the divisions that find a patch, once for each staged element.
 #include "kernels/cuda/operations.h"
 #include "kernels/linear/bias_gradient.h"
 #include "kernels/linear/matrix_product.cuh"
@@ -20,7 +19,7 @@ namespace {
 
 using cuda::from_float;
 
-// The shape in the width that index arithmetic needs; offsets of elements are 64-bit.
+// The shape in the integer width that index arithmetic needs; offsets of elements are 64-bit.
 struct Geometry {
   explicit Geometry(const ConvShape& shape)
       : height(static_cast<int>(shape.input.height)),
@@ -38,7 +37,8 @@ struct Geometry {
   int kernel, stride, padding;
 };
 
-// Element (u, v, c) of the patch under the kernel at output pixel (s, p, q); zero in the padding.
+// Returns element (u, v, c) of the patch under the kernel at output pixel (s, p, q); zero in the
+// padding.
 template <class T>
 __device__ T patch_element(const Geometry& g, const T* x, int pixel, int element) {
   const int c = element % g.channels;
@@ -54,8 +54,8 @@ __device__ T patch_element(const Geometry& g, const T* x, int pixel, int element
   return x[((std::int64_t{s} * g.height + row) * g.width + column) * g.channels + c];
 }
 
-// kAlong: a row of the matrix is a pixel, as forward. Else the sum is over pixels, as in the
-// gradient by the weights.
+// kAlong: a row of the matrix is a pixel, as in forward. Otherwise the sum is over pixels, as in
+// the weight gradient.
 template <class T, bool kAlong>
 struct Patches {
   using Value = T;
@@ -68,7 +68,8 @@ struct Patches {
   }
 };
 
-// Gradient by the input: what output pixels under (u, v) send back to an input pixel.
+// Operand of the input gradient: the gradients that output pixels under (u, v) send to an input
+// pixel.
 template <class T>
 struct OutputGradients {
   using Value = T;
@@ -80,7 +81,7 @@ struct OutputGradients {
     const int o = depth % g.out_channels;
     const int v = depth / g.out_channels % g.kernel;
     const int u = depth / g.out_channels / g.kernel;
-    // h + P - u and w + P - v: p and q, if the stride divides them.
+    // h + P - u and w + P - v, which give p and q if the stride divides them.
     const int row = index / g.width % g.height + g.padding - u;
     const int column = index % g.width + g.padding - v;
     if (row < 0 || column < 0 || row % g.stride != 0 || column % g.stride != 0)
@@ -93,7 +94,7 @@ struct OutputGradients {
   }
 };
 
-// W[o, u, v, c] by (c, (u, v, o)).
+// Reads W[o, u, v, c] as a matrix by (c, (u, v, o)).
 template <class T>
 struct WeightsByInput {
   using Value = T;
@@ -162,7 +163,7 @@ class OwnConv : public WeightedOp {
     });
   }
 
-  // Products of sizes fit 32 bits: own_conv() has checked them for the most samples.
+  // Sizes of products fit 32 bits: own_conv() has checked them for the maximum number of samples.
   void find_input_gradient(std::int64_t samples, ConstBuffer dy, Buffer dx) {
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);
@@ -195,7 +196,8 @@ Result<std::unique_ptr<WeightedOp>> own_conv(cuda::Device& device, const ConvSha
                                              const PlanOptions& plan) {
   const ImageShape output = shape.output();
   const std::int64_t places = shape.kernel * shape.kernel;
-  // Forward, and the weights' gradient, which has the same three sizes; then the input's.
+  // Checks forward and the weight gradient, which have the same three sizes; then the input
+  // gradient.
   FETTLE_TRY(cuda::check_product(plan.max_samples * output.height * output.width, shape.channels,
                                  places * shape.input.channels));
   FETTLE_TRY(cuda::check_product(plan.max_samples * shape.input.height * shape.input.width,

@@ -5,7 +5,7 @@
 //
 // with x zero outside the image. By "image to columns": each sample is unfolded into a matrix with
 // a row for each output pixel and a column for each (u, v, c), and the layer becomes a linear one.
-// Sample after sample in order, so the order of summation is fixed and memory is that of one
+// Samples are processed one by one, so the order of summation is fixed and memory is for one
 // sample.
 #include <algorithm>
 
@@ -70,7 +70,7 @@ class ReferenceConv : public WeightedOp {
       // The gradient transposed: the row stride is 1.
       add_product(shape_.channels, patch_, pixels_, {sample_gradient, 1, shape_.channels},
                   columns_.data(), weight_gradient);
-      if (input_gradient == nullptr) continue;  // dx is nullptr: not wanted
+      if (input_gradient == nullptr) continue;  // dx was nullptr
       // From here on columns_ is the gradient of the unfolded sample.
       std::fill_n(columns_.data(), columns_.size(), 0.0F);
       add_product(pixels_, patch_, shape_.channels, {sample_gradient, shape_.channels, 1},
@@ -83,7 +83,7 @@ class ReferenceConv : public WeightedOp {
 
  private:
   // Calls visit(offset in columns_, offset in the sample) for every run of `channels` elements of
-  // the unfolded matrix; the second is -1 where the run lies in the padding.
+  // the unfolded matrix; the second is -1 for a run in the padding.
   template <class Visit>
   void for_each_run(Visit visit) const {
     const ImageShape& in = shape_.input;
@@ -114,7 +114,7 @@ class ReferenceConv : public WeightedOp {
     });
   }
 
-  // The transpose of unfold: adds every element back to the pixel it came from.
+  // The transpose of unfold: adds every element to its original pixel.
   void fold(float* image) const {
     std::fill_n(image, shape_.input.size(), 0.0F);
     for_each_run([&](std::int64_t offset, std::int64_t pixel) {

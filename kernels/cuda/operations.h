@@ -1,7 +1,7 @@
 // The operations on a GPU, each in the folder of its name. Formulas are the reference's. Shapes
-// have been checked (shapes.h); `device` and `libraries` outlive what is made, and all of it
-// belongs to the device's thread. Calls may be recorded in a CUDA graph. Errors, where nothing else
-// is said: too little memory.
+// have been checked (shapes.h). `device` and `libraries` outlive the operations, and all of them
+// belong to the device's thread. Calls may be recorded in a CUDA graph. Errors, unless stated
+// otherwise: not enough memory.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +18,37 @@ namespace cuda {
 class LibraryPlans;
 }
 
-// ---- What a library does, or kernels of ours (docs/decisions/0017) -----------------------------
+// ---- By a library or by our own kernels (docs/decisions/0017) ----------------------------------
 
-// The library's, or ours where the build has none, FETTLE_CUDA_OWN asks for it, or the library has
-// no plan for the shape.
+// The library's, or ours if the build lacks the library, FETTLE_CUDA_OWN asks for it, or the
+// library has no plan for the shape.
 Result<std::unique_ptr<LinearOp>> cuda_linear(cuda::LibraryPlans& libraries,
                                               const LinearShape& shape, const PlanOptions& plan);
 Result<std::unique_ptr<WeightedOp>> cuda_conv(cuda::LibraryPlans& libraries, const ConvShape& shape,
                                               const PlanOptions& plan);
-// The library's only for heads that cudnn_takes().
+// The library's only for heads accepted by cudnn_takes().
 Result<std::unique_ptr<AttentionOp>> cuda_attention(cuda::LibraryPlans& libraries,
                                                     const AttentionShape& shape,
                                                     const PlanOptions& plan);
 
 // Ours: tiles in shared memory, every type, fp32 sums (linear/matrix_product.cuh). GELU beside a
-// linear layer is fused, in both forms: of what has been rounded to the type, so the results are
-// those of GELU by itself. A convolution is an implicit matrix product.
+// linear layer is fused, in both forms, and reads numbers rounded to the type, so the results equal
+// a separate GELU's. A convolution is an implicit matrix product.
 Result<std::unique_ptr<LinearOp>> own_linear(cuda::Device& device, const LinearShape& shape,
                                              const PlanOptions& plan);
 Result<std::unique_ptr<WeightedOp>> own_conv(cuda::Device& device, const ConvShape& shape,
                                              const PlanOptions& plan);
-// Ours: every type, fp32 sums. `log_sums`: where forward leaves the log-sum-exp of each query's
-// scores for backward, fp32, [max_samples, heads, length]; nullptr: in memory of its own. Errors: a
+// Ours: every type, fp32 sums. `log_sums` receives the log-sum-exp of each query's scores from
+// forward, for backward, fp32, [max_samples, heads, length]; nullptr: in its own memory. Errors: a
 // head wider than 256.
 Result<std::unique_ptr<AttentionOp>> own_attention(cuda::Device& device,
                                                    const AttentionShape& shape,
                                                    const PlanOptions& plan,
                                                    Buffer log_sums = nullptr);
 
-// cuBLASLt and cuDNN, on tensor cores; not in an emulated build. Errors: what the library says,
-// with the shape; kNotFound where it has no plan for it. GELU goes by itself where cuBLASLt cannot
-// or should not (linear/cublaslt_linear.cpp). Convolutions are NHWC.
+// cuBLASLt and cuDNN, on tensor cores; not in an emulated build. Errors: the library's message,
+// with the shape; kNotFound if it has no plan for it. GELU is a separate kernel if cuBLASLt cannot
+// or should not fuse it (linear/cublaslt_linear.cpp). Convolutions are NHWC.
 Result<std::unique_ptr<LinearOp>> cublaslt_linear(cuda::LibraryPlans& libraries,
                                                   const LinearShape& shape,
                                                   const PlanOptions& plan);
@@ -57,8 +57,8 @@ Result<std::unique_ptr<WeightedOp>> cudnn_conv(cuda::LibraryPlans& libraries,
 Result<std::unique_ptr<AttentionOp>> cudnn_attention(cuda::LibraryPlans& libraries,
                                                      const AttentionShape& shape,
                                                      const PlanOptions& plan);
-// Whether cuDNN is asked for such heads at all: in bf16 and fp16, widths of multiples of 8 up to
-// 128. Wider ones it has forward, but backward for some lengths only.
+// Whether such heads go to cuDNN at all: in bf16 and fp16, with widths of multiples of 8 up to 128.
+// cuDNN has forward for wider heads, but backward for some lengths only.
 bool cudnn_takes(const AttentionShape& shape, DataType type);
 
 // ---- Ours --------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ Result<std::unique_ptr<BatchNormOp>> cuda_batch_norm(cuda::Device& device,
                                                      const PlanOptions& plan);
 Result<std::unique_ptr<RowNormOp>> cuda_row_norm(cuda::Device& device, const RowNormShape& shape,
                                                  const PlanOptions& plan);
-// Errors also: more tokens than 32 bits can count.
+// Further error: more tokens than 32 bits can count.
 Result<std::unique_ptr<EmbeddingOp>> cuda_embedding(cuda::Device& device,
                                                     const EmbeddingShape& shape,
                                                     const PlanOptions& plan);
@@ -84,25 +84,25 @@ std::unique_ptr<SoftmaxCrossEntropyOp> cuda_softmax_cross_entropy(cuda::Device& 
                                                                   std::int64_t classes,
                                                                   DataType type);
 
-// ---- Arrays, and the end of a step: each as Backend says it -------------------------------------
+// ---- Arrays, and the end of a step: each as Backend declares it ---------------------------------
 
 // The same bits as on a CPU.
 void cuda_add(cuda::Device& device, DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b,
               Buffer y, bool relu);
 void cuda_add_scaled(cuda::Device& device, std::int64_t count, float factor, const float* x,
                      float* y);
-// By the GPU's own instructions: every NaN becomes the same one. `type`: bf16 or fp16.
+// Uses the GPU's own instructions, which map every NaN to the same NaN. `type`: bf16 or fp16.
 void cuda_round(cuda::Device& device, DataType type, std::int64_t count, const float* from,
                 std::uint16_t* to);
 void cuda_widen(cuda::Device& device, DataType type, std::int64_t count, const std::uint16_t* from,
                 float* to);
 
-// Needs 16 bytes for 4096 weights, for the table of the parts.
+// Needs 16 bytes for 4096 weights, for the table of parts.
 Result<std::unique_ptr<UpdateOp>> cuda_update(cuda::Device& device, UpdateRule rule,
                                               std::vector<UpdateBuffers> parts,
                                               const UpdateSettings& settings);
-// What cuda_sum_of_squares needs of the device's scratch memory, to be reserved beforehand, as one
-// counter.
+// Bytes of the device's scratch that cuda_sum_of_squares needs. Reserve them, and one counter,
+// first.
 inline constexpr std::int64_t kSquaresScratch = 1024 * std::int64_t{sizeof(double)};
 // The same bits on every GPU.
 void cuda_sum_of_squares(cuda::Device& device, std::int64_t count, const float* values,

@@ -51,8 +51,8 @@ set(FETTLE_CUDA_LIBRARY_SOURCES
   kernels/linear/cublaslt_linear.cpp
 )
 
-# FETTLE_CUDA_CARRIED: what libfettle_cuda.so brings along of what the program has, too. It must not
-# use the program's copy, nor may its symbols meet the program's.
+# FETTLE_CUDA_CARRIED: sources that libfettle_cuda.so shares with the program. It needs its own
+# copy, and its symbols must not meet the program's.
 set(FETTLE_CUDA_CARRIED
   base/cache_folder.cpp
   base/check.cpp
@@ -66,10 +66,10 @@ list(TRANSFORM FETTLE_CUDA_CARRIED PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM FETTLE_CUDA_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM FETTLE_CUDA_LIBRARY_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 
-# Which GPUs it is for, and what the plans that are kept were timed with.
+# The supported GPUs, and the version of Fettle that kept plans must match.
 set(architectures ${CMAKE_CUDA_ARCHITECTURES})
 if(NOT FETTLE_CUDA)
-  set(architectures 80)  # of the emulator: from there on all
+  set(architectures 80)  # of the emulator: 8.0 and later
 endif()
 string(REPLACE ";" "," architectures "${architectures}")  # a ; would end the definition
 set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/runtime/device.cpp PROPERTIES
@@ -77,8 +77,8 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/runtime/device.cp
 set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/libraries/library_plans.cpp PROPERTIES
   COMPILE_DEFINITIONS "FETTLE_VERSION=\"${PROJECT_VERSION}\"")
 
-# Whose formulas the CPU has, too, and which give the same bits: no product may be fused with a sum.
-# They are bound by bytes, so it costs nothing.
+# Sources that share formulas with the CPU and give the same bits: no product may be fused with a
+# sum. They are bound by bytes, so it costs nothing.
 set_source_files_properties(
   ${PROJECT_SOURCE_DIR}/kernels/gather/gather.cu ${PROJECT_SOURCE_DIR}/kernels/optimizer/optimizer.cu
   ${PROJECT_SOURCE_DIR}/kernels/optimizer/step.cu

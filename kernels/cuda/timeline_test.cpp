@@ -1,4 +1,4 @@
-// What the backend tells those who measure, on the emulator.
+// The backend's device and timeline, on the emulator.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace fettle::kernels {
 namespace {
 
-TEST(CudaProfiling, SaysWhichDeviceItHas) {
+TEST(CudaProfiling, NamesItsDevice) {
   const auto backend = std::move(cuda_backend()).value();
   EXPECT_EQ(backend->device().name, "emulated GPU");
   EXPECT_EQ(backend->device().uuid, "00000000-0000-0000-0000-000000000000");

@@ -2,9 +2,9 @@
 // instructions for four elements. So a thread draws once for four neighbours, reads and writes
 // packs of 16 bytes, and draws again in backward rather than read a mask from memory.
 //
-// The grid is elements x samples: a pack never holds elements of two samples, whose draws have
-// nothing in common. Where samples are no whole number of packs, a thread goes through its four
-// elements one by one.
+// The grid is elements x samples: a pack never holds elements of two samples, whose draws are
+// unrelated. If a sample is not a whole number of packs, a thread handles its four elements one by
+// one.
 #include "kernels/cuda/device_code/packs.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/dropout/mask.h"
@@ -30,7 +30,7 @@ __device__ PhiloxCounter draw(const Rule& rule, std::int64_t index, std::int64_t
   return philox(dropout_counter(rule.key, index, block), dropout_philox_key(rule.key));
 }
 
-// `width` elements from the `first` of a sample, on a boundary of packs.
+// Drops from `width` elements, starting at the sample's element `first`, on a boundary of packs.
 template <int width, class T>
 __device__ void drop_pack(const Rule& rule, std::int64_t index, std::int64_t first, const T* x,
                           T* y) {
@@ -47,7 +47,7 @@ __device__ void drop_pack(const Rule& rule, std::int64_t index, std::int64_t fir
   cuda::store_pack(outputs, y);
 }
 
-// `count` elements, at most four, anywhere.
+// Drops from `count` elements, at most four, at any alignment.
 template <class T>
 __device__ void drop_some(const Rule& rule, std::int64_t index, std::int64_t first,
                           std::int64_t count, const T* x, T* y) {
@@ -58,7 +58,7 @@ __device__ void drop_some(const Rule& rule, std::int64_t index, std::int64_t fir
   }
 }
 
-// `width`: of a pack, or 1.
+// `width`: elements of a pack, or 1.
 template <int width, class T>
 __global__ void drop_kernel(Rule rule, std::int64_t samples, std::int64_t elements,
                             const std::int64_t* indices, const T* x, T* y) {

@@ -9,7 +9,7 @@ namespace {
 
 using Indices = std::vector<std::int64_t>;
 
-// DropoutKey with the epoch itself.
+// DropoutKey with the epoch by value.
 struct Key {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
@@ -82,7 +82,7 @@ TEST_P(Dropout, IsTheSameInEveryBackendBitForBit) {
   }
 }
 
-// More than a grid has rows.
+// More samples than a grid has rows.
 TEST_P(Dropout, TakesManySmallSamples) {
   constexpr std::int64_t kSamples = 65537;
   Indices indices(kSamples);

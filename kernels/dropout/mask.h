@@ -1,5 +1,5 @@
-// Which elements dropout keeps: a pure function of (key, layer, epoch, sample, element), the same
-// in every backend, whatever the batch, the worker or the order of work.
+// The elements that dropout keeps: a pure function of (key, layer, epoch, sample, element), the
+// same in every backend, whatever the batch, the worker or the order of work.
 //
 // Element e of the sample with global index i: word e % 4 of Philox under the key `seed` with
 // counter {e / 4, low half of i, epoch, layer + (high half of i) * 2^16}; kept if the word is at

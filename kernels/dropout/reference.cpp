@@ -2,7 +2,7 @@
 //
 //   forward    y = x / (1 - rate) where kept, 0 where dropped      backward   dx likewise from dy
 //
-// What is kept is drawn by mask.h; backward draws it again instead of remembering it.
+// mask.h draws the kept elements; backward draws them again instead of storing them.
 #include <algorithm>
 
 #include "kernels/bfloat16.h"
@@ -13,7 +13,7 @@
 namespace fettle::kernels {
 namespace {
 
-// `load` and `store` are the only places that know the type.
+// Only `load` and `store` know the type.
 template <class Element, float (*load)(Element), Element (*store)(float)>
 class ReferenceDropout : public DropoutOp {
  public:

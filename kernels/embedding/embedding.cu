@@ -1,19 +1,18 @@
 // Bound by bytes: forward reads two rows a token and writes one, backward reads dy twice. A thread
 // takes a pack of neighbouring channels, 16 bytes.
 //
-// Backward is a scatter-add. With atomics its sums would be in another order each time; by one
-// thread a channel that walks all tokens (the reference's order) it would leave the GPU idle. Here
-// the tokens are sorted first (sort.h), so a token's rows of dy lie in one run of the sorted list.
-// The list is cut into chunks of 32 places, and each chunk is summed by threads of its own, in
-// order:
+// Backward is a scatter-add. Atomics would vary the order of its sums; one thread a channel that
+// walks all tokens (the reference's order) would leave the GPU idle. Here the tokens are sorted
+// first (sort.h), so a token's rows of dy lie in one run of the sorted list. The list is cut into
+// chunks of 32 places, and each chunk is summed by threads of its own, in order:
 //
 //   sorted   a a a a a a b b | b b b b b b b b | b b c d d d d e      (chunks of 8 here)
 //   runs     ----a------ -b------------------------- c --d---- e
 //
-// A run that lies within a chunk (a, c, d) is added to the gradient at once. Of one that does not
-// (b), each chunk writes down its part, and a second kernel sums the parts, in order. So a token
-// that is a sixth of the text keeps as many threads busy as 50,000 rare ones, and the same batch
-// gives the same bits. A vocabulary's worth of gradients is never touched, only rows that occur.
+// A run that lies within a chunk (a, c, d) is added to the gradient at once. Otherwise (b), each
+// chunk stores its part, and a second kernel sums the parts, in order. So a token that is a sixth
+// of the text keeps as many threads busy as 50,000 rare tokens, and the same batch gives the same
+// bits. Only rows of tokens that occur are touched, not a whole vocabulary's gradients.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -62,7 +61,7 @@ struct Sums {
 #pragma unroll
     for (int j = 0; j < width; ++j) of.at[j] += cuda::to_float(row.at[j]);
   }
-  // The rows row(0) to row(count - 1), in order.
+  // Adds row(0) to row(count - 1), in order.
   template <class Row>
   __device__ void add_rows(std::int64_t count, Row row) {
 #pragma unroll kRowsAtOnce
@@ -88,7 +87,7 @@ struct Chunks {
   cuda::TokenPlaces sorted;
   std::int32_t count = 0;
 
-  // The token at `i`, none (-1) outside the list.
+  // The token at `i`; -1 outside the list.
   __device__ std::int32_t token(std::int32_t i) const {
     return i >= 0 && i < count ? sorted.tokens[i] : -1;
   }
@@ -100,8 +99,9 @@ struct Chunks {
   }
 };
 
-// Parts of runs that do not lie within a chunk: [chunks][2][channels]. The first is of the run that
-// begins before the chunk, also if it ends after it; the second of one that begins in the chunk.
+// Parts of runs that do not lie within a chunk: [chunks][2][channels]. The first belongs to the run
+// that begins before the chunk, even if it ends after it; the second to a run that begins in the
+// chunk.
 __device__ float* part_of(float* parts, std::int64_t chunk, bool begins_before, int channels) {
   return parts + (chunk * 2 + (begins_before ? 0 : 1)) * channels;
 }
@@ -130,7 +130,7 @@ __global__ void add_chunks_kernel(Chunks chunks, int channels, const T* dy, floa
   });
 }
 
-// The end of the run of `token`, which holds `begin`.
+// Returns the end of the run of `token`, which holds `begin`.
 __device__ std::int32_t end_of_run(const Chunks& chunks, std::int32_t token, std::int32_t begin) {
   std::int32_t end = chunks.count;
   while (begin < end) {
@@ -144,7 +144,7 @@ __device__ std::int32_t end_of_run(const Chunks& chunks, std::int32_t token, std
   return end;
 }
 
-// If a run begins in a chunk and continues behind it, that chunk sums the run's parts.
+// Sums a run's parts, in the chunk where a run begins that continues behind it.
 template <int width>
 __global__ void add_parts_kernel(Chunks chunks, int channels, float* parts, float* gradient) {
   const std::int64_t rows = (chunks.count + kChunk - 1) / kChunk;
@@ -167,7 +167,7 @@ __global__ void add_parts_kernel(Chunks chunks, int channels, float* parts, floa
 
 // ---- On the host -------------------------------------------------------------------------------
 
-// What backward needs of the workspace.
+// Layout of backward's workspace.
 struct Scratch {
   Scratch(std::int64_t tokens, std::int64_t channels)
       : list_bytes(rounded_up(tokens * std::int64_t{sizeof(std::int32_t)})),
@@ -177,7 +177,7 @@ struct Scratch {
   static std::int64_t rounded_up(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
   std::int64_t bytes() const { return 4 * list_bytes + parts_bytes; }
 
-  // Four: tokens and their places, in both buffers of the sort.
+  // Returns one of four lists: tokens and their places, in both buffers of the sort.
   std::int32_t* list(std::byte* begin, int which) const {
     return reinterpret_cast<std::int32_t*>(begin + which * list_bytes);
   }
@@ -261,7 +261,7 @@ Result<std::unique_ptr<EmbeddingOp>> cuda_embedding(cuda::Device& device,
                                                     const EmbeddingShape& shape,
                                                     const PlanOptions& plan) {
   const std::int64_t tokens = plan.max_samples * shape.length;
-  // Places are 32 bits, also the end of the last chunk, which is rounded up.
+  // Places are 32 bits, including the end of the last chunk, which is rounded up.
   if (tokens > std::numeric_limits<std::int32_t>::max() - kChunk) {
     return invalid("an embedding of " + std::to_string(tokens) +
                    " tokens at once: expected fewer than 2^31; take fewer samples at a time");

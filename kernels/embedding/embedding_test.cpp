@@ -65,7 +65,7 @@ TEST_P(Embedding, GradientsAreTheDerivatives) {
   expect_gradient(f, c.positions.data(), result.dpositions, 1.0F / 64, 1e-3, "dpositions");
 }
 
-TEST_P(Embedding, RoundsOnlyWhatItWritesIn16Bits) {
+TEST_P(Embedding, RoundsOnly16BitOutputs) {
   for (const DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
     const Case c = golden_case(golden_cases("embedding")[1]);
     const Outcome found = run(*make(c, type), type, c);
@@ -75,8 +75,8 @@ TEST_P(Embedding, RoundsOnlyWhatItWritesIn16Bits) {
   }
 }
 
-// Scatter-adds of two halves are the scatter-add of the whole, to the last bit.
-TEST_P(Embedding, AddsGradientsToWhatIsThere) {
+// Scatter-adds of two halves equal the scatter-add of the whole, to the last bit.
+TEST_P(Embedding, AccumulatesGradients) {
   const Case c = golden_case(golden_cases("embedding")[0]);
   auto op = make(c);
   const Outcome whole = run(*op, DataType::kFloat32, c);
@@ -90,7 +90,7 @@ TEST_P(Embedding, AddsGradientsToWhatIsThere) {
   EXPECT_EQ(dpositions, whole.dpositions);
 }
 
-// Texts of which half is one token, in vocabularies of one token, of characters, of words; and
+// Makes texts that are half one token, in vocabularies of one token, of characters, of words, with
 // channels that are, or are not, whole vectors.
 Case text(std::int64_t vocabulary, std::int64_t channels, std::int64_t samples,
           std::int64_t length) {

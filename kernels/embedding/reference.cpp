@@ -50,7 +50,7 @@ class ReferenceEmbedding : public EmbeddingOp {
   }
 
  private:
-  // function(which of all tokens, its id, its place in the sample)
+  // Calls function(index among all tokens, its id, its place in the sample).
   template <class Function>
   void for_each_token(std::int64_t samples, const std::int32_t* tokens, Function function) const {
     for (std::int64_t i = 0; i < samples * shape_.length; ++i) {

@@ -2,10 +2,10 @@
 //
 // Bound by latency: a batch of tokens is some 100 KB, which the second-level cache holds. One block
 // sorts without a kernel or a grid-wide wait between its passes: two passes for the characters of a
-// text, four for a vocabulary of 50,257. A thread owns a run of neighbouring tokens; it counts
-// their digits, the counts [digit][thread] are summed in that order, which says where each thread's
-// tokens of each digit go, and it puts them there in order. So the sort is stable, and nothing
-// depends on who comes first.
+// text, four for a vocabulary of 50,257. A thread owns a run of neighbouring tokens and counts
+// their digits. Prefix sums of the counts [digit][thread] give each thread the places of its tokens
+// of each digit, and it puts them there in order. So the sort is stable, and independent of thread
+// timing.
 #include <algorithm>
 #include <bit>
 
@@ -20,8 +20,8 @@ constexpr int kThreads = 512;
 constexpr int kDigitBits = 4;
 constexpr int kDigits = 1 << kDigitBits;
 
-// One counter a digit and thread: 32 KB. Threads of a warp have neighbouring columns, so whatever
-// digits they count, no two meet in a bank.
+// One counter a digit and thread: 32 KB. Threads of a warp have neighbouring columns, so no two
+// meet in a bank, whatever digits they count.
 using Counters = std::uint32_t[kDigits][kThreads];
 
 // The tokens of this thread.
@@ -42,7 +42,7 @@ __device__ void count_digits(const Segment& mine, const std::int32_t* tokens, in
   }
 }
 
-// The sum of what the threads before this one have.
+// Returns the sum of the preceding threads' values.
 __device__ std::uint32_t sum_before(std::uint32_t value) {
   __shared__ std::uint32_t of_warps[kThreads / kWarpSize];
   const auto lane = static_cast<int>(threadIdx.x) % kWarpSize;
@@ -59,8 +59,8 @@ __device__ std::uint32_t sum_before(std::uint32_t value) {
   return sum - value;
 }
 
-// Every counter becomes the sum of those before it, thread after thread, digit after digit. For
-// this the counters are one list, of which each thread has kDigits neighbours.
+// Replaces every counter by the sum of the counters before it, thread after thread, digit after
+// digit. For this the counters form one list, in which each thread has kDigits neighbours.
 __device__ void sum_counters(Counters& counters) {
   std::uint32_t* mine = &counters[0][0] + threadIdx.x * kDigits;
   std::uint32_t total = 0;
@@ -73,13 +73,13 @@ __device__ void sum_counters(Counters& counters) {
   }
 }
 
-// The passes write to `to` and `from` in turn, `to` first; sort_tokens() returns the last one's.
+// The passes write to `to` and `from` in turn, `to` first; sort_tokens() returns the last target.
 __global__ void __launch_bounds__(kThreads)
     sort_kernel(std::int32_t count, int bits, const std::int32_t* tokens, TokenPlaces from,
                 TokenPlaces to) {
   __shared__ Counters counters;
   const Segment mine(count);
-  // A thread counts what it has copied itself, so the first pass needs no barrier before it.
+  // A thread counts its own copies, so the first pass needs no barrier before it.
   for (std::int32_t i = mine.first; i < mine.last; ++i) {
     from.tokens[i] = tokens[i];
     from.places[i] = i;

@@ -1,4 +1,4 @@
-// Sorts the tokens of a batch, so that all places of one token lie together, in their order.
+// Sorts the tokens of a batch, so that all places of one token lie together, in order.
 // Included by .cu files only.
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace fettle::kernels::cuda {
 
-// Tokens and where each of them was, side by side.
+// Tokens and their places before sorting, side by side.
 struct TokenPlaces {
   std::int32_t* tokens = nullptr;
   std::int32_t* places = nullptr;
 };
 
-// A stable sort of `count` tokens below `vocabulary`: equal tokens stay in order. Both buffers hold
-// `count` of each; the result is in the one that is returned.
+// Sorts `count` tokens below `vocabulary`, stably: equal tokens stay in order. Both buffers hold
+// `count` of each; returns the one with the result.
 TokenPlaces sort_tokens(Device& device, std::int64_t vocabulary, std::int32_t count,
                         const std::int32_t* tokens, TokenPlaces buffer, TokenPlaces other);
 

@@ -1,5 +1,5 @@
-// Branches of a graph: how the emulator captures them and in which orders it does them, and the
-// branches that a Device forks and joins.
+// Branches of a graph: their capture and their order of execution in the emulator, and the branches
+// that a Device forks and joins.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ void note(cudaStream_t stream, Log& log, int what) {
   launch(stream, {.threads = 1}, write_down, &log, what);
 }
 
-// What a graph of the work says in the log, launched once.
+// Launches a graph once and returns what its work logged.
 std::vector<int> log_of(cudaGraph_t graph, cudaStream_t stream, Log& log) {
   cudaGraphExec_t executable = nullptr;
   must_succeed(cudaGraphInstantiate(&executable, graph));
@@ -38,7 +38,7 @@ std::vector<int> log_of(cudaGraph_t graph, cudaStream_t stream, Log& log) {
   return {log.entries, log.entries + log.count};
 }
 
-// Two streams and the events between them, as a fork and a join take them.
+// Two streams and the events of a fork and a join between them.
 class Branches : public ::testing::TestWithParam<emulator::Streams> {
  protected:
   Branches() {
@@ -130,7 +130,7 @@ TEST_P(Branches, ACaptureWaitsForNothingOutside) {
   EXPECT_EQ(cudaStreamEndCapture(main_, &graph), cudaErrorStreamCaptureInvalidated);
 }
 
-TEST_P(Branches, OnlyWhatBeganACaptureEndsIt) {
+TEST_P(Branches, OnlyTheStreamOfACaptureEndsIt) {
   begin();
   join();
   cudaGraph_t graph = nullptr;

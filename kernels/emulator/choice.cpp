@@ -1,5 +1,5 @@
-// On the emulator there are no libraries: ours do it all (backends/cuda/choice.cpp has the choice).
-// Nor are there tools that would watch it.
+// The emulator has no libraries: our own kernels do everything (backends/cuda/choice.cpp has the
+// choice). It has no profilers either.
 #include "kernels/backends/cuda/own.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/runtime/nvtx.h"

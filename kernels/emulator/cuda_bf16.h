@@ -1,5 +1,5 @@
 // CUDA's bfloat16 (cuda_bf16.h of the toolkit) for the emulator: the type and its conversions,
-// which give the same bits. Arithmetic is done in float, so there is none here.
+// which give the same bits. No arithmetic, because kernels compute in float.
 #pragma once
 
 #include "kernels/bfloat16.h"
@@ -8,7 +8,7 @@
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
 
 struct __nv_bfloat16 {
-  unsigned short bits;  // the emulator's own name: use the functions
+  unsigned short bits;  // the emulator's own member: use the functions
 };
 struct alignas(4) __nv_bfloat162 {
   __nv_bfloat16 x, y;

@@ -1,5 +1,5 @@
 // CUDA's half (cuda_fp16.h of the toolkit) for the emulator: the type and its conversions, which
-// give the same bits. Arithmetic is done in float, so there is none here.
+// give the same bits. No arithmetic, because kernels compute in float.
 #pragma once
 
 #include "kernels/emulator/vector_types.h"
@@ -8,7 +8,7 @@
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
 
 struct __half {
-  unsigned short bits;  // the emulator's own name: use the functions
+  unsigned short bits;  // the emulator's own member: use the functions
 };
 struct alignas(4) __half2 {
   __half x, y;

@@ -1,10 +1,10 @@
 // The part of the CUDA runtime that the kernels use, for the emulator: the names, numbers and
 // meanings of NVIDIA's cuda_runtime_api.h (13.0). Host memory is the device's memory. Work on a
 // stream is done at once, or, with FETTLE_EMULATOR_STREAMS=late or others-first, when the host
-// waits for it (streams.h): then a result that is read too early is not there.
+// waits for it (streams.h), so a result that is read too early is missing.
 //
-// Comes first on the include path of what is built for the emulator
-// (kernels/cuda/runtime/platform.h). Usable from several threads, as CUDA's.
+// Comes first on the include path of code built for the emulator
+// (kernels/cuda/runtime/platform.h). Usable from several threads, as CUDA is.
 #pragma once
 
 #include <cstddef>
@@ -138,8 +138,8 @@ cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute attribute, int val
 
 namespace fettle::kernels::emulator {
 
-// Enqueues a launch, as cudaLaunchKernel does, which knows the types of no arguments. `kernel`
-// names it for cudaFuncSetAttribute. An error is also the one that cudaGetLastError returns next.
+// Enqueues a launch, as cudaLaunchKernel does, which does not know the types of the arguments.
+// `kernel` identifies it for cudaFuncSetAttribute. cudaGetLastError returns the same error next.
 cudaError_t enqueue_launch(cudaStream_t stream, const void* kernel, Launch launch);
 
 }  // namespace fettle::kernels::emulator
@@ -170,13 +170,13 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
 namespace fettle::kernels::emulator {
 
-// A piece of a graph's work: what it waits for, by number, and whether it was captured on another
-// stream than that which began the capture.
+// A piece of a graph's work: the numbers of the pieces that it waits for, and whether it was
+// captured on another stream than the one that began the capture.
 struct GraphWork {
   std::vector<std::size_t> after;
   bool of_branch = false;
 };
-// In the order in which it was captured.
+// The graph's work in the order of capture.
 std::vector<GraphWork> work_of(cudaGraph_t graph);
 
 }  // namespace fettle::kernels::emulator

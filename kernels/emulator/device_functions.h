@@ -1,6 +1,6 @@
 // CUDA's device functions, for code that g++ compiles for the emulator: barriers, warp operations,
-// atomics, intrinsics. The names and meanings are those of the CUDA C++ Programming Guide. Included
-// by cuda_runtime.h. Only code that runs in a kernel may call them.
+// atomics, intrinsics. Names and meanings follow the CUDA C++ Programming Guide. Included by
+// cuda_runtime.h. Only code that runs in a kernel may call them.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) alignas(bytes)
 #define __constant__ static
-// A thread of the operating system has one block at a time (emulator.h).
+// A thread of the operating system runs one block at a time (emulator.h).
 #define __shared__ static thread_local
 
 extern constinit thread_local uint3 threadIdx;
@@ -83,7 +83,7 @@ T shuffle_value(unsigned mask, T value, unsigned source, fettle::SourcePlace whe
   return value;
 }
 
-// Stores `value` where better(value, what is there).
+// Stores `value` if better(value, current value).
 template <class T, class Better>
 T store_better(T* address, T value, Better better) {
   static_assert(std::is_integral_v<T>, "CUDA has atomicMax and atomicMin of integers only");
@@ -132,11 +132,11 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warpSize,
                                                   where);
 }
 
-// ---- Atomics: the old value is returned ---------------------------------------------------------
+// ---- Atomics return the old value --------------------------------------------------------------
 
 namespace fettle::kernels::emulator {
 
-// Other blocks may run before an atomic and after it, never within.
+// Other blocks may run before and after an atomic, never within it.
 class Atomic {
  public:
   Atomic() { let_blocks_run(); }
@@ -152,7 +152,7 @@ T atomicAdd(T* address, std::type_identity_t<T> value) {
   const fettle::kernels::emulator::Atomic atomic;
   return std::atomic_ref<T>(*address).fetch_add(value, std::memory_order_relaxed);
 }
-// Back to 0 behind `last`.
+// Increments, and wraps to 0 behind `last`.
 inline unsigned atomicInc(unsigned* address, unsigned last) {
   const fettle::kernels::emulator::Atomic atomic;
   std::atomic_ref<unsigned> at(*address);
@@ -214,7 +214,7 @@ void __stcg(T* address, T value) {
 
 // ---- Numbers -----------------------------------------------------------------------------------
 
-// Macros, because glibc's <math.h> declares functions of these names. On a GPU they are less exact.
+// Macros, because glibc's <math.h> declares functions with these names. A GPU's are less exact.
 #define __expf(x) expf(x)
 #define __logf(x) logf(x)
 #define __log2f(x) log2f(x)

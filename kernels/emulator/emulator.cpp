@@ -17,7 +17,7 @@
 #include "base/philox.h"
 #include "kernels/emulator/cuda_runtime.h"
 #include "kernels/emulator/fiber.h"
-#include "kernels/emulator/turns.h"
+#include "kernels/emulator/job_scheduler.h"
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names.
 constinit thread_local uint3 threadIdx{};
@@ -113,17 +113,17 @@ enum class State : std::uint8_t { kNew, kReady, kAtBarrier, kAtShuffle, kAtBallo
 
 struct Thread {
   State state = State::kNew;
-  Fiber* fiber = nullptr;  // where it waits
+  Fiber* fiber = nullptr;  // the fiber on which it waits
   SourcePlace where;
   unsigned mask = 0;
   unsigned source = 0;
-  std::uint64_t value = 0;  // given; then the result
+  std::uint64_t value = 0;  // the operand; then the result
 };
 
-// Runs one block at a time: every thread until it waits, then those that need not wait any more.
+// Runs one block at a time: every thread until it waits, then the threads whose wait is over.
 class Multiprocessor {
  public:
-  // Takes blocks until there are no more.
+  // Runs blocks until none is left.
   void run(const Launch& launch, Blocks& blocks);
   std::uint64_t wait(State state, const Thread& call);
   std::byte* dynamic_shared() { return shared_.data(); }
@@ -145,7 +145,7 @@ class Multiprocessor {
 
   const Launch* launch_ = nullptr;
   std::vector<Thread> threads_;
-  std::vector<unsigned> ready_;  // in the order in which they are to run
+  std::vector<unsigned> ready_;  // in their order of execution
   std::size_t next_ = 0;         // of ready_
   unsigned current_ = 0;
   Fiber* running_ = nullptr;
@@ -166,7 +166,7 @@ void Multiprocessor::run(const Launch& launch, Blocks& blocks) {
       run_block();
     }
   } catch (const std::bad_alloc&) {
-    // A test would catch it, and fail with what the next launch finds half done.
+    // A test would catch it, and then fail because the next launch finds half-done work.
     fail("this process gets no memory for the stacks of the block's threads");
   }
   launch_ = nullptr;
@@ -183,7 +183,7 @@ void Multiprocessor::run_block() {
       return;
     }
     if (!release_warps() && !release_barrier()) fail_stuck();
-    Turns::let_others_run();
+    JobScheduler::let_others_run();
     ready_.clear();
     for (unsigned i = 0; i < threads_.size(); ++i) {
       if (threads_[i].state == State::kReady) ready_.push_back(i);
@@ -216,7 +216,7 @@ void Multiprocessor::resume(Fiber& fiber) {
   fiber.resume();
 }
 
-// What every fiber does: one new thread after the other, as long as none of them waits.
+// The body of every fiber: runs one new thread after the other, until one of them waits.
 void Multiprocessor::take_new_threads() {
   Fiber* const self = running_;
   for (;;) {
@@ -257,7 +257,7 @@ bool Multiprocessor::release_warps() {
   return any;
 }
 
-// Releases the lanes that `thread` waits for, if all of them are where it is.
+// Releases the lanes that `thread` waits for, if all of them wait at the same place.
 bool Multiprocessor::release_lanes_with(unsigned thread) {
   const Thread call = threads_[thread];
   const unsigned first = thread - thread % kWarpLanes;
@@ -345,13 +345,13 @@ Multiprocessor& multiprocessor() {
   return mine;
 }
 
-// Several blocks under way, each on a multiprocessor of its own.
+// Runs several blocks at once, each on its own multiprocessor.
 void run_interleaved(const Launch& launch, Blocks& blocks) {
   constexpr std::size_t kUnderWay = 4;
   const OrderSetting setting = order_setting;
   const std::uint64_t stream = ++shuffles;
   const auto count = static_cast<unsigned>(std::min(kUnderWay, blocks.count()));
-  Turns::of_this_thread().run(count, setting.seed, stream, [&](unsigned job) {
+  JobScheduler::of_this_thread().run(count, setting.seed, stream, [&](unsigned job) {
     if (job > 0) {  // another thread, whose shuffles depend on this launch alone
       order_setting = setting;
       shuffles = stream << 32 | std::uint64_t{job} << 24;
@@ -385,7 +385,7 @@ void run(const Launch& launch) {
   multiprocessor().run(launch, blocks);
 }
 
-void let_blocks_run() { Turns::let_others_run(); }
+void let_blocks_run() { JobScheduler::let_others_run(); }
 
 int barrier(bool predicate, SourcePlace where) {
   Thread call;

@@ -1,5 +1,4 @@
-// The emulator: a kernel does there what it would do on a GPU, and what a GPU does not forgive is
-// seen.
+// The emulator: kernels behave as on a GPU, and it detects errors that a GPU does not forgive.
 #include "kernels/emulator/emulator.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +19,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-// Runs the test in an order of threads, and leaves the usual one.
+// Runs the test in an order of threads, then restores the default order.
 class InOrder {
  public:
   explicit InOrder(emulator::Order order, std::uint64_t seed = 0) {
@@ -102,14 +101,14 @@ __global__ void leave_early(int* out) {
   out[threadIdx.x] = 1;
 }
 
-TEST(Emulator, ABarrierIsForThoseThatHaveNotEnded) {
+TEST(Emulator, ABarrierWaitsOnlyForLivingThreads) {
   std::vector<int> out(10);
   launch(nullptr, {.threads = 64}, leave_early, out.data());
   EXPECT_THAT(out, Each(1));
 }
 
 __global__ void wait_apart() {
-  if (threadIdx.x < 32) {  // NOLINT(bugprone-branch-clone): two barriers are what this is about
+  if (threadIdx.x < 32) {  // NOLINT(bugprone-branch-clone): tests two barriers
     __syncthreads();
   } else {
     __syncthreads();
@@ -199,7 +198,7 @@ TEST(EmulatorDeathTest, AWarpOperationWithoutALaneOfItsMaskIsAnError) {
 }
 
 __global__ void shuffle_as_another(int* out) {
-  out[threadIdx.x] = __shfl_sync(0xFFFE, 1, 1);  // lane 0 is not in it
+  out[threadIdx.x] = __shfl_sync(0xFFFE, 1, 1);  // lane 0 is not in the mask
 }
 
 TEST(EmulatorDeathTest, AMaskWithoutTheCallerIsAnError) {
@@ -264,7 +263,7 @@ TEST(Emulator, AnIncrementStartsAgainBehindItsLimit) {
 
 // ---- Blocks ------------------------------------------------------------------------------------
 
-// Adds what each block has without an atomic, though the other blocks run as well.
+// Adds each block's number without an atomic, although the other blocks run as well.
 __global__ void add_in_turn(int* sum) {
   const int before = *sum;
   __syncthreads();
@@ -277,7 +276,7 @@ int added_in_turn() {
   return sum;
 }
 
-// Says that its number is there before it is.
+// Counts its number as written before it writes it.
 __global__ void count_too_early(int* numbers, unsigned* counter, int* sum) {
   __shared__ unsigned place;
   if (threadIdx.x == 0) place = atomicInc(counter, gridDim.x - 1);
@@ -295,13 +294,13 @@ int counted_too_early() {
   return sum;
 }
 
-// Right only if blocks run one after the other, which every other order has them do.
+// Correct only if blocks run one after the other, as in every order but `interleaved`.
 struct Relying {
   const char* what;
   int (*outcome)();
 };
 
-TEST(Emulator, InterleavedBlocksShowWhoReliesOnTheirOrder) {
+TEST(Emulator, InterleavedBlocksRevealAKernelThatReliesOnOrder) {
   for (const auto& [what, outcome] : {Relying{"reads, waits, writes", added_in_turn},
                                       Relying{"counts before it writes", counted_too_early}}) {
     SCOPED_TRACE(what);
@@ -319,7 +318,7 @@ TEST(Emulator, InterleavedBlocksShowWhoReliesOnTheirOrder) {
   }
 }
 
-// Blocks that are under way wait for each other: a GPU that holds them all lets them.
+// Blocks that are under way wait for each other, which works on a GPU that holds them all.
 __global__ void wait_for_both(int* arrived) {
   if (threadIdx.x != 0) return;
   atomicAdd(arrived, 1);
@@ -351,7 +350,7 @@ __global__ void note_turn(int* turns, int* count) {
   }
 }
 
-// The numbers in order of their first appearance: how blocks take turns, whichever they are.
+// Renumbers by first appearance: how blocks take turns, whichever blocks they are.
 std::vector<int> renumbered(std::vector<int> turns) {
   std::vector<int> seen;
   for (int& turn : turns) {
@@ -377,7 +376,7 @@ TEST(Emulator, ASeedInterleavesTheSameWayEachTime) {
   EXPECT_NE(renumbered(turns_of(1)), renumbered(turns_of(2))) << "not the order of blocks alone";
 }
 
-// out[block x threads + n]: the thread that was the block's n-th.
+// Sets out[block x threads + n] to the thread that ran as the block's n-th.
 __global__ void note_threads(int* out) {
   __shared__ int count;
   if (threadIdx.x == 0) count = 0;
@@ -402,14 +401,14 @@ TEST(Emulator, InterleavedBlocksShuffleTheirThreadsTheSameWayEachTime) {
 }
 
 __global__ void wait_apart_in_many() {
-  if (threadIdx.x < 32) {  // NOLINT(bugprone-branch-clone): two barriers are what this is about
+  if (threadIdx.x < 32) {  // NOLINT(bugprone-branch-clone): tests two barriers
     __syncthreads();
   } else {
     __syncthreads();
   }
 }
 
-// Threads of an earlier launch are not there in the child of a fork.
+// The child of a fork lacks the threads of an earlier launch.
 TEST(EmulatorDeathTest, FailsAsWellWhereBlocksAreInterleaved) {
   const InOrder in_order(emulator::Order::kInterleaved, 1);
   std::vector<int> out(9 * 32);

@@ -1,4 +1,4 @@
-// For tests that run once with each way in which streams may be done.
+// Parameters for tests that run once with each order of streams.
 #pragma once
 
 #include <string>

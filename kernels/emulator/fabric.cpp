@@ -18,7 +18,7 @@
 namespace fettle::kernels::emulator {
 namespace {
 
-constexpr int kTurnMilliseconds = 5;  // between two checks whether all is given up
+constexpr int kTurnMilliseconds = 5;  // between two checks of given_up_
 
 sockaddr_in on_loopback(std::uint16_t port) {
   sockaddr_in address{};
@@ -39,7 +39,7 @@ void send_at_once(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
-// The meeting places of this process, until rank 0 takes them.
+// Listening sockets of this process by port, until rank 0 takes them.
 std::map<std::uint16_t, int>& open_places() {
   static std::map<std::uint16_t, int> places;
   return places;
@@ -58,14 +58,14 @@ int take_place(std::uint16_t port) {
   return listener;
 }
 
-struct Greeting {
+struct Hello {
   std::uint64_t token;
   std::int64_t rank;
 };
 
 }  // namespace
 
-MeetingPlace open_meeting_place() {
+Rendezvous open_rendezvous() {
   const int listener = make_socket();
   sockaddr_in address = on_loopback(0);
   socklen_t size = sizeof address;
@@ -74,14 +74,14 @@ MeetingPlace open_meeting_place() {
             ::getsockname(listener, any, &size) == 0,
         "a meeting place for emulated GPUs");
   std::random_device entropy;
-  const MeetingPlace place{ntohs(address.sin_port),
-                           (std::uint64_t{entropy()} << 32) | std::uint64_t{entropy()}};
+  const Rendezvous place{ntohs(address.sin_port),
+                         (std::uint64_t{entropy()} << 32) | std::uint64_t{entropy()}};
   const std::scoped_lock lock(places_mutex());
   open_places()[place.port] = listener;
   return place;
 }
 
-Fabric::Fabric(const MeetingPlace& place, int members, int rank)
+Fabric::Fabric(const Rendezvous& place, int members, int rank)
     : place_(place),
       members_(members),
       rank_(rank),
@@ -124,7 +124,7 @@ void Fabric::work() {
     lock.unlock();
     const bool worked = task->run();
     lock.lock();
-    if (!worked) {  // what has begun ends only when it is given up
+    if (!worked) {  // a begun task ends only when it is given up
       broken_ = !given_up_;
       changed_.wait(lock, [this] { return given_up_.load(); });
     }
@@ -136,31 +136,31 @@ void Fabric::work() {
 
 // ---- Meeting -----------------------------------------------------------------------------------
 
-std::shared_ptr<Fabric::Task> Fabric::meet() {
-  return ask([this] { return rank_ == 0 ? welcome_members() : connect_all(); });
+std::shared_ptr<Fabric::Task> Fabric::join() {
+  return ask([this] { return rank_ == 0 ? accept_members() : connect_all(); });
 }
 
-bool Fabric::welcome_members() {
+bool Fabric::accept_members() {
   const int listener = take_place(place_.port);
   for (int missing = members_ - 1; missing > 0;) {
     if (!wait_for(listener, POLLIN)) break;
     const int came = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (came < 0) continue;
-    sockets_[0] = came;  // where receive() looks for it, until its rank is known
-    Greeting greeting{};
-    const bool heard = receive(0, std::as_writable_bytes(std::span(&greeting, 1)));
+    sockets_[0] = came;  // receive() reads from here until its rank is known
+    Hello hello{};
+    const bool heard = receive(0, std::as_writable_bytes(std::span(&hello, 1)));
     sockets_[0] = -1;
-    if (!heard || greeting.token != place_.token) {
+    if (!heard || hello.token != place_.token) {
       ::close(came);
       continue;
     }
     send_at_once(came);
-    sockets_[static_cast<std::size_t>(greeting.rank)] = came;
+    sockets_[static_cast<std::size_t>(hello.rank)] = came;
     --missing;
   }
   ::close(listener);
   if (given_up_) return false;
-  return add_up({}, nullptr);  // all are there
+  return reduce({}, nullptr);  // all members have arrived
 }
 
 bool Fabric::connect_all() {
@@ -170,25 +170,25 @@ bool Fabric::connect_all() {
     return false;
   }
   send_at_once(sockets_[0]);
-  const Greeting greeting{place_.token, rank_};
-  return send(0, std::as_bytes(std::span(&greeting, 1))) && add_up({}, nullptr);
+  const Hello hello{place_.token, rank_};
+  return send(0, std::as_bytes(std::span(&hello, 1))) && reduce({}, nullptr);
 }
 
 // ---- Collectives -------------------------------------------------------------------------------
 
 std::shared_ptr<Fabric::Task> Fabric::sum(std::span<const float> from, float* to) {
-  return ask([this, from, to] { return add_up(from, to); });
+  return ask([this, from, to] { return reduce(from, to); });
 }
 
 std::shared_ptr<Fabric::Task> Fabric::broadcast(std::span<const float> from, float* to, int root) {
-  return ask([this, from, to, root] { return hand_on(from, to, root); });
+  return ask([this, from, to, root] { return forward(from, to, root); });
 }
 
-std::shared_ptr<Fabric::Task> Fabric::take_leave() {
+std::shared_ptr<Fabric::Task> Fabric::leave() {
   return ask([] { return true; });
 }
 
-bool Fabric::add_up(std::span<const float> from, float* to) {
+bool Fabric::reduce(std::span<const float> from, float* to) {
   const std::span<float> result(to, from.size());
   if (rank_ != 0) return say(0, from) && hear(0, result);
   std::vector<float> total(from.begin(), from.end());
@@ -204,7 +204,7 @@ bool Fabric::add_up(std::span<const float> from, float* to) {
   return true;
 }
 
-bool Fabric::hand_on(std::span<const float> from, float* to, int root) {
+bool Fabric::forward(std::span<const float> from, float* to, int root) {
   std::vector<float> values(from.begin(), from.end());
   if (rank_ == root && root != 0 && !say(0, values)) return false;
   if (rank_ == 0 && root != 0 && !hear(root, values)) return false;

@@ -1,9 +1,8 @@
-// Fabric: what connects the emulated GPUs of one communicator: sockets on loopback, a star around
-// rank 0, which sums in the order of the ranks.
+// Fabric: connects the emulated GPUs of one communicator by sockets on loopback, a star around rank
+// 0, which sums in the order of the ranks.
 //
-// A thread of its own does what is asked of it, one after the other. What a lost member has a part
-// in fails, or never ends, until give_up(); afterwards all that was asked ends at once, undone.
-// Usable from any thread.
+// A separate thread does the tasks one after the other. A task with a lost member fails, or never
+// ends, until give_up(); afterwards all tasks end at once, undone. Usable from any thread.
 #pragma once
 
 #include <atomic>
@@ -20,30 +19,30 @@
 
 namespace fettle::kernels::emulator {
 
-// Where the members of a communicator meet; rank 0's process makes it up.
-struct MeetingPlace {
+// The meeting place of a communicator's members; rank 0's process opens it.
+struct Rendezvous {
   std::uint16_t port = 0;
   std::uint64_t token = 0;
 };
-MeetingPlace open_meeting_place();
+Rendezvous open_rendezvous();
 
 class Fabric {
  public:
-  Fabric(const MeetingPlace& place, int members, int rank);
+  Fabric(const Rendezvous& place, int members, int rank);
   ~Fabric();
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
-  // Something that was asked for.
+  // A requested operation.
   struct Task {
     std::function<bool()> run;  // false: a member was lost
     std::atomic<bool> done = false;
   };
-  std::shared_ptr<Task> meet();
+  std::shared_ptr<Task> join();
   std::shared_ptr<Task> sum(std::span<const float> from, float* to);
   std::shared_ptr<Task> broadcast(std::span<const float> from, float* to, int root);
-  // Done when all is that was asked for before.
-  std::shared_ptr<Task> take_leave();
+  // Done when all earlier tasks are done.
+  std::shared_ptr<Task> leave();
 
   bool is_broken() const { return broken_; }
   void give_up();
@@ -53,20 +52,20 @@ class Fabric {
   std::shared_ptr<Task> ask(std::function<bool()> run);
   void work();
   bool connect_all();
-  bool welcome_members();
-  bool add_up(std::span<const float> from, float* to);
-  bool hand_on(std::span<const float> from, float* to, int root);
-  // All of it, or false where the connection is cut or all is given up.
+  bool accept_members();
+  bool reduce(std::span<const float> from, float* to);
+  bool forward(std::span<const float> from, float* to, int root);
+  // Transfer all bytes, or return false if the connection is cut or everything is given up.
   bool send(int to, std::span<const std::byte> bytes);
   bool receive(int from, std::span<std::byte> bytes);
   bool say(int to, std::span<const float> values);
   bool hear(int from, std::span<float> values);
   bool wait_for(int socket, short events) const;
 
-  const MeetingPlace place_;
+  const Rendezvous place_;
   const int members_;
   const int rank_;
-  std::vector<int> sockets_;  // by rank; those of the others know rank 0's alone
+  std::vector<int> sockets_;  // by rank; other ranks have only rank 0's
   std::atomic<bool> given_up_ = false;
   std::atomic<bool> broken_ = false;
 

@@ -17,7 +17,7 @@ using boost::context::detail::make_fcontext;
 using boost::context::detail::transfer_t;
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr std::size_t kStackBytes = 256 * 1024;  // frames are larger then
+constexpr std::size_t kStackBytes = 256 * 1024;  // frames are larger there
 #else
 constexpr std::size_t kStackBytes = 64 * 1024;
 #endif

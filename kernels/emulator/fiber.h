@@ -1,10 +1,10 @@
-// A fiber: a stack of its own, whose code runs when the fiber is resumed, until it suspends itself;
+// A fiber: code with its own stack that runs when the fiber is resumed, until it suspends itself;
 // resumed again, it continues there. All fibers of one thread of the operating system take turns;
 // none moves to another thread.
 //
 // The switch is Boost.Context's, by its lowest interface: boost::context::fiber also switches while
-// it is created and destroyed, which the sanitizers could not be told. They are told of every
-// switch here.
+// it is created and destroyed, which cannot be announced to the sanitizers. Here every switch is
+// announced.
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>
@@ -17,14 +17,14 @@ class Fiber {
  public:
   // Runs `body(argument)` when first resumed. `body` never returns.
   Fiber(void (*body)(void*), void* argument);
-  // Frees the stack of a fiber that does not run; what lies there is not destroyed.
+  // Frees the stack of a fiber that does not run, without destroying the objects on it.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Runs the fiber until it suspends. Called from the stack of the thread, never from a fiber.
+  // Runs the fiber until it suspends. Called on the thread's stack, never from a fiber.
   void resume();
-  // Called from the fiber: continues where it was resumed.
+  // Called from the fiber: returns to the caller of resume().
   void suspend();
 
  private:

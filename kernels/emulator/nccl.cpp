@@ -47,14 +47,14 @@ using fettle::kernels::emulator::Fabric;
 using fettle::kernels::emulator::polls_of_a_call;
 
 struct ncclComm {
-  ncclComm(const fettle::kernels::emulator::MeetingPlace& place, int members, int rank)
+  ncclComm(const fettle::kernels::emulator::Rendezvous& place, int members, int rank)
       : fabric(std::make_shared<Fabric>(place, members, rank)) {}
 
-  std::shared_ptr<Fabric> fabric;           // also of what lies on streams
-  std::mutex mutex;                         // guards what is below
-  std::shared_ptr<Fabric::Task> under_way;  // of the communicator itself: meeting, taking leave
+  std::shared_ptr<Fabric> fabric;           // shared with work on streams
+  std::mutex mutex;                         // guards the members below
+  std::shared_ptr<Fabric::Task> under_way;  // of the communicator: join() or leave()
   std::vector<Call> calls;                  // not on their streams yet
-  int polls = 0;                            // until they are
+  int polls = 0;                            // left until they are
 };
 
 namespace {
@@ -98,7 +98,7 @@ std::span<const float> floats(const void* from, std::size_t count) {
   return {static_cast<const float*>(from), count};
 }
 
-// The communicator ends when nothing on a stream needs it any more.
+// The fabric is destroyed when no work on a stream needs it any more.
 void end(ncclComm_t comm) {
   comm->fabric->give_up();
   delete comm;
@@ -132,7 +132,7 @@ const char* ncclGetLastError(ncclComm_t) { return ""; }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   *id = {};
-  const auto place = fettle::kernels::emulator::open_meeting_place();
+  const auto place = fettle::kernels::emulator::open_rendezvous();
   std::memcpy(id->internal, &place, sizeof place);
   return ncclSuccess;
 }
@@ -140,17 +140,17 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int members, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   if (config->blocking != 0 || rank < 0 || rank >= members) return ncclInvalidArgument;
-  fettle::kernels::emulator::MeetingPlace place;
+  fettle::kernels::emulator::Rendezvous place;
   std::memcpy(&place, id.internal, sizeof place);
   *comm = new ncclComm(place, members, rank);
-  (*comm)->under_way = (*comm)->fabric->meet();
+  (*comm)->under_way = (*comm)->fabric->join();
   return ncclInProgress;
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   const std::scoped_lock lock(comm->mutex);
   if (!comm->calls.empty()) return ncclInvalidUsage;
-  comm->under_way = comm->fabric->take_leave();
+  comm->under_way = comm->fabric->leave();
   return ncclInProgress;
 }
 
@@ -192,7 +192,7 @@ ncclResult_t ncclGroupEnd() {
   std::vector<Call> calls;
   ncclComm_t comm = nullptr;
   for (auto& [of, call] : std::exchange(grouped, {})) {
-    if (comm != nullptr && of != comm) return ncclInvalidUsage;  // one is all that is emulated
+    if (comm != nullptr && of != comm) return ncclInvalidUsage;  // not emulated
     comm = of;
     calls.push_back(std::move(call));
   }

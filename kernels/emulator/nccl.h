@@ -1,13 +1,13 @@
 // The part of NCCL that the communicator uses (kernels/cuda/libraries/nccl.cpp), for the emulator:
 // the names, numbers and meanings of NVIDIA's nccl.h (2.28). Emulated GPUs of threads and of
 // processes of one machine all-reduce over loopback (fabric.h). Comes first on the include path of
-// what is built for the emulator.
+// code built for the emulator.
 //
-// As there: a call may return before its work is on the stream (ncclInProgress), and until
-// ncclCommGetAsyncError says that it does no other may be made; a collective whose other members
-// do not come, or are killed, never ends, and its stream with it, until the communicator is
-// aborted. Every communicator is non-blocking. Unlike there, members that make different calls end
-// the program with a sentence. Usable from several threads, but for two calls on one communicator
+// As in NCCL, a call may return before its work is on the stream (ncclInProgress), and no other
+// call may be made until ncclCommGetAsyncError reports that it is; a collective whose other members
+// do not arrive, or are killed, never ends, and nor does its stream, until the communicator is
+// aborted. Every communicator is non-blocking. Unlike in NCCL, members that make different calls
+// end the program with a message. Usable from several threads, except two calls on one communicator
 // at once.
 #pragma once
 
@@ -61,8 +61,8 @@ ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDa
 
 namespace fettle::kernels::emulator {
 
-// After how many questions a call's work is on its stream; at first 0, or what
-// FETTLE_EMULATOR_NCCL_POLLS says. Of the whole process.
+// Sets the number of polls after which a call's work is on its stream, for the whole process;
+// initially 0, or FETTLE_EMULATOR_NCCL_POLLS.
 void set_nccl_polls(int polls);
 
 }  // namespace fettle::kernels::emulator

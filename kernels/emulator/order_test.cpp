@@ -1,5 +1,5 @@
 // Operations that sum over rows: the same batch gives the same bits, in whatever order threads and
-// blocks run. A barrier that is forgotten, or a sum whose order is left to chance, shows here.
+// blocks run. A forgotten barrier, or a sum in an undefined order, shows here.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Of any magnitude, so that another order gives another sum.
+// Numbers of all magnitudes, so that another order gives another sum.
 Floats random_floats(std::int64_t count, std::uint64_t seed) {
   Random random(seed);
   Floats values(static_cast<std::size_t>(count));
@@ -37,7 +37,7 @@ Floats norm(cuda::Device& device) {
     op.value()->forward(kRows, x.data(), scale.data(), shift.data(), y.data());
     op.value()->backward(kRows, x.data(), dy.data(), scale.data(), dx.data(), false, dscale.data(),
                          dshift.data());
-    Floats sum = dy, of_sum(x.size());  // y of the sum, and dx on top of the first
+    Floats sum = dy, of_sum(x.size());  // y of the sum, and dx added to the first
     op.value()->forward_sum(kRows, x.data(), sum.data(), sum.data(), scale.data(), shift.data(),
                             of_sum.data());
     op.value()->backward(kRows, sum.data(), dy.data(), scale.data(), dx.data(), true, dscale.data(),
@@ -48,7 +48,7 @@ Floats norm(cuda::Device& device) {
   return all;
 }
 
-// Training, at the end of a block, and its backward. More samples than rows that a block takes.
+// Trains at the end of a block, and goes backward. Uses more samples than rows in a block.
 Floats batch_norm(cuda::Device& device) {
   constexpr std::int64_t kSamples = 70;
   Floats all;

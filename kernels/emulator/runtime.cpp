@@ -1,5 +1,5 @@
 // The host's side of the emulator: the device's description, memory, streams, events and graphs.
-// What is shared between threads is behind one lock; work itself runs outside it.
+// One lock guards the state shared between threads; work itself runs outside it.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -19,11 +19,11 @@
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names.
 struct Captured {
   std::function<void()> work;
-  cudaEvent_t event;               // or that this one is recorded
-  std::vector<std::size_t> after;  // what it waits for, by number
-  bool of_branch;                  // it is of another stream than that which began the capture
+  cudaEvent_t event;               // or the record of this event
+  std::vector<std::size_t> after;  // numbers of the work that it waits for
+  bool of_branch;                  // from another stream than the one that began the capture
 };
-// Of one stream, and of those that have come to it by events.
+// The capture of a stream and of the streams that joined it through events.
 struct Capture {
   cudaStream_t origin;
   cudaStreamCaptureMode mode;
@@ -33,14 +33,14 @@ struct Capture {
 };
 struct CUstream_st {
   fettle::kernels::emulator::WorkQueue queue;
-  std::shared_ptr<Capture> capture;  // nullptr: none is under way
-  std::vector<std::size_t> last;  // of the capture's work, what the next on this stream waits for
+  std::shared_ptr<Capture> capture;  // nullptr: not capturing
+  std::vector<std::size_t> last;     // captured work that this stream's next work waits for
 };
 struct CUevent_st {
   std::shared_ptr<fettle::kernels::emulator::Mark> mark;  // of the newest record, if any
   bool timed = true;
-  std::shared_ptr<Capture> capture = nullptr;  // the newest record was captured there,
-  std::vector<std::size_t> last = {};          // behind this work
+  std::shared_ptr<Capture> capture = nullptr;  // the capture of the newest record,
+  std::vector<std::size_t> last = {};          // and the work before it
 };
 struct CUgraph_st {
   std::vector<Captured> work;
@@ -66,7 +66,7 @@ Machine first_machine() {
   return machine;
 }
 
-// What all threads of the process share.
+// State shared by all threads of the process.
 struct Shared {
   std::recursive_mutex lock;
   Machine machine = first_machine();
@@ -81,7 +81,7 @@ Shared& shared() {
 }
 
 thread_local cudaError_t last_error = cudaSuccess;
-// What this thread captures, if anything: then calls that would wait or allocate are errors.
+// This thread's capture, if any: calls that would wait or allocate are errors then.
 thread_local std::shared_ptr<Capture> capturing = nullptr;
 
 cudaError_t remember(cudaError_t error) {
@@ -89,7 +89,7 @@ cudaError_t remember(cudaError_t error) {
   return error;
 }
 
-// For calls that a capture does not allow: they spoil it.
+// Refuses calls that a capture forbids; they spoil it.
 cudaError_t refuse_in_capture() {
   if (capturing == nullptr || capturing->mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   capturing->spoilt = true;
@@ -107,9 +107,9 @@ cudaError_t spoil(Capture& capture, cudaError_t error) {
   return remember(error);
 }
 
-// Adds `work` to the stream, or, given an event, the record of that (`work` is empty then). On a
-// stream that is being captured it is only noted: each launch of the graph does it. As on a GPU, a
-// capture is spoilt when its thread uses the default stream, which would wait for it.
+// Adds `work` to the stream, or, given an event, its record (then `work` is empty). A stream that
+// is being captured only notes it, and each launch of the graph does it. As on a GPU, a thread
+// spoils its capture by using the default stream, which would wait for the captured stream.
 cudaError_t enqueue(cudaStream_t stream, Work work, cudaEvent_t event = nullptr) {
   if (stream == nullptr && capturing != nullptr) {
     return spoil(*capturing, cudaErrorStreamCaptureImplicit);
@@ -130,7 +130,7 @@ cudaError_t enqueue(cudaStream_t stream, Work work, cudaEvent_t event = nullptr)
   return cudaSuccess;
 }
 
-// Waits for the stream; without one for everything.
+// Waits for the stream, or for everything without one.
 cudaError_t wait_for(cudaStream_t stream) {
   if (is_capturing(stream)) return spoil(*stream->capture, cudaErrorStreamCaptureUnsupported);
   if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
@@ -142,7 +142,7 @@ cudaError_t wait_for(cudaStream_t stream) {
   return cudaSuccess;
 }
 
-// The capture takes in this stream, where it has not yet.
+// Adds this stream to the capture unless it is part of it.
 cudaError_t wait_in_capture(cudaStream_t stream, const CUevent_st& event) {
   if (event.capture == nullptr) return spoil(*stream->capture, cudaErrorStreamCaptureIsolation);
   if (!is_capturing(stream)) {
@@ -155,7 +155,7 @@ cudaError_t wait_in_capture(cudaStream_t stream, const CUevent_st& event) {
   return cudaSuccess;
 }
 
-// Whether the origin waits for all that was captured.
+// Whether the origin waits for all captured work.
 bool is_joined(const Capture& capture) {
   std::vector<bool> awaited(capture.work.size());
   std::vector<std::size_t> open = capture.origin->last;
@@ -170,8 +170,8 @@ bool is_joined(const Capture& capture) {
   return std::find(awaited.begin(), awaited.end(), false) == awaited.end();
 }
 
-// The numbers of a graph's work in an order that its dependencies allow. Of several: branches by
-// turns with the rest, as late as possible, or as early.
+// Returns the numbers of a graph's work in an order that its dependencies allow. `streams` chooses
+// among several: branches by turns with the rest, as late as possible, or as early.
 std::vector<std::size_t> order_of(const std::vector<Captured>& work, Streams streams) {
   std::vector<std::size_t> ordered;
   std::vector<bool> done(work.size());
@@ -265,7 +265,7 @@ struct ErrorText {
   const char* name;
   const char* text;
 };
-// CUDA's own words.
+// CUDA's own messages.
 constexpr ErrorText kErrors[] = {
     {cudaSuccess, "cudaSuccess", "no error"},
     {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
@@ -306,10 +306,10 @@ const ErrorText& text_of(cudaError_t error) {
 cudaError_t allocate(void** memory, std::size_t bytes) {
   constexpr std::size_t kAlignment = 256;
   const std::size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  // Exactly as large as asked for, so that the address sanitizer sees an access beyond.
+  // Exactly the requested size, so that the address sanitizer sees an access beyond it.
   void* made = nullptr;
   if (posix_memalign(&made, kAlignment, bytes) != 0) return remember(cudaErrorMemoryAllocation);
-  std::memset(made, 0xFF, bytes);  // as uninitialised memory may look: NaN
+  std::memset(made, 0xFF, bytes);  // like uninitialised memory: NaN
   *memory = made;
   shared().device_memory[made] = padded;
   return cudaSuccess;

@@ -57,7 +57,7 @@ struct Refused {
   cudaError_t error;
 };
 
-TEST(EmulatedGraph, WhatWaitsOrAllocatesSpoilsACapture) {
+TEST(EmulatedGraph, AWaitOrAnAllocationSpoilsACapture) {
   void* memory = nullptr;
   float host = 0;
   const std::vector<Refused> all = {
@@ -129,8 +129,8 @@ TEST(EmulatedMemory, IsNaNAtFirstAndCounted) {
   cudaGetLastError();
 }
 
-// Every block is one of malloc's, of the size that was asked for.
-TEST(EmulatedMemoryDeathTest, TheAddressSanitizerSeesWhoLeavesABlock) {
+// Each block is a heap allocation of the requested size.
+TEST(EmulatedMemoryDeathTest, TheAddressSanitizerDetectsOverruns) {
 #ifdef __SANITIZE_ADDRESS__
   float* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 4 * sizeof(float)), cudaSuccess);

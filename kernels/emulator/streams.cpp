@@ -24,7 +24,7 @@ namespace {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-// Between two checks of slow work that everybody waits for.
+// The pause between two checks of slow work that everything waits for.
 constexpr auto kNap = std::chrono::microseconds(20);
 
 Streams streams_from_environment() {
@@ -128,7 +128,7 @@ bool WorkQueue::let_others_run() {
   return ran;
 }
 
-// As far as all of them can without waiting: one may release another.
+// Runs all queues as far as possible without waiting: one may release another.
 void WorkQueue::run_what_can() {
   do {
     while (step()) {

@@ -1,5 +1,5 @@
-// Streams beside each other: what an event orders is in order, and what none orders is caught, in
-// one way of running late or in the other.
+// Concurrent streams: work that events order is in order, and missing order is caught by one of the
+// late ways of running.
 #include "kernels/emulator/streams.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kRounds = 5;
 
-// A copy stream fills one place after the other, a compute stream takes what lies there.
+// A copy stream fills one place after the other, and a compute stream reads from it.
 class TwoStreams : public ::testing::TestWithParam<Streams> {
  protected:
   TwoStreams() {
@@ -34,7 +34,7 @@ class TwoStreams : public ::testing::TestWithParam<Streams> {
     set_streams(Streams::kAtOnce);
   }
 
-  // Whether what is taken is what was brought, in every round.
+  // Whether every round reads the value that was copied.
   bool arrives(bool waits_until_there, bool waits_until_taken) {
     std::vector<int> brought(kRounds), found(kRounds, -1);
     int place = -1;
@@ -49,7 +49,7 @@ class TwoStreams : public ::testing::TestWithParam<Streams> {
     }
     cudaStreamSynchronize(compute_);
     const bool arrived = found == brought;
-    cudaDeviceSynchronize();  // while the places are there
+    cudaDeviceSynchronize();  // while the places exist
     return arrived;
   }
 
@@ -76,7 +76,7 @@ TEST_P(TwoStreams, ShowAWriterThatDoesNotWait) {
 INSTANTIATE_TEST_SUITE_P(, TwoStreams, ::testing::ValuesIn(kEveryStreams),
                          [](const auto& instance) { return name_of(instance.param); });
 
-TEST(EmulatedEvent, IsDoneWhenWhatItMarksIsAndNoMore) {
+TEST(EmulatedEvent, IsDoneExactlyWhenItsWorkIsDone) {
   set_streams(Streams::kLate);
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;

@@ -1,5 +1,5 @@
-// How often the kernels that bytes bound go over their arrays. The docs claim these numbers, and a
-// pass more changes no result, so only a count shows it.
+// Passes over the arrays of kernels that are bound by bytes. The docs claim these numbers, and an
+// extra pass changes no result, so only counting shows it.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,7 +17,7 @@ constexpr std::int64_t kSamples = 40, kChannels = 64;
 const BatchNormShape kShape{{7, 5, kChannels}, 1e-5F, 0.1F, false};
 const std::int64_t kCount = kSamples * kShape.input.size();
 
-// Arrays that operations read and write; what is in them does not matter.
+// Operands of the operations; their contents do not matter.
 struct Arrays {
   using Bits = std::vector<std::uint16_t>;
   Bits x = Bits(kCount), y = Bits(kCount), dy = Bits(kCount), other = Bits(kCount),
@@ -30,7 +30,7 @@ struct Passes {
   double read, written;
 };
 
-// Of what `work` enqueues, in arrays of kCount.
+// Counts the passes of the work that `work` enqueues, over arrays of kCount.
 Passes passes_of(const std::function<void()>& work) {
   const double kPass = static_cast<double>(kCount) * sizeof(std::uint16_t);
   emulator::traffic = {};
@@ -55,7 +55,7 @@ void expect_passes(const std::vector<Case>& cases) {
   }
 }
 
-TEST(Traffic, OfBatchNormIsWhatItsHeaderSays) {
+TEST(Traffic, OfBatchNormMatchesItsHeader) {
   auto device = std::move(cuda::Device::open()).value();
   auto op = std::move(cuda_batch_norm(*device, kShape, {kSamples, kType})).value();
   const auto relu = cuda_relu(*device, kType);

@@ -1,5 +1,5 @@
-// CUDA's vector types (vector_types.h, <vector_functions.h> of the toolkit), as far as the kernels
-// use them: the same names, sizes and alignments. Included by cuda_runtime.h.
+// The vector types that the kernels use (vector_types.h, <vector_functions.h> of the toolkit): the
+// same names, sizes and alignments as CUDA's. Included by cuda_runtime.h.
 #pragma once
 
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.

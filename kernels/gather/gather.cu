@@ -1,12 +1,12 @@
 // Batches from a data set in the GPU's memory: gathered, augmented and normalised in one pass, so
-// that a training step needs nothing of the host but the indices of its samples.
+// that a training step needs only its samples' indices from the host.
 //
-// What binds it on an H100: bytes, 1 read and 2 (bf16) or 4 written for a pixel, and for the small
-// batches of small images the launch. A block takes a piece of one sample. Its first thread draws
-// where the sample is moved while the others bring the table of the 256 bytes' values into shared
-// memory: the table is what makes the values those of the CPU, bit for bit, without a division a
-// pixel. A thread writes four neighbouring values at once; it reads bytes one by one, as after a
-// shift none lies where a vector could be read, but neighbouring threads read neighbours.
+// Bound by bytes on an H100, 1 read and 2 (bf16) or 4 written for a pixel; small batches of small
+// images are bound by the launch. A block takes a piece of one sample. Its first thread draws the
+// sample's move while the others load the table of the 256 bytes' values into shared memory. The
+// table gives the CPU's values, bit for bit, without a division a pixel. A thread writes four
+// neighbouring values at once; it reads bytes one by one, because a shift breaks their alignment,
+// but neighbouring threads read neighbours.
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -27,7 +27,7 @@ constexpr unsigned kMaxThreads = 1024;
 constexpr std::int32_t kPiece = 4096;  // elements, a multiple of 4: sixteen a thread of 256
 constexpr int kBytes = 256;
 
-// What is gathered, for one operation always the same.
+// The gathered data set, constant for one operation.
 struct View {
   Samples samples;
   ImageLook look;
@@ -36,7 +36,7 @@ struct View {
 };
 
 // A block's part of the work: `size` elements of sample `number` of the batch, from `begin` on.
-// Threads count from there: a step past the last element of a large sample is beyond 32 bits.
+// Threads count from `begin`: a step past the last element of a large sample would exceed 32 bits.
 struct Piece {
   std::int64_t number;
   std::int32_t begin;
@@ -49,7 +49,7 @@ __device__ __forceinline__ Piece piece_of_block(const View& view) {
   return {block / view.pieces, begin, min(kPiece, view.elements - begin)};
 }
 
-// Pixels as the network takes them. `Pixel` is std::uint8_t, looked up, or float, computed.
+// Converts pixels for the network. `Pixel` is std::uint8_t, looked up, or float, computed.
 template <class Pixel, class T>
 struct Converter {
   const T* table;
@@ -72,7 +72,7 @@ struct MovedImage {
   std::int32_t height, width, channels;
   Converter<Pixel, T> convert;
 
-  // Elements e to e + N - 1 of the image as it is shown.
+  // Writes elements e to e + N - 1 of the image after its move.
   template <int N>
   __device__ __forceinline__ void write(std::int32_t e, T* to) const {
     const std::int32_t pixel = e / channels;
@@ -85,7 +85,7 @@ struct MovedImage {
       const Place place = place_before(move, height, width, row, column);
       const std::int32_t at = (place.row * width + place.column) * channels + channel;
       values.at[i] = convert(place.inside ? from[at] : Pixel{});
-      // To the next element, without dividing again.
+      // Advances to the next element without a division.
       if (++channel < channels) continue;
       channel = 0;
       if (++column < width) continue;
@@ -124,8 +124,8 @@ __global__ void __launch_bounds__(kMaxThreads)
       static_cast<std::int32_t>(shape.channels),
       {table, view.look.mean, view.look.deviation}};
   T* const to = x + piece.number * view.elements;
-  // Samples begin where a pack may be written if each has a multiple of its elements; pieces within
-  // a sample always do (kPiece).
+  // Samples begin on a pack's boundary if each has a multiple of its elements; pieces within a
+  // sample always do (kPiece).
   if (view.elements % kPack == 0) {
     for (std::int32_t i = thread * kPack; i < piece.size; i += threads * kPack) {
       image.template write<kPack>(piece.begin + i, to);
@@ -137,8 +137,8 @@ __global__ void __launch_bounds__(kMaxThreads)
   }
 }
 
-// A text: tokens, and the next token as each one's label. Behind the last sample is one more token
-// (Samples).
+// Gathers tokens of a text, with the next token as the label of each. One more token follows the
+// last sample (Samples).
 __global__ void __launch_bounds__(kMaxThreads)
     gather_tokens(View view, const std::int64_t* indices, std::int32_t* x, std::int32_t* labels) {
   const Piece piece = piece_of_block(view);
@@ -195,7 +195,7 @@ class CudaGather final : public GatherOp {
     must_succeed(cudaMemcpyAsync(table_->data(), from,
                                  static_cast<std::size_t>(kBytes * size_of(type_)),
                                  cudaMemcpyHostToDevice, device_.stream()));
-    must_succeed(cudaStreamSynchronize(device_.stream()));  // what is copied ends with this scope
+    must_succeed(cudaStreamSynchronize(device_.stream()));  // the copied values end with this scope
     return success();
   }
 

@@ -1,5 +1,5 @@
-// Gathering in every backend: what a network is shown of a data set that lies in the backend's
-// memory, and that it is the same, bit for bit, everywhere.
+// Gathering in every backend: batches from a data set in the backend's memory, the same everywhere,
+// bit for bit.
 #include <map>
 #include <numeric>
 
@@ -73,7 +73,7 @@ TEST_P(Gather, ShowsFloatsNormalised) {
   EXPECT_THAT(found.labels, ::testing::ElementsAre(8));
 }
 
-TEST_P(Gather, ShowsTokensAndThoseThatFollow) {
+TEST_P(Gather, GathersTokensAndTheirSuccessors) {
   std::vector<std::uint16_t> text(10'001);
   std::iota(text.begin(), text.end(), std::uint16_t{0});
   const auto tokens = on_device(*tested_, text);
@@ -113,7 +113,7 @@ TEST_P(Gather, ShiftsImagesAndMovesBlackIn) {
   for (std::uint32_t epoch = 0; epoch < 90; ++epoch) {
     ++seen[gather(*tested_, images.samples, {.mean = 1, .shift = 1}, {0}, epoch).x];
   }
-  // Moved up or down, the only row is gone.
+  // A move up or down hides the only row.
   const std::map<Floats, int> expected = {
       {{0, 1, 2}, 0}, {{-1, 0, 1}, 0}, {{1, 2, -1}, 0}, {{-1, -1, -1}, 0}};
   ASSERT_EQ(seen.size(), expected.size());

@@ -1,6 +1,6 @@
-// Where augmentation moves a sample, and which pixel then lies where: pure functions of (seed,
-// epoch, index of the sample), the same in every backend, bit for bit. Usable from any thread and
-// from device code.
+// Augmentation: where a sample is moved, and which pixel appears at each place. Pure functions of
+// (seed, epoch, index of the sample), the same in every backend, bit for bit. Usable from any
+// thread and from device code.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace fettle::kernels {
 
-// Mirrored first, then shifted down and right. Without initial values, as shared memory wants it.
+// Mirrored first, then shifted down and right. Without initial values, which shared memory forbids.
 struct Move {
   bool flip;
   std::int32_t down;
   std::int32_t right;
 };
 
-// A pixel of an image; outside of it all is black.
+// A pixel of an image; everything outside is black.
 struct Place {
   std::int32_t row;
   std::int32_t column;
@@ -43,7 +43,7 @@ FETTLE_HOST_DEVICE inline Move draw_move(const ImageLook& look, std::uint32_t ep
   return move;
 }
 
-// Which pixel of an image is seen at (row, column) after the move.
+// Returns the image's pixel that appears at (row, column) after the move.
 FETTLE_HOST_DEVICE inline Place place_before(const Move& move, std::int32_t height,
                                              std::int32_t width, std::int32_t row,
                                              std::int32_t column) {

@@ -1,4 +1,4 @@
-// Gathering samples on a CPU: what the trainer's BatchWriter and the CPU backends' GatherOp do.
+// Gathers samples on a CPU, for the trainer's BatchWriter and the CPU backends' GatherOp.
 //
 // Immutable; safe to share between threads.
 #pragma once
@@ -16,12 +16,12 @@ class SampleWriter {
  public:
   SampleWriter(const ImageLook& look, DataType type);
 
-  // GatherOp::run, of samples in host memory.
+  // GatherOp::run for samples in host memory.
   void write(const Samples& samples, std::span<const std::int64_t> indices, std::uint32_t epoch,
              Buffer x, std::int32_t* labels) const;
 
  private:
-  // `convert`: from a pixel to what the network takes.
+  // `convert`: from a pixel to the network's input.
   template <class Pixel, class Value, class Convert>
   void write_as(const Samples& samples, std::span<const std::int64_t> indices, std::uint32_t epoch,
                 Convert convert, Buffer x) const;

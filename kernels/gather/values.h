@@ -1,4 +1,4 @@
-// What becomes of the pixels: worked out once for the 256 bytes, and in double for each float, so
+// Normalised values of pixels: computed once for the 256 bytes, and in double for each float, so
 // that every backend shows a network the same values, bit for bit. Usable from any thread.
 #pragma once
 
@@ -27,7 +27,7 @@ inline ByteValues<float> values_of_bytes(const ImageLook& look) {
   return values;
 }
 
-// Rounded to one of the 16-bit types.
+// Rounds to one of the 16-bit types.
 inline ByteValues<std::uint16_t> round_values(const ByteValues<float>& values, DataType type) {
   ByteValues<std::uint16_t> rounded{};
   round_all(type, std::ssize(values), values.data(), rounded.data());

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kCubic = 0.044715F;
 constexpr float kFactor = std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>;
-// From here on the share is 0 or 1 to the last bit; the cube of what is larger might overflow.
+// From here on the share is 0 or 1 to the last bit; the cube of a larger number might overflow.
 constexpr float kFlatFrom = 16;
 
 struct Point {

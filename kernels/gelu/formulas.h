@@ -1,5 +1,5 @@
-// GELU at one point: what the CPU reference computes in double and a GPU in fp32 (reference.cpp has
-// the formulas' source). Pure; usable from any thread and from device code.
+// GELU at one point, for the CPU reference in double and a GPU in fp32 (reference.cpp has the
+// source of the formulas). Pure; usable from any thread and from device code.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace fettle::kernels {
 
-// y = x share, and the slope of that.
+// y = x share, and the slope of y.
 template <class Real>
 struct GeluPoint {
   Real share = 0;
@@ -27,12 +27,12 @@ FETTLE_HOST_DEVICE inline GeluPoint<Real> exact_gelu_at(Real x) {
   return {share, share + x * density};
 }
 
-// With (1 + tanh u) / 2 = 1 / (1 + exp(-2u)): an exponential is cheaper than tanh.
+// Uses (1 + tanh u) / 2 = 1 / (1 + exp(-2u)): an exponential is cheaper than tanh.
 template <class Real>
 FETTLE_HOST_DEVICE inline GeluPoint<Real> tanh_gelu_at(Real x) {
   constexpr Real kCubic = static_cast<Real>(0.044715);
   constexpr Real kFactor = std::numbers::sqrt2_v<Real> * std::numbers::inv_sqrtpi_v<Real>;
-  // From here on the share is 0 or 1 to the last bit; the cube of what is larger might overflow.
+  // From here on the share is 0 or 1 to the last bit; the cube of a larger number might overflow.
   constexpr Real kFlatFrom = 16;
   x = x < -kFlatFrom ? -kFlatFrom : x;
   x = x > kFlatFrom ? kFlatFrom : x;
@@ -48,7 +48,7 @@ FETTLE_HOST_DEVICE inline GeluPoint<Real> gelu_at(Real x) {
   return tanh_gelu_at(x);
 }
 
-// Calls use(form) with a constant that the compiler knows.
+// Calls use(form) with the form as a compile-time constant.
 template <class Use>
 decltype(auto) with_gelu_form(GeluForm form, Use&& use) {
   if (form == GeluForm::kExact) {

@@ -1,6 +1,6 @@
-// Bound by bytes as ReLU is, but not by far: an exponential and a division an element, with the
-// exact form erfc as well, are 20 to 50 instructions. So fp32 and one formula each; elementwise.h
-// does the rest.
+// Bound by bytes as ReLU is, but by a small margin: an exponential and a division for each element,
+// and in the exact form erfc, are 20 to 50 instructions. So it computes in fp32, with a kernel for
+// each form; elementwise.h does the rest.
 #include "kernels/cuda/device_code/elementwise.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/gelu/formulas.h"

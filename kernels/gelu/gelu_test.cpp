@@ -87,7 +87,7 @@ TEST_P(Gelu, PassesNaNOn) {
   }
 }
 
-// Sizes around those of vectors, warps and blocks.
+// Sizes around vectors, warps and blocks.
 TEST_P(Gelu, AgreesWithTheReferenceAtEverySize) {
   for (const GeluForm form : {GeluForm::kExact, GeluForm::kTanh}) {
     for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {

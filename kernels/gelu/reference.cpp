@@ -4,7 +4,7 @@
 //   tanh    y = x (1 + tanh u) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3)
 //           dx = dy ((1 + tanh u) / 2 + x (1 - tanh^2 u) u' / 2)
 //
-// The exact form is the default, as in PyTorch; GPT-2 was trained with the other. Computed in
+// The exact form is the default, as in PyTorch; GPT-2 was trained with the tanh form. Computed in
 // double, element by element. NaN passes in both directions.
 #include "kernels/gelu/formulas.h"
 #include "kernels/reference/floats.h"

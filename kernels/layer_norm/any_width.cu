@@ -1,11 +1,11 @@
 // A block a row, an element a thread at a time, and every sum a walk over the row: forward reads x
 // three times (mean, variance, result), backward x and dy four times in all. Rows of a few thousand
 // channels stay in the first-level cache meanwhile, so the walks cost instructions and waiting
-// rather than bytes of device memory. layer_norm.cu keeps the row in registers instead, as
-// long as it fits.
+// rather than bytes of device memory. layer_norm.cu keeps the row in registers instead, if it fits.
 //
-// Gradients of scale and shift: a thread a channel walks all rows. That is what rows too long for
-// layer_norm.cu want, which have more channels than a GPU has threads; many short rows want strips.
+// Gradients of scale and shift: a thread a channel walks all rows. This suits rows that are too
+// long for layer_norm.cu, which have more channels than a GPU has threads; many short rows need
+// strips.
 #include "kernels/cuda/device_code/launch.h"
 #include "kernels/cuda/device_code/numbers.h"
 #include "kernels/cuda/device_code/reduce.h"
@@ -14,7 +14,7 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-// The sum over the row's channels of value(c); every thread of the block gets it.
+// Returns the sum over the row's channels of value(c), to every thread of the block.
 template <class Value>
 __device__ float sum_of_row(std::int64_t channels, Value value) {
   float sum = 0;
@@ -28,7 +28,7 @@ __device__ RowStatistics measure(const NormRows& rows, const T* x) {
   float center = 0;
   if (rows.kind == RowNormKind::kLayer) {
     center = sum_of_row(rows.channels, [&](std::int64_t c) { return to_float(x[c]); }) / n;
-    // What rounding left over: beside a large mean the first sum is not exact.
+    // Adds the mean of the deviations: beside a large mean rounding makes the first sum inexact.
     center +=
         sum_of_row(rows.channels, [&](std::int64_t c) { return to_float(x[c]) - center; }) / n;
   }
@@ -39,8 +39,8 @@ __device__ RowStatistics measure(const NormRows& rows, const T* x) {
   return {center, rsqrtf(squares / n + rows.epsilon)};
 }
 
-// The row that is normalised. Where it is a sum, each thread writes the channels that it is going
-// to read, so no thread waits.
+// Returns the row to normalise. If it is a sum, each thread first writes the channels that it will
+// read, so no thread waits.
 template <class T>
 __device__ const T* row_of(const NormRows& rows, const RowNormForward& buffers, std::int64_t row) {
   const T* a = static_cast<const T*>(buffers.a) + row * rows.channels;
@@ -56,7 +56,7 @@ __device__ const T* row_of(const NormRows& rows, const RowNormForward& buffers, 
 template <class T>
 __global__ void forward_kernel(NormRows rows, RowNormForward buffers) {
   for (std::int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
-    const T* in = row_of<T>(rows, buffers, row);  // writes it first where it is a sum
+    const T* in = row_of<T>(rows, buffers, row);  // a sum is written first
     T* out = static_cast<T*>(buffers.y) + row * rows.channels;
     const RowStatistics of_row = measure(rows, in);
     for (std::int64_t c = threadIdx.x; c < rows.channels; c += blockDim.x) {

@@ -23,11 +23,11 @@ struct RowStatistics {
   float factor = 1;
 };
 
-// Normalised is `a`, or, where there is a `b`, their sum as the type rounds it.
+// Normalises `a`, or, if there is a `b`, their sum rounded to the type.
 struct RowNormForward {
   ConstBuffer a = nullptr;
   ConstBuffer b = nullptr;  // nullptr: none
-  Buffer sum = nullptr;     // where it goes; may be a or b
+  Buffer sum = nullptr;     // receives a + b; may be a or b
   const float* scale = nullptr;
   const float* shift = nullptr;  // nullptr: none
   Buffer y = nullptr;
@@ -40,7 +40,7 @@ struct RowNormBackward {
   const float* scale = nullptr;
   const RowStatistics* statistics = nullptr;
   Buffer dx = nullptr;              // nullptr: not wanted
-  bool add = false;                 // to what dx holds
+  bool add = false;                 // to the contents of dx
   float* scale_gradient = nullptr;  // added to, as is
   float* shift_gradient = nullptr;  // nullptr: not wanted
 };

@@ -1,13 +1,13 @@
 // Bound by bytes: forward reads and writes a row once, forward_sum reads two and writes two,
 // backward reads x and dy (and the dx that it adds to) and writes dx once. That asks for rows in
 // registers: each thread of a team (team.h) keeps at most four packs of 16 bytes of its row, so a
-// warp has up to 1024 channels of a 16-bit type, a block of 256 threads 8192. What is longer goes
-// through any_width.h.
+// warp has up to 1024 channels of a 16-bit type, a block of 256 threads 8192. any_width.h handles
+// longer rows.
 //
 // Backward deals the rows to a fixed number of strips, a block each. A thread's channels are the
-// same in every row, so it sums the gradients of scale and shift in registers, beside dx, from
-// what it holds anyway. Each strip writes its sums, and a second kernel sums these. How many
-// strips there are does not depend on the GPU: the same batch gives the same bits on any.
+// same in every row, so it sums the gradients of scale and shift in registers, beside dx, without
+// further reads. Each strip writes its sums, and a second kernel sums these in order. The number
+// of strips does not depend on the GPU, so the same batch gives the same bits on any.
 #include <algorithm>
 
 #include "kernels/cuda/device_code/packs.h"
@@ -28,7 +28,7 @@ constexpr int kKept = 4;          // packs of a row in a thread's registers
 constexpr int kMaxThreads = 256;  // leaves 255 registers to each
 constexpr int kMaxStrips = 512;
 
-// A row's share of one thread.
+// One thread's share of a row.
 template <int width, class T>
 using Kept = Pack<T, width>[kKept];
 
@@ -38,8 +38,8 @@ __device__ __forceinline__ void load_row(int packs, const T* row, Kept<width, T>
       packs, [&](int p, int pack) { kept[p] = cuda::load_pack<width>(row + pack * width); });
 }
 
-// The row that is normalised; a sum is also written down. Both summands are asked for before either
-// is used.
+// Loads the row to normalise; a sum is also stored. Both summands are requested before either is
+// used.
 template <class Team, int width, class T, bool summed>
 __device__ __forceinline__ void load_input(int packs, const RowNormForward& buffers,
                                            std::int64_t first, Kept<width, T>& kept) {
@@ -77,8 +77,8 @@ __device__ Deviations deviations(int packs, const Kept<width, T>& kept, float ce
   return {Team::sum(mine.sum), Team::sum(mine.squares)};
 }
 
-// The first sum may be rounded; the mean of the deviations d from its center says by how much. That
-// corrects the center, and the variance, which is E[d^2] - E[d]^2.
+// The first sum may be rounded; the mean of the deviations d from its center is the rounding error.
+// It corrects the center, and the variance, which is E[d^2] - E[d]^2.
 template <class Team, int width, class T>
 __device__ RowStatistics measure(const NormRows& rows, int packs, const Kept<width, T>& kept) {
   const auto n = static_cast<float>(rows.channels);
@@ -91,7 +91,7 @@ __device__ RowStatistics measure(const NormRows& rows, int packs, const Kept<wid
   return {center + correction, rsqrtf(fmaxf(variance, 0) + rows.epsilon)};
 }
 
-// `summed`: of a + b. A kernel of its own, because it takes half as many registers again.
+// `summed`: normalises a + b, in a separate kernel, because it takes half as many registers again.
 template <class Team, int width, class T, bool summed>
 __global__ void __launch_bounds__(kMaxThreads)
     forward_kernel(NormRows rows, RowNormForward buffers) {
@@ -118,16 +118,16 @@ __global__ void __launch_bounds__(kMaxThreads)
   }
 }
 
-// What a thread knows of one element in backward.
+// A thread's values for one element in backward.
 struct Gradient {
   float h, dy, g;
 };
 
-// One row's share of a thread in backward.
+// One thread's share of a row in backward.
 template <int width, class T>
 struct Part {
   Kept<width, T> x, dy;
-  Kept<width, T> before;  // of dx, where the gradient is added to it
+  Kept<width, T> before;  // contents of dx, if the gradient is added to them
   RowStatistics statistics;
 
   __device__ Gradient gradient(int p, int i, float scale) const {
@@ -212,7 +212,7 @@ __device__ void add_or_start(bool start, const Pack<float, width>& sums, float* 
   cuda::store_pack(total, to);
 }
 
-// A block a strip. Its teams add their sums one after the other.
+// Handles one strip in each block. Its teams add their sums one after the other.
 template <class Team, int width, class T>
 __global__ void __launch_bounds__(kMaxThreads)
     backward_kernel(NormRows rows, RowNormBackward buffers, float* strip_sums) {
@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(kMaxThreads)
   }
 }
 
-// Sums the strips: of 32 channels a block, each of its warps takes every eighth strip, and the
+// Sums the strips. A block has 32 channels; each of its warps sums every eighth strip, and the
 // warps' sums are added in order. blockIdx.y: 0 scale, 1 shift.
 constexpr int kStripWarps = 8;
 __global__ void add_strips_kernel(std::int64_t channels, std::int64_t strips, float* strip_sums,
@@ -262,8 +262,8 @@ __global__ void add_strips_kernel(std::int64_t channels, std::int64_t strips, fl
 
 // ---- On the host -------------------------------------------------------------------------------
 
-// Who shares a row of `packs`, and in blocks of how many threads. A block that is one team has the
-// threads that keep the row, rounded up to whole warps.
+// The team that shares a row of `packs`, and the threads of a block. A block that is one team has
+// the threads that keep the row, rounded up to whole warps.
 struct TeamChoice {
   explicit TeamChoice(std::int64_t packs)
       : warp(packs <= kKept * cuda::kWarpSize),
@@ -271,7 +271,7 @@ struct TeamChoice {
                      : static_cast<unsigned>((packs + kKept - 1) / kKept + 31) / 32 * 32),
         rows_of_block(warp ? kWarps : 1),
         fits(packs <= kKept * kMaxThreads) {}
-  static constexpr int kWarps = 4;  // of a block, where each is a team
+  static constexpr int kWarps = 4;  // of a block in which each warp is a team
   bool warp;
   unsigned threads;
   std::int64_t rows_of_block;

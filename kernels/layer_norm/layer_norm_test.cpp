@@ -11,7 +11,7 @@ namespace {
 struct Case {
   RowNormShape shape;
   std::int64_t samples = 1;
-  Floats x, scale, shift, dy;  // shift is empty where there is none
+  Floats x, scale, shift, dy;  // shift is empty if the norm has no shift
 };
 
 struct Outcome {
@@ -29,7 +29,7 @@ Case random_case(const RowNormShape& shape, std::int64_t samples) {
           random_floats(samples * shape.input.size(), 4)};
 }
 
-// Scale and shift where a backend's memory would have them: aligned, so that packs are read.
+// Scale and shift aligned as in a backend's memory, so that packs are read.
 struct Parameters {
   explicit Parameters(const Case& c)
       : scales(DataType::kFloat32, c.scale),
@@ -118,7 +118,7 @@ void expect_the_reference(Backend& tested, RowNormKind kind, DataType type, std:
                    type == DataType::kFloat32 ? 1e-5 : 1e-2);
 }
 
-// Around the sizes of vectors, of warps, and of what fits in the registers of a block.
+// Sizes around vectors, warps, and the capacity of a block's registers.
 TEST_P(RowNorm, AgreesWithTheReferenceAtEverySize) {
   constexpr std::int64_t kRowsAndChannels[][2] = {{1, 31},   {5, 33},   {2, 1023}, {2, 1024},
                                                   {2, 1025}, {1, 2056}, {1, 3001}, {1, 9000}};
@@ -135,7 +135,7 @@ TEST_P(RowNorm, AgreesWithTheReferenceOnManyRows) {
   expect_the_reference(*backend(GetParam()), RowNormKind::kLayer, DataType::kFloat32, 2500, 8);
 }
 
-TEST_P(RowNorm, AddsGradientsToWhatIsThere) {
+TEST_P(RowNorm, AccumulatesGradients) {
   const Case c = random_case({RowNormKind::kLayer, {1, 1, 4}, 1e-5F}, 2);
   auto op = must(backend(GetParam())->row_norm(c.shape, {2, DataType::kFloat32}));
   const Outcome once = run(*op, DataType::kFloat32, c);
@@ -150,14 +150,14 @@ TEST_P(RowNorm, AddsGradientsToWhatIsThere) {
 
 // ---- Beside a residual block -------------------------------------------------------------------
 
-// Numbers with all the bits that the type has: their sums must be rounded.
+// Numbers that use all bits of the type, so their sums must be rounded.
 Floats fractions(std::int64_t count, std::uint64_t seed) {
   Floats values = random_floats(count, seed);
   for (float& value : values) value /= 3;
   return values;
 }
 
-// Both kinds, every type, and widths around what fits in the registers of a warp and of a block.
+// Calls visit for both kinds, every type, and widths around the registers of a warp and of a block.
 void for_each_width(const std::function<void(const RowNormShape&, DataType)>& visit) {
   for (const RowNormKind kind : {RowNormKind::kLayer, RowNormKind::kRms}) {
     for (const DataType type : kTypes) {
@@ -170,9 +170,9 @@ void for_each_width(const std::function<void(const RowNormShape&, DataType)>& vi
   }
 }
 
-constexpr std::int64_t kMostSamples = 3;  // of a plan; a call has one fewer
+constexpr std::int64_t kMostSamples = 3;  // of a plan; a call has one sample fewer
 
-// Where forward_sum writes its sum.
+// The buffer to which forward_sum writes its sum.
 enum class Place : std::uint8_t { kElsewhere, kFirst, kSecond };
 
 struct SumOutcome {
@@ -188,7 +188,7 @@ void expect_same(const SumOutcome& found, const SumOutcome& expected) {
   EXPECT_EQ(found.of_sum.dshift, expected.of_sum.dshift);
 }
 
-// What `forward(a, b, sum, y)` and a backward make of the first samples of full arrays.
+// Runs `forward(a, b, sum, y)` and a backward on the first samples of full arrays.
 template <class Forward>
 SumOutcome run_sum(RowNormOp& op, DataType type, const RowNormShape& shape, Place place,
                    Forward forward) {
@@ -208,7 +208,7 @@ SumOutcome run_sum(RowNormOp& op, DataType type, const RowNormShape& shape, Plac
   return {sum.floats(), out};
 }
 
-// To the bit, and what lies behind the last sample of a smaller batch stays as it was.
+// The same bits; memory behind the last sample of a smaller batch is unchanged.
 TEST_P(RowNorm, ForwardOfASumIsAddThenForward) {
   Backend& tested = *backend(GetParam());
   for_each_width([&](const RowNormShape& shape, DataType type) {
@@ -235,7 +235,7 @@ double rounding_of(DataType type) {
   return type == DataType::kBFloat16 ? 0x1p-8 : 0x1p-11;
 }
 
-// dx with what `before` holds added to it, if any.
+// Returns dx, added to the contents of `before`, if any.
 Floats input_gradient(Backend& tested, DataType type, const Case& c, const Floats& before) {
   auto op = must(tested.row_norm(c.shape, {kMostSamples, type}));
   const Array x(type, c.x), dy(type, c.dy);
@@ -250,8 +250,8 @@ Floats input_gradient(Backend& tested, DataType type, const Case& c, const Float
   return dx.floats();
 }
 
-// A gradient that were rounded before it is added would miss by more where the two cancel.
-TEST_P(RowNorm, AddsTheInputGradientToWhatIsThereAndRoundsOnce) {
+// A gradient rounded before the addition would be further off where the two cancel.
+TEST_P(RowNorm, AccumulatesTheInputGradientAndRoundsOnce) {
   Backend& tested = *backend(GetParam());
   for_each_width([&](const RowNormShape& shape, DataType type) {
     const Case c = random_case(shape, kMostSamples);

@@ -1,7 +1,7 @@
 // Layer normalisation (Ba, Kiros, Hinton 2016) and RMS normalisation (Zhang, Sennrich 2019), CPU
 // reference; conventions of PyTorch.
 //
-// Every row (the channels of one pixel of one sample) by itself, with n channels:
+// Every row (the channels of one pixel of one sample) is normalised by itself, with n channels:
 //   layer      mean = sum x / n,  h = (x - mean) / sqrt(sum (x - mean)^2 / n + epsilon)
 //              y = h scale + shift
 //   rms        h = x / sqrt(sum x^2 / n + epsilon),  y = h scale
@@ -10,7 +10,7 @@
 //              layer   dx = r (g - sum g / n - h sum g h / n)
 //              rms     dx = r (g - h sum g h / n)
 //
-// With `add` dx is added to what lies there, still in double.
+// With `add`, dx is added to the contents of its buffer, still in double.
 //
 // Sums run in double, in order of the channels, and over rows in order of the rows.
 #include <algorithm>
@@ -86,7 +86,7 @@ class ReferenceRowNorm : public RowNormOp {
     return (static_cast<double>(x) - centers_[row]) * factors_[row];
   }
 
-  // What h = (x - center) factor needs, for one row; kept for backward.
+  // Computes the center and factor of h = (x - center) factor for one row; kept for backward.
   void measure(std::int64_t row, const float* x) {
     const auto n = static_cast<double>(channels_);
     double sum = 0;

@@ -1,5 +1,4 @@
-// The second stage of the sums of products and biases that were cut into slices for the sake of
-// parallelism.
+// The second stage of sums (of products and biases) that were cut into slices for parallelism.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +8,10 @@
 
 namespace fettle::kernels::cuda {
 
-// sums[i] += from[0][i] + from[1][i] + ..., in this order; from: [slices, count].
+// Adds from[0][i] + from[1][i] + ... to sums[i], in this order; from: [slices, count].
 void add_slices(const Device& device, int slices, std::int64_t count, const float* from,
                 float* sums);
-// The same with one slice, in any type.
+// The same with one slice of any type.
 void add_slice(const Device& device, DataType type, std::int64_t count, ConstBuffer from,
                float* sums);
 

@@ -7,7 +7,7 @@
 
 #include "kernels/linear/tile.h"
 
-// From here on, and only here: nothing in this file may be called where the processor lacks these.
+// Enables AVX-512 from here on: nothing in this file may be called on a processor without it.
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16")
 
@@ -18,14 +18,14 @@ constexpr int kLanesOfRegister = 16;
 constexpr int kRegistersOfRow = kTileColumns / kLanesOfRegister;
 static_assert(kRegistersOfRow == 2, "the tile's loops are written for two registers a row");
 
-// sum + a * b for one number in each lane.
+// Computes sum + a * b for one number in each lane.
 struct Float32Words {
   [[gnu::always_inline]] static __m512 multiply_add(__m512i a, __m512i b, __m512 sum) {
     return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
   }
 };
 
-// sum + a0 * b0 + a1 * b1 for a pair in each lane.
+// Computes sum + a0 * b0 + a1 * b1 for a pair in each lane.
 struct BFloat16Words {
   [[gnu::always_inline]] static __m512 multiply_add(__m512i a, __m512i b, __m512 sum) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
@@ -52,7 +52,7 @@ template <class Words, int rows>
   }
 }
 
-// One register's worth of a row of C; `mask` says which columns there are.
+// Stores one register of a row of C; `mask` selects the columns that exist.
 [[gnu::always_inline]] inline void store_register(const Tile& tile, std::int64_t offset,
                                                   __mmask16 mask, __m512 value) {
   if (tile.store == Store::kWriteBFloat16) {
@@ -68,7 +68,7 @@ template <class Words, int rows>
   _mm512_mask_storeu_ps(c, mask, value);
 }
 
-// The first `columns` lanes: all of 16 and more, none of 0 and less.
+// Selects the first `columns` lanes: all for 16 or more, none for 0 or less.
 [[gnu::always_inline]] inline __mmask16 mask_of(std::int64_t columns) {
   if (columns >= kLanesOfRegister) return 0xFFFF;
   return columns <= 0 ? __mmask16{0} : static_cast<__mmask16>((1U << columns) - 1);
@@ -79,20 +79,20 @@ template <int rows>
                                               __m512 (&sums)[rows][kRegistersOfRow]) {
   for (int half = 0; half < kRegistersOfRow; ++half) {
     const std::int64_t first = half * kLanesOfRegister;
-    const __mmask16 mask = mask_of(tile.columns - first);  // none where the first half has all
+    const __mmask16 mask = mask_of(tile.columns - first);  // 0 if the first half has all columns
     const __m512 bias =
         tile.bias == nullptr ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask, tile.bias + first);
 #pragma GCC unroll 14
     for (int i = 0; i < rows; ++i) {
       __m512 value = _mm512_add_ps(sums[i][half], bias);
-      // Where an operand is NaN, the maximum is the second operand, so NaN passes.
+      // If an operand is NaN, the maximum is the second operand, so NaN passes.
       if (tile.relu) value = _mm512_maskz_max_ps(0xFFFF, _mm512_setzero_ps(), value);
       store_register(tile, i * tile.c_stride + first, mask, value);
     }
   }
 }
 
-// Starts fetching the C that will be added to, while the products are summed.
+// Prefetches the C that will be added to, while the products are summed.
 template <int rows>
 [[gnu::always_inline]] inline void prefetch_tile(const Tile& tile) {
   if (tile.store != Store::kAddFloat32) return;

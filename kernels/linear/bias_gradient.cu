@@ -5,7 +5,7 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-// As relu_gradient (relu/formulas.h): where y is NaN, dy passes.
+// Masks as relu_gradient (relu/formulas.h): dy passes where y is NaN.
 template <class T, int kWidth>
 __device__ void mask(const Pack<T, kWidth>& y, Pack<T, kWidth>& dy) {
 #pragma unroll
@@ -14,8 +14,8 @@ __device__ void mask(const Pack<T, kWidth>& y, Pack<T, kWidth>& dy) {
   }
 }
 
-// Sums the slices of the block's columns, in order, a thread a column, as add_slices would in a
-// launch of its own. A block has as many threads as columns, or more.
+// Sums the slices of the block's columns, in order, a thread a column, as a separate launch of
+// add_slices would. A block has at least as many threads as columns.
 template <int kWidth>
 __device__ void add_columns(const ColumnSums& sums, const float* slices, float* gradient) {
   const int columns = sums.lanes * kWidth;
@@ -30,9 +30,9 @@ __device__ void add_columns(const ColumnSums& sums, const float* slices, float* 
   gradient[channel] += sum;
 }
 
-// slices[slice][channel] = sum of dy over the rows of the slice; the last block of some columns
-// adds the slices to the gradient. `y`: nullptr without ReLU; `gradient`: nullptr without bias;
-// `counters`: one for each blockIdx.y.
+// Sets slices[slice][channel] to the sum of dy over the rows of the slice; the last block of some
+// columns adds the slices to the gradient. `y`: nullptr without ReLU; `gradient`: nullptr without
+// bias; `counters`: one for each blockIdx.y.
 template <class T, int kWidth>
 __global__ void sum_columns(ColumnSums sums, const T* y, T* dy, float* slices, unsigned* counters,
                             float* gradient) {
@@ -73,7 +73,7 @@ int pack_width_of(DataType type, std::int64_t channels) {
   return with_type(type, [&](auto zero) { return pack_width_for<decltype(zero)>(channels); });
 }
 
-// More rows never have fewer slices, so scratch for the most rows is enough for any number.
+// More rows never have fewer slices, so scratch for the maximum suffices for any number of rows.
 ColumnSums sums_of(const Device& device, DataType type, std::int64_t rows, std::int64_t channels) {
   return column_sums(device, rows, channels, pack_width_of(type, channels), kSumThreads);
 }

@@ -1,7 +1,7 @@
-// What the backward pass of a layer with weights does before its products: masks dy by the fused
-// ReLU and sums the bias gradient, in one pass over dy. Shared by linear layers and
-// convolutions, ours and the libraries'.
-// A pass over dy and, with ReLU, over y; dy is written back only with ReLU.
+// The first step of the backward pass of a layer with weights: masks dy by the fused ReLU and sums
+// the bias gradient, in one pass over dy. Shared by linear layers and convolutions, ours and the
+// libraries'.
+// Reads dy and, with ReLU, y; writes dy back only with ReLU.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@ namespace fettle::kernels::cuda {
 
 class BiasGradient {
  public:
-  // `bias`: there is one; `relu`: it is fused.
+  // `bias`: the layer has one; `relu`: it is fused.
   BiasGradient(Device& device, DataType type, std::int64_t channels, bool bias, bool relu);
-  // What calls of up to `max_rows` rows need of the workspace.
+  // Reserves the workspace for calls of up to `max_rows` rows.
   Status reserve(std::int64_t max_rows);
-  // dy and y: [rows, channels]. bias_gradient[c] += sum of the masked dy[., c].
+  // Masks dy and adds the sum of the masked dy[., c] to bias_gradient[c]. dy and y: [rows,
+  // channels].
   void mask_and_sum(std::int64_t rows, ConstBuffer y, Buffer dy, float* bias_gradient);
 
  private:

@@ -1,5 +1,5 @@
-// Which implementation each linear layer gets on each kind of processor, as a table; and, in
-// processes of their own, that the backend has the processor that DNNL_MAX_CPU_ISA names.
+// The implementation of each linear layer on each kind of processor, as a table. Separate processes
+// check that the backend sees the processor that DNNL_MAX_CPU_ISA names.
 #include "kernels/linear/choice.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ struct Row {
   LinearBy other, avx512, avx512_bf16, amx;
 };
 
-// The layers of `make bench`, and small ones. bf16 is refused where there is no AVX-512 BF16.
+// The layers of `make bench`, and small layers. bf16 is refused without AVX-512 BF16.
 constexpr Row kTable[] = {
     {"mlp, first", 784, 512, 128, kFp32, kOneDnn, kOurs, kOurs, kOurs},
     {"mlp, first", 784, 512, 128, kBf16, kOneDnn, kOurs, kOurs, kOneDnn},
@@ -44,7 +44,7 @@ TEST(LinearChoice, IsThatOfTheTable) {
   }
 }
 
-TEST(LinearChoice, KnowsWhoHasBFloat16) {
+TEST(LinearChoice, KnowsTheProcessorsWithBFloat16) {
   EXPECT_FALSE(has_bfloat16(CpuKind::kOther));
   EXPECT_FALSE(has_bfloat16(CpuKind::kAvx512));
   EXPECT_TRUE(has_bfloat16(CpuKind::kAvx512BFloat16));

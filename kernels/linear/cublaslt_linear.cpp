@@ -1,21 +1,22 @@
 // Linear layers by cuBLASLt: the three products of reference.cpp on tensor cores.
 //
-// On an H100 a product of n samples does 2 n inputs outputs FLOP on (n inputs + n outputs +
-// inputs outputs) numbers, so in bf16 (989 TFLOP/s, 3.35 TB/s) it is bound by arithmetic from some
-// 300 samples, inputs and outputs on, and by bytes, or by being launched at all, below. What can be
-// fused is, then: bias and ReLU in the forward product; the bias gradient in the product for the
-// weights, where no ReLU has to be masked first; the sum into the fp32 gradient in the same (beta
+// On an H100 a product of n samples does 2 n inputs outputs FLOP on (n inputs + n outputs + inputs
+// outputs) numbers, so in bf16 (989 TFLOP/s, 3.35 TB/s) it is bound by arithmetic from some 300
+// samples, inputs and outputs on, and below by bytes, or by the launch itself. So everything that
+// can be fused is: bias and ReLU in the forward product; the bias gradient in the product for the
+// weights, unless a ReLU has to be masked first; the sum into the fp32 gradient in the same (beta
 // 1), so no 16-bit partial sum is ever rounded. With ReLU one pass of ours masks dy and sums the
 // bias gradient (bias_gradient.h).
 //
-// A GELU next to the layer is fused, too: forward the product writes what GELU takes and what it
-// gives, and backward the product by the weights is multiplied by GELU's slope. That saves, of the
-// wide arrays of a transformer, reading one forward, and writing and reading one backward. The
-// library computes both from the fp32 sums, not from what has been rounded to the layer's type. Its
-// GELU is the tanh form, and NVIDIA does not say to how many bits, so fp32 is left to ours unless
-// TF32 may round it anyway. What it cannot fuse is a plain product and a GELU by itself.
+// A GELU next to the layer is fused, too: forward the product writes both the input and the output
+// of GELU, and backward the product by the weights is multiplied by GELU's slope. For the wide
+// arrays of a transformer, that saves one read in forward, and one write and one read in backward.
+// The library computes both from the fp32 sums, not from numbers rounded to the layer's type. Its
+// GELU is the tanh form, and NVIDIA does not document its precision, so our own kernels do fp32
+// unless TF32 may round it anyway. If the library cannot fuse, a plain product and a separate GELU
+// run.
 //
-// The bias is rounded to the layer's type, as the library wants it and torch.autocast does.
+// The bias is rounded to the layer's type, as the library requires and torch.autocast does.
 #include <optional>
 #include <string>
 #include <utility>
@@ -38,12 +39,12 @@ using cuda::MatrixProduct;
 // Plans for one number of samples.
 struct Forward {
   MatrixProduct plain;
-  std::optional<MatrixProduct> gelu = std::nullopt;  // where that can be fused
+  std::optional<MatrixProduct> gelu = std::nullopt;  // nullopt: cannot be fused
 };
 struct Backward {
-  std::optional<MatrixProduct> input;  // nothing: nobody asks for dx
+  std::optional<MatrixProduct> input;  // nullopt: dx is not wanted
   MatrixProduct weights;
-  bool sums_bias = false;                            // the product has the bias gradient, too
+  bool sums_bias = false;                            // the product also gives the bias gradient
   std::optional<MatrixProduct> gelu = std::nullopt;  // instead of `input`
 };
 Epilogue forward_epilogue(const LinearShape& shape) {
@@ -58,12 +59,12 @@ class Planner {
           std::int64_t samples)
       : libraries_(libraries), shape_(shape), plan_(plan), samples_(samples) {}
 
-  // Nothing where our own kernels may do the pass. Errors: the library's others.
+  // Return nullopt if our own kernels may do the pass. Errors: the library's others.
   Result<std::optional<Forward>> forward() { return plan_pass("forward", plan_forward()); }
   Result<std::optional<Backward>> backward() { return plan_pass("backward", plan_backward()); }
 
  private:
-  // `planned`: of the pass, whose fused_ is what its kernels do besides.
+  // `planned`: the plan of the pass; fused_ names the work fused into its kernels.
   template <class Pass>
   Result<std::optional<Pass>> plan_pass(const char* pass, Result<Pass> planned) {
     return cuda::plan_or_own(libraries_, by_library(pass), std::move(planned));
@@ -81,8 +82,8 @@ class Planner {
     cuda::MatrixOptions options = of_activations();
     options.epilogue = forward_epilogue(shape_);
     FETTLE_ASSIGN(MatrixProduct plain, plan(product, options));
-    // forward_gelu() runs this one where there is one. No ReLU is lost with the other epilogue:
-    // what has a GELU after it has no ReLU.
+    // forward_gelu() runs this product if it exists. The other epilogue loses no ReLU: a layer
+    // before a GELU has no ReLU.
     options.epilogue = shape_.bias ? Epilogue::kBiasGelu : Epilogue::kGelu;
     auto gelu = fused_gelu("forward", shape_.gelu_after, product, options);
     return Forward{std::move(plain), std::move(gelu)};
@@ -101,7 +102,7 @@ class Planner {
     return passes;
   }
 
-  // The second: whether the product has the bias gradient, too. It does if cuBLASLt can.
+  // The second is whether the product also gives the bias gradient, which it does if cuBLASLt can.
   Result<std::pair<MatrixProduct, bool>> of_weights() {
     const cuda::MatrixShape product{shape_.outputs, shape_.inputs, samples_, /*a_transposed=*/true};
     cuda::MatrixOptions options{plan_.type, DataType::kFloat32, /*add=*/true, plan_.tf32};
@@ -115,7 +116,7 @@ class Planner {
     return std::pair{std::move(weights), false};
   }
 
-  // None where there is no such GELU, or it is a kernel of its own.
+  // Returns nullopt if the layer has no such GELU, or a separate kernel computes it.
   std::optional<MatrixProduct> fused_gelu(const char* pass, std::optional<GeluForm> gelu,
                                           const cuda::MatrixShape& product,
                                           const cuda::MatrixOptions& options) {
@@ -125,7 +126,7 @@ class Planner {
     return fused_product(pass, "GELU", product, options);
   }
 
-  // With an epilogue that the pass can do without. None where cuBLASLt refuses it.
+  // Plans a product with an optional epilogue. Returns nullopt if cuBLASLt refuses it.
   std::optional<MatrixProduct> fused_product(const char* pass, const char* fusion,
                                              const cuda::MatrixShape& product,
                                              const cuda::MatrixOptions& options) {
@@ -138,12 +139,12 @@ class Planner {
     return {plan_.type, plan_.type, /*add=*/false, plan_.tf32};
   }
 
-  // Timed for the largest number of samples alone: remainders are rare.
+  // Times plans for the largest number of samples only: remainders are rare.
   Result<MatrixProduct> plan(const cuda::MatrixShape& product, const cuda::MatrixOptions& options) {
     return MatrixProduct::plan(libraries_, product, options, samples_ == plan_.max_samples);
   }
 
-  // For the report of the plan: what its products do besides.
+  // Notes work that is fused into the products, for the report of the plan.
   void note_fused(const char* what) { fused_ += (fused_.empty() ? "" : ", ") + std::string(what); }
 
   cuda::LibraryPlans& libraries_;
@@ -153,7 +154,7 @@ class Planner {
   std::string fused_;
 };
 
-// nullptr where there is none.
+// Returns nullptr without `form`.
 std::unique_ptr<GeluOp> gelu_by_itself(cuda::Device& device, std::optional<GeluForm> form,
                                        DataType type) {
   return form ? cuda_gelu(device, *form, type) : nullptr;
@@ -228,7 +229,7 @@ class CublasLtLinear : public LinearOp {
   }
 
  private:
-  // Masks dy by a fused ReLU, and sums the gradient of the bias where the library does not.
+  // Masks dy by a fused ReLU, and sums the gradient of the bias unless the library does.
   void mask_and_sum(const Backward& plans, std::int64_t samples, ConstBuffer y, Buffer dy,
                     float* bias_gradient) {
     if (!plans.sums_bias) bias_gradient_.mask_and_sum(samples, y, dy, bias_gradient);
@@ -248,7 +249,7 @@ class CublasLtLinear : public LinearOp {
 
   void add_gradients(Backward& plans, ConstBuffer x, ConstBuffer dy, float* weight_gradient,
                      float* bias_gradient) {
-    // By way of the scratch, because the library overwrites its vector (kSumOfA).
+    // The sums go through the scratch, because the library overwrites its vector (kSumOfA).
     float* sums = plans.sums_bias ? scratch_sums() : nullptr;
     plans.weights.run(dy, x, weight_gradient, sums);
     if (sums == nullptr) return;
@@ -265,7 +266,7 @@ class CublasLtLinear : public LinearOp {
 
   ConstBuffer bias() const { return shape_.bias ? from_.typed_bias : nullptr; }
 
-  // Behind the library's workspace.
+  // Offset of the sums, behind the library's workspace.
   static constexpr std::int64_t sums_offset() { return MatrixProduct::kWorkspaceBytes; }
   std::int64_t sums_bytes() const {
     return shape_.outputs * static_cast<std::int64_t>(sizeof(float));
@@ -280,7 +281,7 @@ class CublasLtLinear : public LinearOp {
   const LinearShape shape_;
   const PlanOptions plan_;
   cuda::BiasGradient bias_gradient_;
-  std::unique_ptr<GeluOp> gelu_after_, gelu_before_;  // nullptr: there is none
+  std::unique_ptr<GeluOp> gelu_after_, gelu_before_;  // nullptr without that GELU
   LayerWeights from_;
   cuda::PassPlans<Forward, Backward, LinearOp> plans_;
 };

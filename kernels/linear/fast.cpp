@@ -4,9 +4,9 @@
 //   backward    dX = G  W      A = rows of G,     B = columns of W
 //               dW += G' X     A = columns of G,  B = columns of X
 //
-// Weights are packed when they have changed, their columns not before the first backward pass. The
-// other operands are packed for every product; that costs 1/samples to 1/outputs of the arithmetic.
-// Storage is made at creation.
+// Weights are packed when they change, their columns only after the first backward pass. The other
+// operands are packed for every product; that costs 1/samples to 1/outputs of the arithmetic.
+// Creation allocates all storage but that of the weights' columns.
 #include <algorithm>
 
 #include "kernels/aligned.h"
@@ -19,7 +19,7 @@
 namespace fettle::kernels {
 namespace {
 
-// sums[c] += the sum over r of values[r, c], in fp32 and in order of r.
+// Adds the sum over r of values[r, c] to sums[c], in fp32 and in order of r.
 template <class Element>
 FETTLE_FOR_EACH_PROCESSOR void add_rows(std::int64_t rows, std::int64_t channels,
                                         const Element* __restrict values, float* __restrict sums) {
@@ -80,7 +80,7 @@ class FastLinear : public WeightedOp {
     }
   }
 
-  // The first time that dx is asked for, which a network's first layer never is.
+  // Called when dx is first wanted, which it never is for a network's first layer.
   void start_packing_columns() {
     AlignedArray<std::byte> weights(shape_.inputs * shape_.outputs * size_of(type_));
     weights_rows_.unpack_rows(weights.data(), shape_.inputs);
@@ -93,7 +93,7 @@ class FastLinear : public WeightedOp {
   const DataType type_;
   AlignedArray<float> bias_;
   PackedMatrix x_rows_, x_columns_, dy_rows_, dy_columns_, weights_rows_, weights_columns_;
-  bool wants_columns_ = false;  // weights_columns_ is kept up to date
+  bool wants_columns_ = false;  // whether weights_columns_ is kept up to date
 };
 
 }  // namespace

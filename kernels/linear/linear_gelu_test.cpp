@@ -1,5 +1,5 @@
-// Linear layers next to a GELU, of every backend: against the layer and the GELU by themselves, and
-// finite differences.
+// Linear layers next to a GELU, of every backend: against the separate layer and GELU, and finite
+// differences.
 #include "kernels/testing/differences.h"
 #include "kernels/testing/weighted.h"
 
@@ -21,7 +21,7 @@ std::string describe(const LinearShape& shape, DataType type, std::int64_t sampl
          std::to_string(size_of(type)) + " bytes";
 }
 
-// Its `x` is what the GELU before the layer takes, where there is one.
+// `x` is the input of the GELU before the layer, if the layer has one.
 WeightedInput input_for(const LinearShape& shape, std::int64_t samples) {
   return random_input(samples, shape.inputs, shape.outputs, shape.inputs, shape.outputs);
 }
@@ -34,14 +34,15 @@ class LinearGelu : public ::testing::TestWithParam<std::string> {
     return here().gelu(form.value_or(GeluForm::kExact), count, type);
   }
 
-  // The same bits, but from a GPU's library, whose GELU reads sums that have not been rounded yet.
+  // The same bits, except for a GPU's library, whose GELU reads sums that have not been rounded
+  // yet.
   double tolerance(DataType type) {
     const std::string device = here().device().name;
     if (device.empty() || device == "emulated GPU") return 0;
     return type == DataType::kFloat32 ? 2e-6 : 1e-2;
   }
 
-  // Samples that the plan is for, and fewer.
+  // Compares for the plan's number of samples, and for fewer.
   void expect_same(const LinearShape& shape, DataType type) {
     constexpr std::int64_t kMost = 70;
     auto op = made_if_typed(GetParam(), type, here().linear(shape, {kMost, type}));
@@ -62,7 +63,7 @@ class LinearGelu : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  // What the GELU before the layer gives, or the input where there is none.
+  // Returns the output of the GELU before the layer, or the input without such a GELU.
   Array activated_input(const LinearShape& shape, DataType type, const Array& before,
                         std::int64_t count) {
     if (!shape.gelu_before) return {type, before.floats()};
@@ -128,7 +129,7 @@ class LinearGelu : public ::testing::TestWithParam<std::string> {
   }
 };
 
-// Sizes that a library's epilogue takes, and odd ones that it does not.
+// Sizes that a library's epilogue accepts, and odd sizes that it refuses.
 constexpr std::pair<std::int64_t, std::int64_t> kSizes[] = {{64, 48}, {48, 136}, {17, 35}, {3, 1}};
 
 TEST_P(LinearGelu, BehindTheLayerIsTheLayerAndThenGelu) {
@@ -162,7 +163,7 @@ TEST_P(LinearGelu, OnBothSidesAndBeforeReluAreFineToo) {
   }
 }
 
-// Recomputing activations, and an evaluation, need no GELU of it.
+// Recomputing activations, and an evaluation, use the layer without its GELUs.
 TEST_P(LinearGelu, LeavesThePlainLayerAsItIs) {
   const LinearShape shape{40, 24, true, false, GeluForm::kTanh, GeluForm::kTanh};
   auto beside = must(here().linear(shape, {9, DataType::kFloat32}));
@@ -186,8 +187,8 @@ TEST_P(LinearGelu, NeedNotGiveTheGradientByItsInput) {
   EXPECT_EQ(db, expected.db);
 }
 
-// Of sum(GELU(GELU(x) W' + b) dy): one layer with a GELU on either side is enough for it, if dy is
-// taken back through the second by itself.
+// Differentiates sum(GELU(GELU(x) W' + b) dy). One layer with a GELU on either side suffices, if a
+// separate GELU takes dy back through the second.
 TEST_P(LinearGelu, GradientsAreTheDerivatives) {
   for (const GeluForm form : kForms) {
     const LinearShape shape{6, 8, true, false, form, form};

@@ -62,7 +62,7 @@ TEST_P(Linear, WorksWithoutBias) {
   EXPECT_FLOAT_EQ(y.floats()[0], first);
 }
 
-// Odd sizes, single rows, and fewer samples than the plan's largest number, one op for all.
+// Odd sizes, single rows, and fewer samples than the plan's maximum, all with one op.
 TEST_P(Linear, AgreesWithTheReference) {
   for (const auto& [inputs, outputs] : {std::pair{1, 1},
                                         {17, 3},
@@ -88,14 +88,14 @@ TEST_P(Linear, AgreesWithTheReference) {
 
 TEST_P(Linear, GivesTheSameBitsForTheSameBatch) {
   const LinearShape shape{72, 96, true, true};
-  for (const DataType type : kTypes) {  // in 16 bits it is another library's kernel on a GPU
+  for (const DataType type : kTypes) {  // a GPU uses another kernel of the library in 16 bits
     auto op = made_if_typed(GetParam(), type, backend(GetParam())->linear(shape, {600, type}));
     if (op == nullptr) continue;
     expect_same_bits(*op, type, input_for(shape, 600));
   }
 }
 
-// A diverged network must look diverged. What a library's fused ReLU does with NaN is its own.
+// A diverged network must look diverged. A library's fused ReLU may treat NaN in its own way.
 TEST_P(Linear, PassesNaNThroughAFusedRelu) {
   if (GetParam() == "onednn" || kOnGpu) GTEST_SKIP() << "the ReLU is a library's";
   constexpr std::int64_t kOutputs = 8;
@@ -106,7 +106,7 @@ TEST_P(Linear, PassesNaNThroughAFusedRelu) {
     input.bias.assign(kOutputs, std::numeric_limits<float>::quiet_NaN());
     const WeightedOutput found = run(*op, type, input);
     for (const float y : found.y) EXPECT_TRUE(std::isnan(y));
-    Floats sums(kOutputs);  // of dy, of which nothing is masked
+    Floats sums(kOutputs);  // of dy, with nothing masked
     for (std::size_t i = 0; i < input.dy.size(); ++i) sums[i % kOutputs] += input.dy[i];
     EXPECT_EQ(found.db, sums);
   }

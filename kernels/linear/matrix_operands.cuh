@@ -1,10 +1,10 @@
-// What the matrix products of ours multiply, and what becomes of the result:
+// Operands of our own matrix products, and stores of their results:
 //
 //   C[i, j] = sum over d of A(i, d) B(j, d)
 //
-// An operand is whatever gives a number for (index, depth): a matrix, its transpose, or the patches
-// of an image (conv/own_conv.cu). It says which of the two neighbours in memory, so that
-// neighbouring threads can read it so.
+// An operand is any function that gives a number for (index, depth): a matrix, its transpose, or
+// the patches of an image (conv/own_conv.cu). It says along which of the two its memory runs, so
+// that neighbouring threads can read neighbours.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct AcrossDepth {
   __device__ T operator()(int index, int depth) const { return data[depth * stride + index]; }
 };
 
-// y = C + bias, then ReLU where asked for. `bias` may be nullptr.
+// y = C + bias, then an optional ReLU. `bias` may be nullptr.
 template <class T>
 struct WriteResult {
   T* y;
@@ -61,8 +61,7 @@ struct WriteResult {
   }
 };
 
-// y as WriteResult, and activated = GELU(y): of y rounded to T, which is what GELU by itself would
-// have read.
+// y as WriteResult, and activated = GELU(y), from y rounded to T, as a separate GELU would read it.
 template <GeluForm form, class T>
 struct WriteActivated {
   WriteResult<T> plain;
@@ -75,7 +74,7 @@ struct WriteActivated {
   }
 };
 
-// dx = C GELU'(x), of C rounded to T.
+// dx = C GELU'(x), with C rounded to T.
 template <GeluForm form, class T>
 struct WriteBySlope {
   T* dx;
@@ -87,7 +86,7 @@ struct WriteBySlope {
   }
 };
 
-// One slice of the sum, for add_slices.
+// Writes one slice of the sum, for add_slices.
 struct WriteSlice {
   float* slices;
   std::int64_t rows;
@@ -97,10 +96,10 @@ struct WriteSlice {
   }
 };
 
-// The sides of the tile of C that one block makes, in every version.
+// Sides of the tile of C that one block computes, in every version.
 constexpr int kProductTile = 64;
 
-// What a block does. Blocks: x = tiles of rows; y = tiles of columns, slice by slice.
+// A block's part of the product. Blocks: x = tiles of rows; y = tiles of columns, slice by slice.
 struct ProductPart {
   int slice;
   int first_row;
@@ -109,8 +108,8 @@ struct ProductPart {
   int end;
 };
 
-// `step`: of the depth, in one pass of the block. Slices have whole passes; if they use up the
-// depth early, the last ones sum nothing, and their zeros are written as all slices are.
+// `step`: depth of one pass of the block. Slices have whole passes. If they use up the depth early,
+// the last slices sum nothing, and their zeros are written like all slices.
 __device__ inline ProductPart part_of_block(const ProductSize& size, int step) {
   const int column_tiles = (size.columns + kProductTile - 1) / kProductTile;
   const int passes = (size.depth + step - 1) / step;

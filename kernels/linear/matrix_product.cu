@@ -16,7 +16,7 @@ Status check_product(std::int64_t rows, std::int64_t columns, std::int64_t depth
 }
 
 int slices_for(const Device& device, std::int64_t rows, std::int64_t columns, std::int64_t depth) {
-  // Two blocks a multiprocessor, each with a sum that is worth its slice.
+  // Two blocks a multiprocessor, each with a sum long enough to be worth its slice.
   constexpr std::int64_t kShortest = 256;
   constexpr std::int64_t kMaxSlices = 256;
   const std::int64_t tiles = product_tiles(rows) * product_tiles(columns);

@@ -1,10 +1,10 @@
-// Matrix products of ours (tiled_product.cuh), for linear layers and convolutions, on the host: in
-// how many slices they are cut.
+// The host side of our own matrix products (tiled_product.cuh) for linear layers and convolutions:
+// the number of slices into which they are cut.
 //
-// Where the library can it does this work (docs/decisions/0017); this is what it is compared with,
-// and what stands in where it has nothing for a shape.
-// A product with few tiles and a long sum, as a weight gradient, is cut along the depth; the slices
-// are summed in order by add_slices, so the same operands give the same bits.
+// The library does this work if it can (docs/decisions/0017); this product is its comparison, and
+// its replacement for shapes without a plan. A product with few tiles and a long sum, as a weight
+// gradient, is cut along the depth; add_slices sums the slices in order, so the same operands give
+// the same bits.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline std::int64_t product_tiles(std::int64_t count) {
 }
 
 // A product counts its rows, columns and depth in 31 bits, and tiles of columns in 16. Errors: one
-// of them is more.
+// of them is larger.
 Status check_product(std::int64_t rows, std::int64_t columns, std::int64_t depth);
 
 template <class A, class B, class Store>
@@ -37,8 +37,8 @@ void multiply(const Device& device, const ProductSize& size, const A& a, const B
   launch(device.stream(), shape, tiled_product<A, B, Store>, size, a, b, store);
 }
 
-// A sum over `depth` that is added to what is there: a weight gradient. `scratch` of the device
-// must have been reserved: sum_bytes() of the longest depth.
+// Slices of a sum over `depth` that is added to a weight gradient. The device's scratch must have
+// been reserved: sum_bytes() of the longest depth.
 int slices_for(const Device& device, std::int64_t rows, std::int64_t columns, std::int64_t depth);
 std::int64_t sum_bytes(const Device& device, std::int64_t rows, std::int64_t columns,
                        std::int64_t max_depth);

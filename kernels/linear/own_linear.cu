@@ -98,7 +98,7 @@ class OwnLinear : public LinearOp {
                    rows<AcrossDepth<T>>(weights_, shape_.inputs), store);
   }
 
-  // dy W, through the GELU.
+  // dy W, multiplied by GELU's slope.
   void multiply_by_slope(std::int64_t samples, ConstBuffer before, ConstBuffer dy, Buffer dx) {
     with_gelu_form(*shape_.gelu_before, [&](auto form) {
       cuda::with_type(type_, [&](auto zero) {
@@ -111,7 +111,7 @@ class OwnLinear : public LinearOp {
     });
   }
 
-  // Of dy as a fused ReLU has masked it.
+  // `dy` has been masked by a fused ReLU.
   void add_weight_gradient(std::int64_t samples, ConstBuffer x, ConstBuffer dy,
                            float* weight_gradient) {
     cuda::with_type(type_, [&](auto zero) {
@@ -124,7 +124,7 @@ class OwnLinear : public LinearOp {
 
   static int narrow(std::int64_t count) { return static_cast<int>(count); }
 
-  // A matrix in memory whose rows are `stride` apart, as an operand.
+  // Makes an operand of a matrix in memory whose rows are `stride` apart.
   template <class Operand>
   static Operand rows(ConstBuffer data, std::int64_t stride) {
     return {static_cast<decltype(Operand::data)>(data), stride};

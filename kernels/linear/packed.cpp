@@ -18,7 +18,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// What one panel is made from: `used` of its `width` numbers, `words` long.
+// The size of one panel: `used` of its `width` numbers, `words` long.
 struct PanelShape {
   std::int64_t width, used, words;
 };
@@ -26,7 +26,7 @@ struct PanelShape {
 using Words = std::uint32_t __attribute__((vector_size(32)));
 constexpr std::int64_t kBlock = 8;  // words in a register
 
-// Transposes eight registers: three rounds of exchanging ever larger parts between pairs.
+// Transposes eight registers in three rounds that exchange ever larger parts between pairs.
 [[gnu::always_inline]] inline void transpose_block(Words (&r)[kBlock]) {
   Words pairs[kBlock], fours[kBlock];
   for (int i = 0; i < 8; i += 2) {
@@ -43,7 +43,7 @@ constexpr std::int64_t kBlock = 8;  // words in a register
   }
 }
 
-// to[k, j] = from[j, k]. `row_bytes` need not be a multiple of a word.
+// Sets to[k, j] = from[j, k]. `row_bytes` need not be a multiple of a word.
 FETTLE_FOR_EACH_PROCESSOR void transpose_words(const PanelShape& shape, const std::byte* from,
                                                std::int64_t row_bytes, std::uint32_t* to) {
   const std::int64_t whole_rows = shape.used / kBlock * kBlock;
@@ -60,7 +60,7 @@ FETTLE_FOR_EACH_PROCESSOR void transpose_words(const PanelShape& shape, const st
       }
     }
   }
-  // What the blocks left: of their rows the last words, of the rows after them all.
+  // Remainder: the last words of the blocked rows, and all words of the rows after them.
   for (std::int64_t j = 0; j < shape.used; ++j) {
     const std::byte* row = from + j * row_bytes;
     for (std::int64_t k = j < whole_rows ? whole_words : 0; k < shape.words; ++k) {
@@ -69,10 +69,10 @@ FETTLE_FOR_EACH_PROCESSOR void transpose_words(const PanelShape& shape, const st
   }
 }
 
-// to[k, j] = from[k, j], where `from` has rows of `row_words`.
+// Sets to[k, j] = from[k, j], where `from` has rows of `row_words`.
 FETTLE_FOR_EACH_PROCESSOR void copy_words(const PanelShape& shape, const std::uint32_t* from,
                                           std::int64_t row_words, std::uint32_t* to) {
-  constexpr std::int64_t kUsual = kTileColumns;  // copied without asking how many
+  constexpr std::int64_t kUsual = kTileColumns;  // a constant, so that memcpy is inlined
   for (std::int64_t k = 0; k < shape.words; ++k) {
     if (shape.used == kUsual) {
       std::memcpy(to + k * shape.width, from + k * row_words, kUsual * sizeof(std::uint32_t));
@@ -82,7 +82,7 @@ FETTLE_FOR_EACH_PROCESSOR void copy_words(const PanelShape& shape, const std::ui
   }
 }
 
-// to[k, j] = the pair {from[2k, j], from[2k + 1, j]}; rows from `rows` on are zero.
+// Sets to[k, j] to the pair {from[2k, j], from[2k + 1, j]}; rows from `rows` on are zero.
 FETTLE_FOR_EACH_PROCESSOR void pair_rows(const PanelShape& shape, const std::uint16_t* from,
                                          std::int64_t row_halves, std::int64_t rows,
                                          std::uint32_t* to) {
@@ -122,7 +122,7 @@ void PackedMatrix::pack_rows(ConstBuffer from, std::int64_t outer, std::int64_t 
     std::uint32_t* to = storage_.data() + p * words_ * width_;
     transpose_words({width_, used(p), odd ? words_ - 1 : words_}, rows, row_bytes, to);
     if (!odd) continue;
-    // The last word is half there: reading all of it could leave the buffer.
+    // Only half of the last word exists: reading all of it could leave the buffer.
     for (std::int64_t j = 0; j < used(p); ++j) {
       std::uint16_t last = 0;
       std::memcpy(&last, rows + (j + 1) * row_bytes - 2, sizeof(last));

@@ -1,15 +1,15 @@
 // Matrices packed for the matrix product of the fast linear layer (product.h).
 //
-// A product C[i, j] = sum_k A[i, k] B[k, j] reads both factors along k. Packed, a factor is cut
-// into panels of `width` rows of A (or columns of B), and a panel holds, k by k, its `width`
-// numbers side by side: the innermost loop then reads both factors from front to back, whatever the
-// layout they came from. What the last panel lacks is never read of A; of B it is anything, and
-// gives columns that no tile stores.
+// A product C[i, j] = sum_k A[i, k] B[k, j] reads both factors along k. Packing cuts a factor into
+// panels of `width` rows of A (or columns of B). A panel holds, k by k, its `width` numbers side by
+// side, so the innermost loop reads both factors from front to back, whatever their original
+// layout. In the last panel of A, rows beyond the matrix are never read; in that of B, columns
+// beyond it hold anything, and give columns of C that no tile stores.
 //
 // The unit is a word of 32 bits: one fp32 number, or two bf16 numbers that are neighbours along k
-// (the last is zero where k is odd), which is how the bf16 instruction takes them.
+// (the last is zero for odd k), as the bf16 instruction reads them.
 //
-// Storage is made once for the largest matrix; packing allocates nothing. Not synchronised.
+// Storage is allocated once for the largest matrix; packing allocates nothing. Not synchronised.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ namespace fettle::kernels {
 
 class PackedMatrix {
  public:
-  // At most `max_outer` rows of A (columns of B) and `max_inner` values of k.
+  // For at most `max_outer` rows of A (columns of B) and `max_inner` values of k.
   PackedMatrix(DataType type, std::int64_t width, std::int64_t max_outer, std::int64_t max_inner);
 
-  // From [outer, inner], row-major: the rows of A, or B transposed.
+  // Packs [outer, inner], row-major: the rows of A, or B transposed.
   void pack_rows(ConstBuffer from, std::int64_t outer, std::int64_t inner);
-  // From [inner, outer], row-major: B as it is, or A transposed.
+  // Packs [inner, outer], row-major: B as it is, or A transposed.
   void pack_columns(ConstBuffer from, std::int64_t outer, std::int64_t inner);
 
-  // What pack_rows was given.
+  // Restores the matrix given to pack_rows.
   void unpack_rows(Buffer to, std::int64_t inner) const;
 
   std::int64_t outer() const { return outer_; }

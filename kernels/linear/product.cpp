@@ -6,7 +6,7 @@
 namespace fettle::kernels {
 namespace {
 
-// All tiles under one panel of B: the panel stays in the second-level cache while A passes by.
+// Computes all tiles under one panel of B, which stays in the second-level cache while A passes by.
 void multiply_panel(DataType type, const PackedMatrix& a, const PackedMatrix& b,
                     const ProductOutput& output, std::int64_t b_panel) {
   const std::int64_t column = b_panel * kTileColumns;

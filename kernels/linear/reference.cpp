@@ -54,7 +54,7 @@ class ReferenceLinear : public WeightedOp {
                 float* weight_gradient, float* bias_gradient) override {
     const float* gradient = masked_gradient(shape_.relu, samples * shape_.outputs, y_, y, dy_, dy);
     const float* input = x_.read(x, samples * shape_.inputs);
-    // The gradient transposed: the row stride is 1.
+    // The transposed gradient: the row stride is 1.
     add_product(shape_.outputs, shape_.inputs, samples, {gradient, 1, shape_.outputs}, input,
                 weight_gradient);
     if (shape_.bias) add_rows(samples, shape_.outputs, gradient, bias_gradient);
@@ -70,7 +70,7 @@ class ReferenceLinear : public WeightedOp {
   const LinearShape shape_;
   Floats x_, y_, dy_, dx_, given_;
   AlignedArray<float> weights_;     // [outputs, inputs]
-  AlignedArray<float> transposed_;  // [inputs, outputs]: so that forward runs along outputs
+  AlignedArray<float> transposed_;  // [inputs, outputs], so that forward runs along outputs
   AlignedArray<float> bias_;
 };
 

@@ -1,4 +1,4 @@
-// One tile of a matrix product: what product.cpp asks of the instruction set (avx512.cpp).
+// One tile of a matrix product: product.cpp's interface to the instruction set (avx512.cpp).
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct Tile {
 
 using TileFunction = void (*)(const Tile&);
 
-// The function for tiles of `rows` rows: 1 to kTileRows. Needs AVX-512 (F, BW, VL); bf16 also
-// AVX-512 BF16.
+// Returns the function for tiles of `rows` rows: 1 to kTileRows. Needs AVX-512 (F, BW, VL); bf16
+// also AVX-512 BF16.
 TileFunction avx512_tile(DataType type, std::int64_t rows);
 
 }  // namespace fettle::kernels

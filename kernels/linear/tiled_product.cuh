@@ -1,10 +1,10 @@
 // Matrix product: tiles of shared memory, multiplied by the fp32 units.
 //
-// A block of 256 threads makes a tile of 64 x 64 of C, 4 x 4 a thread, in fp32 whatever the
+// A block of 256 threads computes a tile of 64 x 64 of C, 4 x 4 a thread, in fp32 whatever the
 // operands' type. Each pass stages 64 x 16 of both operands in shared memory, so an element is read
 // from device memory once for 64 multiplications: enough to be bound by the fp32 units (67 TFLOP/s
-// on an H100). In 16 bits that is a fifteenth of what the library's kernels have from tensor cores:
-// this product is what they are compared with, and should be simple.
+// on an H100). In 16 bits the library's tensor-core kernels are fifteen times as fast. This product
+// is their comparison, and should be simple.
 #pragma once
 
 #include "kernels/linear/matrix_operands.cuh"

@@ -16,8 +16,7 @@ namespace {
 using dnnl::memory;
 using Bytes = AlignedArray<std::byte>;
 
-// One engine and stream an operation: both are cheap handles, and nothing is shared between
-// threads.
+// One engine and stream for each operation: both are cheap handles, and threads share nothing.
 struct Device {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
@@ -27,7 +26,7 @@ std::int64_t bytes_of(const memory::desc& layout) {
   return static_cast<std::int64_t>(layout.get_size());
 }
 
-// A memory object of its own storage.
+// A memory object with its own storage.
 struct Block {
   Block() = default;
   Block(const Device& device, const memory::desc& layout)
@@ -36,8 +35,8 @@ struct Block {
   memory handle;
 };
 
-// What oneDNN is asked for, of a convolution or a product: sizes, layouts, descriptions. It names
-// the sizes of images N, C, H, W and of weights O, I, H, W; the format tags say how they lie in
+// Descriptions of a convolution or a product for oneDNN: sizes, layouts, primitives. oneDNN names
+// the sizes of images N, C, H, W and of weights O, I, H, W; the format tags give their order in
 // memory. All functions throw dnnl::error.
 class ConvKind {
  public:
@@ -132,12 +131,12 @@ class ProductKind {
   const LinearShape shape_;
 };
 
-// A primitive that reads the weights, which it has packed in the layout it likes.
+// A primitive that reads the weights, with its copy of them in the layout that it prefers.
 template <class Primitive>
 struct WeightsReader {
   Primitive primitive;
   Block weights, scratch;
-  std::int64_t version = 0;  // which set_weights the packed copy comes from
+  std::int64_t version = 0;  // the set_weights call that the packed copy comes from
 };
 
 // The primitives for one number of samples.
@@ -146,7 +145,7 @@ struct Primitives {
   WeightsReader<typename Kind::Forward> forward;
   WeightsReader<typename Kind::BackwardData> backward_data;
   typename Kind::BackwardWeights backward_weights;
-  memory x, y, dx, dy;  // the caller's buffers are put in for each call
+  memory x, y, dx, dy;  // each call puts in the caller's buffers
   Block weight_gradient, bias_gradient, weights_scratch;
 };
 
@@ -154,8 +153,8 @@ std::string why_not(const char* kind, const dnnl::error& error) {
   return std::string("oneDNN cannot run this ") + kind + " (" + error.what() + ")";
 }
 
-// A pass has no way to report what oneDNN throws (operations.h). The constructor has found that
-// there is an implementation, so it is a lack of memory, or a fault of ours.
+// Ends the program if oneDNN throws, as a pass cannot report it (operations.h). The constructor has
+// found an implementation, so the cause is a lack of memory or a bug of ours.
 template <class Pass>
 void run_pass(const char* kind, Pass pass) {
   std::string failure;
@@ -180,7 +179,7 @@ class OnednnOp : public WeightedOp {
         gradient_(device_, {kind_.weight_sizes(), memory::data_type::f32, Kind::kWeights}),
         bias_(device_, {{kind_.biases()}, memory::data_type::f32, memory::format_tag::x}) {
     primitives_for(plan.max_samples);
-    // These only describe: what is asked for later is made by the pass that needs it.
+    // These only check that descriptions exist; each pass makes its primitives when it needs them.
     (void)describe_backward_weights(plan.max_samples);
     (void)describe_backward_data(plan.max_samples);
   }
@@ -211,7 +210,7 @@ class OnednnOp : public WeightedOp {
   // the same two of the evaluation.
   static constexpr std::size_t kMaxPrimitives = 4;
 
-  // Throws dnnl::error, as all below.
+  // Throws dnnl::error, as do all functions below.
   void run_forward(std::int64_t samples, ConstBuffer x, Buffer y) {
     Set& p = primitives_for(samples);
     p.x.set_data_handle(const_cast<void*>(x));
@@ -242,7 +241,7 @@ class OnednnOp : public WeightedOp {
     run(p.backward_data, {{DNNL_ARG_DIFF_DST, p.dy}, {DNNL_ARG_DIFF_SRC, p.dx}});
   }
 
-  // Packs the weights if they were set after this number of samples was last run.
+  // Packs the weights if they were set after this number of samples last ran.
   template <class Primitive>
   void run(WeightsReader<Primitive>& reader, std::unordered_map<int, memory> arguments) {
     if (std::exchange(reader.version, version_) != version_) {
@@ -307,7 +306,7 @@ class OnednnOp : public WeightedOp {
             Block(device_, description.scratchpad_desc())};
   }
 
-  // oneDNN asks for the forward pass's description, too: a hint at what it chose there.
+  // oneDNN also takes the forward pass's description, as a hint at its choice there.
   typename Kind::BackwardWeights::primitive_desc describe_backward_weights(
       std::int64_t samples) const {
     return {kind_.backward_weights(input(samples), packed_weights(memory::data_type::f32),
@@ -344,7 +343,7 @@ class OnednnOp : public WeightedOp {
   Device device_;
   Block weights_;   // as set, unpacked
   Block gradient_;  // unpacked
-  Block bias_;      // zeros where there is none
+  Block bias_;      // zeros without a bias
   std::int64_t version_ = 0;
   std::unordered_map<std::int64_t, Set> primitives_;
 };
@@ -370,11 +369,11 @@ Result<std::unique_ptr<WeightedOp>> onednn_linear(const LinearShape& shape,
   return make<ProductKind>(shape, plan);
 }
 
-// Of DNNL_MAX_CPU_ISA, too, which makes a processor a lesser one.
+// Heeds DNNL_MAX_CPU_ISA, which makes a processor look like a lesser one.
 CpuKind onednn_cpu() {
   using dnnl::cpu_isa;
   const cpu_isa isa = dnnl::get_effective_cpu_isa();
-  // Each is a set of bits, which has those of the lesser ones.
+  // Each value is a set of bits that includes the bits of lesser instruction sets.
   const auto has = [isa](cpu_isa one) {
     return (static_cast<unsigned>(isa) & static_cast<unsigned>(one)) == static_cast<unsigned>(one);
   };

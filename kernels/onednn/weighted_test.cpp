@@ -1,6 +1,6 @@
-// oneDNN's inner product against the reference, also where the processor's choice is another
-// (linear/choice.h): on a machine without AMX no layer in bf16 takes it. And the kind of processor
-// that oneDNN sees, which DNNL_MAX_CPU_ISA lessens (CMakeLists.txt runs this with several).
+// oneDNN's inner product against the reference, even if linear/choice.h would not choose it:
+// without AMX no layer in bf16 takes it. Also the kind of processor that oneDNN sees, which
+// DNNL_MAX_CPU_ISA lessens (CMakeLists.txt runs this with several values).
 #include "kernels/onednn/weighted.h"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The end of a step in every backend: what step.h decides, from numbers in the backend's memory.
+// The end of a step in every backend: step.h's decisions, from numbers in the backend's memory.
 #include <limits>
 
 #include "kernels/optimizer/step.h"

@@ -1,5 +1,5 @@
-// The optimisers' formulas for one weight, as torch.optim has them (2.11; foreach and fused
-// variants compute the same). g is the scaled gradient; t the step, from 1.
+// The optimisers' formulas for one weight, as in torch.optim (2.11; foreach and fused variants
+// compute the same). g is the scaled gradient; t the step, from 1.
 //
 //   SGD      g += d w;  b = m b + g;  w -= lr (nesterov ? g + m b : b)
 //            b starts at zero, which makes b = g at the first step, as in PyTorch
@@ -12,12 +12,11 @@
 //            with momentum: b = m b + u, w -= lr b; otherwise w -= lr u
 //            Tieleman, Hinton 2012
 //
-// Each is a struct: its constructor works out what is the same for all weights (in double), the
-// call updates one weight. No branch depends on data, so the loops around them vectorise. Written
-// once, used by the loops of every CPU backend and by the GPU's kernels (optimizer.cu). Nothing
-// here is reordered by vectorising, products and sums are rounded one by one (-ffp-contract=off,
-// under nvcc -fmad=false), and +, -, *, /, sqrt are those of IEEE 754: so all backends give the
-// same bits.
+// Each is a struct: its constructor computes the values that all weights share (in double), and a
+// call updates one weight. No branch depends on data, so the loops around them vectorise. The loops
+// of every CPU backend and the GPU's kernels (optimizer.cu) share this code. Vectorisation reorders
+// nothing here, products and sums are rounded one by one (-ffp-contract=off, under nvcc
+// -fmad=false), and +, -, *, /, sqrt follow IEEE 754, so all backends give the same bits.
 #pragma once
 
 #include <cmath>
@@ -28,8 +27,8 @@
 
 namespace fettle::kernels {
 
-// base^exponent by repeated squaring: the same bits everywhere, which no library's pow promises.
-// For a base below 1, what it loses against pow is far less than rounding to float loses.
+// Computes base^exponent by repeated squaring: the same bits everywhere, which no library's pow
+// promises. For a base below 1, its error against pow is far less than that of rounding to float.
 FETTLE_HOST_DEVICE inline double power(double base, std::int64_t exponent) {
   double result = 1;
   for (double square = base; exponent > 0; exponent /= 2) {
@@ -62,7 +61,7 @@ struct SgdFormula {
 
 struct AdamFormula {
   AdamFormula() = default;
-  // `decoupled`: AdamW.
+  // `decoupled`: AdamW's weight decay.
   FETTLE_HOST_DEVICE AdamFormula(const UpdateSettings& s, float weight_decay,
                                  const StepControl& step, bool decoupled)
       : scale(step.gradient_scale),

@@ -6,10 +6,10 @@
 //   w -= lr |w| / |u| u             |.| over the tensor; the ratio is 1 where either norm is zero
 //
 // The function phi of the paper is the identity. Norms are sums of squares in double, in a fixed
-// order of lanes, so that every CPU backend gives the same bits. (A GPU sums in an order of its
-// own: the ratio may differ by the last bit of a double.) Two passes over the tensor:
-// moments and norms, then the weights; u is cheaper to compute twice than to keep. Inlined into
-// functions that a backend compiles for the processors it wants.
+// order of lanes, so that every CPU backend gives the same bits. (A GPU sums in another order, so
+// the ratio may differ by the last bit of a double.) Two passes over the tensor: moments and norms,
+// then the weights; u is cheaper to compute twice than to store. Inlined into functions that a
+// backend compiles for its processors.
 #pragma once
 
 #include <cmath>
@@ -48,7 +48,7 @@ struct LambFormula {
   float scale, rate, decay, blend1, beta2, blend2, epsilon, correction1, root_correction;
 };
 
-// |w| / |u| of their squares.
+// Returns |w| / |u| from their squares.
 FETTLE_HOST_DEVICE inline double lamb_ratio(double weights, double directions) {
   return weights > 0 && directions > 0 ? std::sqrt(weights / directions) : 1;
 }
@@ -74,7 +74,7 @@ FETTLE_HOST_DEVICE inline double lamb_ratio(double weights, double directions) {
   return lamb_ratio(weights, directions);
 }
 
-// Of one tensor. The other formulas: loops.h.
+// Updates one tensor. loops.h has the other formulas.
 [[gnu::always_inline]] inline void update_all(const UpdateBuffers& b, const LambFormula& f) {
   const auto rate = static_cast<float>(f.rate * begin_lamb(b, f));
   for (std::int64_t i = 0; i < b.count; ++i) {

@@ -1,5 +1,5 @@
-// The loops around formulas.h. Inlined into functions that a backend compiles for the processors it
-// wants; the arithmetic, and so the result, is the same for all.
+// The loops around formulas.h. Inlined into functions that a backend compiles for its processors;
+// the arithmetic, and so the result, is the same for all.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace fettle::kernels {
 
-// Weights updated before they are rounded: few enough to be still in the first-level cache.
+// Weights updated before they are rounded: few enough to stay in the first-level cache.
 inline constexpr std::int64_t kUpdateBlock = 1024;
 
-// Without a buffer, the formula sees zero and what it leaves is dropped.
+// Without a buffer, the formula reads zero and its new state is dropped.
 template <bool has_state1, bool has_state2, class Formula>
 [[gnu::always_inline]] inline void update_block(const Formula& formula, std::int64_t count,
                                                 float* __restrict weights,
@@ -49,7 +49,7 @@ template <class Formula>
   }
 }
 
-// In kLanes interleaved sums, merged at the end: a fixed order that vectorises.
+// Sums in kLanes interleaved sums, merged at the end: a fixed order that vectorises.
 [[gnu::always_inline]] inline double sum_squares(std::int64_t count, const float* values) {
   constexpr std::int64_t kLanes = 16;
   double sums[kLanes] = {};

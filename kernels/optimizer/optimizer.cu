@@ -1,16 +1,16 @@
 // The optimisers as multi-tensor kernels: one launch updates all parts of a network.
 //
-// What binds it on an H100: bytes. AdamW with a 16-bit copy reads 16 and writes 14 for a weight and
+// Bound by bytes on an H100. AdamW with a 16-bit copy reads 16 and writes 14 for a weight and
 // computes some thirty operations with it, where three hundred would fit in. So everything that
 // touches a weight in a step happens while it is in registers: unscaling and clipping (both in
 // control->gradient_scale), weight decay, the formula and the rounding of the copy. Four numbers
-// move at a time, 64 bytes in flight a thread. What is the same for all weights of a part, in
-// double precision, one thread of a block works out for all: 64 units of a multiprocessor for 2048
-// threads would take longer than the memory does.
+// move at a time, 64 bytes in flight a thread. One thread of a block computes the double-precision
+// values that all weights of a part share: 2048 threads on the 64 double-precision units of a
+// multiprocessor would take longer than memory does.
 //
 // LAMB needs the norms of a tensor before any of its weights may move, so it has three kernels:
-// moments and sums of squares of each chunk; the ratio of each tensor; the weights. Sums are taken
-// in an order that depends on nothing but the sizes, hence a fixed number of threads.
+// moments and sums of squares of each chunk; the ratio of each tensor; the weights. The order of
+// sums depends on nothing but the sizes, hence a fixed number of threads.
 #include <algorithm>
 #include <utility>
 
@@ -30,7 +30,7 @@ namespace {
 
 constexpr unsigned kThreads = kBlockThreads;
 constexpr unsigned kSquaresBlocks = kSquaresScratch / sizeof(double);
-constexpr std::int64_t kSquaresPerBlock = 4096;  // at least
+constexpr std::int64_t kSquaresPerBlock = 4096;  // minimum
 
 template <UpdateRule kRule>
 __device__ auto formula_of(const UpdateSettings& settings, float decay, const StepControl& step) {
@@ -47,7 +47,7 @@ __device__ auto formula_of(const UpdateSettings& settings, float decay, const St
 
 // ---- Arrays, N numbers at a time ---------------------------------------------------------------
 
-// Zeros for an array that is not there.
+// Returns zeros if the array does not exist.
 template <int N>
 __device__ __forceinline__ Pack<float, N> load(const float* from, std::int64_t at) {
   if (from == nullptr) return {};
@@ -79,8 +79,8 @@ __device__ __forceinline__ void store_weights(const Pack<float, N>& weights,
   }
 }
 
-// Calls body.run<N>(element) for the elements of a chunk, four at a time where their addresses
-// allow it.
+// Calls body.run<N>(element) for the elements of a chunk, four at a time if their addresses allow
+// it.
 template <class Body>
 __device__ void for_each_in(const UpdateChunk& chunk, bool packed, Body& body) {
   constexpr int kPack = 4;
@@ -95,8 +95,7 @@ __device__ void for_each_in(const UpdateChunk& chunk, bool packed, Body& body) {
   }
 }
 
-// Goes through the chunks that are dealt to this block, calls body(formula, part, chunk, number of
-// the chunk).
+// Calls body(formula, part, chunk, number of the chunk) for each chunk dealt to this block.
 template <UpdateRule kRule, class Body>
 __device__ void for_each_chunk(const UpdateView& view, const UpdateSettings& settings,
                                const StepControl& step, Body body) {
@@ -105,9 +104,9 @@ __device__ void for_each_chunk(const UpdateView& view, const UpdateSettings& set
   for (auto i = static_cast<int>(blockIdx.x); i < view.chunk_count;
        i += static_cast<int>(gridDim.x)) {
     const UpdateChunk chunk = view.chunks[i];
-    if (chunk.part != part) {  // for all threads of the block alike
+    if (chunk.part != part) {  // uniform over the block's threads
       part = chunk.part;
-      __syncthreads();  // others may still read the formula of the part before
+      __syncthreads();  // others may still read the previous part's formula
       if (threadIdx.x == 0) {
         formula = formula_of<kRule>(settings, view.parts[part].buffers.weight_decay, step);
       }
@@ -124,7 +123,7 @@ struct Update {
   const Formula& formula;
   const UpdateBuffers& part;
 
-  // The N weights from `at` on. A rule without a state has nullptr there (load, store).
+  // Updates the N weights from `at` on. A rule without a state has nullptr there (load, store).
   template <int N>
   __device__ __forceinline__ void run(std::int64_t at) {
     Pack<float, N> weights = load<N>(part.weights, at);
@@ -222,7 +221,7 @@ __global__ void __launch_bounds__(kThreads)
       });
 }
 
-// A block for each tensor.
+// Handles one tensor in each block.
 __global__ void __launch_bounds__(kThreads) lamb_ratios(UpdateView view, const StepControl* control,
                                                         const Squares* of_chunks, double* ratios) {
   if (control->apply == 0) return;
@@ -252,7 +251,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- Sums of squares ---------------------------------------------------------------------------
 
-// Block b sums per_block elements from b * per_block on; the block that ends last sums those.
+// Block b sums per_block elements from b * per_block on; the last block to end sums the blocks.
 __global__ void __launch_bounds__(kThreads)
     sum_squares(std::int64_t count, std::int64_t per_block, const float* values, double* of_blocks,
                 unsigned* counter, double* result) {

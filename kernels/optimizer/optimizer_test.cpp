@@ -25,7 +25,7 @@ const std::map<std::string, UpdateRule> kRules = {{"sgd", UpdateRule::kSgd},
                                                   {"rmsprop", UpdateRule::kRmsProp},
                                                   {"lamb", UpdateRule::kLamb}};
 
-// What a step decides, as far as an update reads it.
+// The fields of a step's decision that an update reads.
 StepControl step(std::int64_t number, float learning_rate = 0.1F, float gradient_scale = 1) {
   StepControl control;
   control.learning_rate = learning_rate;
@@ -118,7 +118,7 @@ TEST_P(Optimizer, WorksWithoutStateThatItDoesNotNeed) {
   EXPECT_EQ(with, without);
 }
 
-// Nothing to be as long as: the step is Adam's, as a weight of zero could never leave otherwise.
+// With zero weights the trust ratio is 1, or they could never move.
 TEST_P(Optimizer, LambTakesAdamsStepFromZero) {
   const auto tested = backend(GetParam());
   const Floats gradient = {3, -2};
@@ -170,8 +170,7 @@ TEST_P(Optimizer, ChangesNothingInAStepThatIsUndone) {
   }
 }
 
-// Parts as they lie in a network's flat arrays: of any length, and not all of them where a vector
-// instruction would like it.
+// Parts as in a network's flat arrays: of any length, not all aligned for vector instructions.
 std::vector<UpdateBuffers> parts_of(State& state, const Floats& gradient, DataType rounded_type) {
   std::vector<UpdateBuffers> parts;
   std::ptrdiff_t begin = 0;
@@ -213,7 +212,7 @@ TEST_P(Optimizer, UpdatesPartsOfAnySizeAnywhereBitForBit) {
   }
 }
 
-// PyTorch takes 1 - beta2 in double: of 0.999 that is 0.001 to the last bit of a float.
+// PyTorch takes 1 - beta2 in double: for 0.999 that is 0.001 to the last bit of a float.
 TEST_P(Optimizer, BlendsByDoublePrecisionSettings) {
   for (const UpdateRule rule : {UpdateRule::kAdam, UpdateRule::kLamb}) {
     State state = start(Floats(8));

@@ -1,6 +1,6 @@
-// How a step ends, on a GPU: the functions of step.h around numbers in device memory, and the
-// running statistics. All of it is small: a step's few numbers are one thread's work, and
-// statistics are some thousand floats. What counts is that the host is not asked.
+// The end of a step on a GPU: the functions of step.h on numbers in device memory, and the running
+// statistics. All of it is small: one thread handles a step's few numbers, and statistics are some
+// thousand floats. The benefit is that the host is not involved.
 #include "kernels/cuda/device_code/launch.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/runtime/device.h"

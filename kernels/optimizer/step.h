@@ -1,14 +1,13 @@
-// How an optimiser step ends: whether it is applied, by what its gradients are scaled, and what
-// becomes of fp16's loss scale. Pure functions of numbers that the backend holds, so that a GPU
-// decides without the host, and decides as a CPU does, bit for bit. All workers decide from the
-// same sums and so alike. Usable from any thread and from device code.
+// The end of an optimiser step: whether it is applied, how its gradients are scaled, and how fp16's
+// loss scale changes. Pure functions of numbers that the backend holds, so that a GPU decides
+// without the host, with the same bits as a CPU. All workers decide from the same sums and so
+// alike. Usable from any thread and from device code.
 //
-// Where a worker is lost, sums that others wait for are given up, and a step without its sums is
+// If a worker is lost, the others' pending sums are abandoned, and a step without its sums is
 // undone. A step is applied if all workers' losses and the norm of the summed gradients are finite.
 // The dynamic loss scale is torch.amp.GradScaler's: a step that overflows is skipped and halves the
-// scale; after kGrowthInterval good steps in a row it doubles. At the smallest scale there is
-// nothing to gain by another try: the training diverges, as fp32 and bf16 do at once (apply and
-// skipped are both 0).
+// scale; after kGrowthInterval good steps in a row it doubles. At the smallest scale another try
+// gains nothing: the training diverges, as fp32 and bf16 do at once (apply and skipped are both 0).
 #pragma once
 
 #include <cmath>
@@ -19,14 +18,14 @@
 
 namespace fettle::kernels {
 
-// Below, the numbers are too large for fp16 as such.
+// An overflow at this scale means that even unscaled numbers are too large for fp16.
 inline constexpr double kSmallestLossScale = 1;
 inline constexpr double kLargestLossScale = 0x1p127;
 inline constexpr double kLossScaleGrowth = 2;
 inline constexpr double kLossScaleBackoff = 0.5;
 inline constexpr std::int64_t kLossScaleGrowthInterval = 2000;
 
-// This worker's part of a step: its losses since the last one, and its requests.
+// Adds this worker's part of a step: its losses since the last step, and its requests.
 FETTLE_HOST_DEVICE inline void add_sums(const LossSums& loss, const StepInput& input,
                                         StepSums& step) {
   step.loss += static_cast<float>(loss.loss);
@@ -37,20 +36,20 @@ FETTLE_HOST_DEVICE inline void add_sums(const LossSums& loss, const StepInput& i
   step.regroup += input.regroup;
 }
 
-// Backend::add_step_sums.
+// Implements Backend::add_step_sums.
 FETTLE_HOST_DEVICE inline void add_and_clear(LossSums& loss, const StepInput& input,
                                              StepSums& step) {
   add_sums(loss, input, step);
   loss = {};
 }
 
-// On the gradients of the sum of the losses. Powers of two, so nothing is rounded.
+// Scale of the gradients of the summed losses. Powers of two, so nothing is rounded.
 FETTLE_HOST_DEVICE inline double dlogits_scale(const StepSettings& settings,
                                                const LossScale& loss_scale) {
   return settings.scales_loss ? loss_scale.scale / settings.batch_divisor : 1;
 }
 
-// Before the first step of a training, also of one that resumes from a checkpoint.
+// The control before the first step of a training, including one resumed from a checkpoint.
 FETTLE_HOST_DEVICE inline StepControl first_control(const StepSettings& settings,
                                                     std::int64_t updates = 0,
                                                     const LossScale& loss_scale = {}) {
@@ -61,7 +60,7 @@ FETTLE_HOST_DEVICE inline StepControl first_control(const StepSettings& settings
   return control;
 }
 
-// Clipping is torch.nn.utils.clip_grad_norm_'s. `norm`: of the mean gradient.
+// Clips as torch.nn.utils.clip_grad_norm_ does. `norm`: of the mean gradient.
 FETTLE_HOST_DEVICE inline double clip_factor(double clip_norm, double norm) {
   constexpr double kTiny = 1e-6;  // as in PyTorch
   const double factor = clip_norm / (norm + kTiny);
@@ -74,7 +73,7 @@ FETTLE_HOST_DEVICE inline void count_good_step(LossScale& loss) {
   if (loss.scale < kLargestLossScale) loss.scale *= kLossScaleGrowth;
 }
 
-// False, and nothing changed, where a smaller scale would not help.
+// Returns false and changes nothing if a smaller scale would not help.
 FETTLE_HOST_DEVICE inline bool skip_step(LossScale& loss) {
   if (loss.scale <= kSmallestLossScale) return false;
   loss.scale *= kLossScaleBackoff;
@@ -83,38 +82,38 @@ FETTLE_HOST_DEVICE inline bool skip_step(LossScale& loss) {
   return true;
 }
 
-// The schedule's, which goes by the steps that were applied.
+// The schedule's learning rate, which depends on the number of applied steps.
 FETTLE_HOST_DEVICE inline float learning_rate_of(const StepControl& control) {
   const std::int64_t unknown = control.loss_scale.skipped_steps - control.input.known_skips;
   const std::int64_t last = kResultsBehind;
   return control.input.learning_rates[unknown < 0 ? 0 : unknown > last ? last : unknown];
 }
 
-// Whether the sums may be incomplete. Who gives up says so before the sums can end, so it is seen
-// by what is enqueued behind them; nothing else of the step means anything then.
+// Whether the sums may be incomplete. A worker sets given_up before the sums can end, so work
+// enqueued behind them sees it; nothing else of the step is valid then.
 FETTLE_HOST_DEVICE inline bool is_lost(const StepSettings& settings) {
   const volatile std::int32_t* const given_up = settings.given_up;
   return given_up != nullptr && *given_up != 0;
 }
 
-// As the step found it, the schedule and the loss scale included.
+// Restores the state before the step, including the schedule and the loss scale.
 FETTLE_HOST_DEVICE inline void undo(StepControl& control) {
   control.apply = 0;
   control.skipped = 0;
   control.lost = 1;
 }
 
-// Backend::decide_step. `sums`: of all workers; control.squares: of the gradients, summed over all
-// workers and samples and scaled as the loss was.
+// Implements Backend::decide_step. `sums`: of all workers; control.squares: of the gradients,
+// summed over all workers and samples and scaled as the loss was.
 FETTLE_HOST_DEVICE inline void decide(const StepSettings& settings, const StepSums& sums,
                                       StepControl& control) {
   if (is_lost(settings)) return undo(control);
-  // From the gradients of the sum of the losses, as they were scaled, to those of their mean.
+  // Converts gradients of the scaled sum of losses to gradients of the mean loss.
   const double scale = 1 / (sums.samples * dlogits_scale(settings, control.loss_scale));
   const double norm = std::sqrt(control.squares) * scale;
   const bool good = sums.not_finite == 0 && std::isfinite(sums.loss) && std::isfinite(norm);
   control.sums = sums;
-  // Before skip_step(): the rate goes by what was skipped before this step.
+  // Before skip_step(): the rate depends on the skips before this step.
   control.learning_rate = learning_rate_of(control);
   control.apply = good ? 1 : 0;
   control.skipped = 0;
@@ -128,7 +127,7 @@ FETTLE_HOST_DEVICE inline void decide(const StepSettings& settings, const StepSu
   control.dlogits_scale = static_cast<float>(dlogits_scale(settings, control.loss_scale));
 }
 
-// A running statistic after a step. `sum`: over its samples.
+// Returns a running statistic after a step. `sum`: over its samples.
 FETTLE_HOST_DEVICE inline float statistic_after(const StepControl& control, float before,
                                                 float sum) {
   if (control.apply == 0) return before;

@@ -13,7 +13,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr StepSettings kFp32;
 constexpr StepSettings kFp16{.scales_loss = true, .batch_divisor = 4};
 
-// A step of four samples; `squares` of their summed, scaled gradients.
+// Takes a step of four samples. `squares`: of their summed, scaled gradients.
 void take_step(const StepSettings& settings, StepControl& control, double squares, float loss = 2) {
   control.squares = squares;
   decide(settings, {.loss = loss, .correct = 1, .samples = 4}, control);
@@ -105,8 +105,8 @@ TEST(Step, TakesTheLearningRateOfAsManyStepsAsWereApplied) {
   EXPECT_EQ(control.learning_rate, 3);
 }
 
-// Even where the sums look sound.
-TEST(Step, WhoseSumsWereGivenUpIsUndoneWhateverTheyAre) {
+// Holds even if the sums look sound.
+TEST(Step, IsUndoneIfItsSumsWereAborted) {
   std::int32_t given_up = 0;
   StepSettings settings = kFp16;
   settings.given_up = &given_up;
@@ -187,7 +187,7 @@ TEST(StepSums, CountTheWorkersWhoseLossIsNotFinite) {
   EXPECT_EQ(sums.not_finite, 1);
 }
 
-TEST(RunningStatistics, AreTheMeanOverTheStepOrWhatTheyWere) {
+TEST(RunningStatistics, AreTheMeanOverTheStepOrUnchanged) {
   StepControl control = first_control(kFp32);
   take_step(kFp32, control, 1);
   EXPECT_EQ(statistic_after(control, 7, 10), 2.5F);

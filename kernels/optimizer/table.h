@@ -1,6 +1,6 @@
-// UpdateTable: the parts of an update as a multi-tensor kernel wants them: cut into chunks of equal
-// size, which are dealt to blocks whatever part they are of. So one launch updates a network of any
-// number of tensors, and a bias of ten numbers costs a block, not a launch.
+// UpdateTable: the parts of an update, cut for a multi-tensor kernel into chunks of equal size,
+// which are dealt to blocks regardless of their part. So one launch updates a network of any number
+// of tensors, and a bias of ten numbers costs a block, not a launch.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class Device;
 
 struct UpdatePart {
   UpdateBuffers buffers;
-  // Every array begins where four numbers can be read at once (chunks keep it so).
+  // Whether every array begins where four numbers can be read at once (chunks preserve this).
   bool packed = false;
   std::int32_t first_chunk = 0;
   std::int32_t chunks = 0;
@@ -29,7 +29,7 @@ struct UpdateChunk {
   std::int32_t count = 0;
 };
 
-// What kernels get. Pointers into the device's memory.
+// The kernels' view of the table: pointers into the device's memory.
 struct UpdateView {
   const UpdatePart* parts = nullptr;
   const UpdateChunk* chunks = nullptr;
@@ -40,10 +40,10 @@ struct UpdateView {
 class UpdateTable {
  public:
   // A multiple of 4, so that chunks of aligned arrays are aligned. Sixteen numbers a thread: enough
-  // to hide that a block looks up what it is to do.
+  // to hide the block's look-up of its work.
   static constexpr std::int64_t kChunk = 4096;
 
-  // Errors: no memory.
+  // Errors: not enough memory.
   static Result<UpdateTable> create(Device& device, const std::vector<UpdateBuffers>& parts);
 
   UpdateView view() const { return view_; }

@@ -1,5 +1,5 @@
-// UpdateOp on a CPU: goes through the parts and calls the function of a rule for each. Which
-// function that is makes the difference between the CPU backends.
+// UpdateOp on a CPU: calls the rule's function for each part. The CPU backends differ only in these
+// functions.
 #pragma once
 
 #include <memory>

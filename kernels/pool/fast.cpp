@@ -1,8 +1,8 @@
 // Max and average pooling, eight channels at a time (lanes.h). Results as reference.cpp; averages
 // up to rounding.
 //
-// The place of each maximum is kept in 16 bits. Where windows do not overlap, backward writes every
-// gradient once; where they do, it sums one image in fp32.
+// The place of each maximum is kept in 16 bits. If windows do not overlap, backward writes every
+// gradient once; otherwise it sums one image in fp32.
 #include <algorithm>
 
 #include "kernels/aligned.h"
@@ -13,7 +13,7 @@
 namespace fettle::kernels {
 namespace {
 
-// One image, and what a function compiled for each processor needs to know of the shape.
+// One image's shape as needed by functions compiled for each processor.
 struct Geometry {
   explicit Geometry(const PoolShape& shape)
       : kernel_height(shape.kernel_height),
@@ -34,8 +34,8 @@ struct Geometry {
 };
 
 // Calls visit(offset of the window in the input, offset in the output, lanes in use) for each
-// window and kLanes of its channels. Lanes are counted by a type where all are in use: loads
-// without a branch.
+// window and kLanes of its channels. A full set of lanes has a type (AllLanes), which makes loads
+// branch-free.
 template <class Visit>
 [[gnu::always_inline]] inline void for_each_window(const Geometry& g, Visit visit) {
   std::int64_t result = 0;
@@ -96,7 +96,7 @@ template <class Element>
   return largest == nullptr ? dy * g.share : (place == k ? dy : Lanes{});
 }
 
-// `largest` is nullptr for the average. Adds where `overlapping`, otherwise writes.
+// `largest` is nullptr for the average. Adds if `overlapping`, otherwise writes.
 template <bool overlapping, class Element, class Target>
 FETTLE_FOR_EACH_PROCESSOR void scatter(const Geometry& g, const Element* dy,
                                        const std::uint16_t* largest, Target* dx) {
@@ -161,7 +161,7 @@ class FastPool : public PoolOp {
   bool overlapping() const {
     return shape_.stride < shape_.kernel_height || shape_.stride < shape_.kernel_width;
   }
-  // Every input lies in a window.
+  // Whether every input lies in a window.
   bool covering() const {
     const ImageShape out = shape_.output();
     return shape_.stride == shape_.kernel_height && shape_.stride == shape_.kernel_width &&
@@ -179,7 +179,7 @@ class FastPool : public PoolOp {
   const PoolShape shape_;
   const Geometry geometry_;
   const std::int64_t in_, out_;          // elements of an image
-  AlignedArray<std::uint16_t> largest_;  // place in the window, of each output of the last forward
+  AlignedArray<std::uint16_t> largest_;  // place in the window for each output of the last forward
   AlignedArray<float> sums_;             // of one image
 };
 

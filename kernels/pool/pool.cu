@@ -1,12 +1,12 @@
-// Bound by bytes: forward reads the input and writes the output, backward the other way round.
-// A thread takes a pack of neighbouring channels, 16 bytes, of one pixel, so that a warp's accesses
-// are whole lines where there are enough channels.
+// Bound by bytes: forward reads the input and writes the output, backward the other way round. A
+// thread takes a pack of neighbouring channels, 16 bytes, of one pixel, so that a warp accesses
+// whole lines if there are enough channels.
 //
-// Backward gathers: a pixel of the input sums what the windows that hold it send to it, in order of
-// the windows. So no two threads write to one place, overlapping windows need neither atomics nor
-// zeros beforehand, and the same batch gives the same bits. Of max pooling forward keeps which
-// place of its window each output came from, one byte each (two if a window has more than 256);
-// finding it again would mean to read the whole input in backward.
+// Backward gathers: a pixel of the input sums the gradients of the windows that hold it, in order
+// of the windows. So no two threads write to one place, overlapping windows need neither atomics
+// nor zeros beforehand, and the same batch gives the same bits. For max pooling, forward stores the
+// place of each output in its window, one byte each (two if a window has more than 256); backward
+// would have to read the whole input to find it again.
 #include "kernels/cuda/device_code/packs.h"
 #include "kernels/cuda/operations.h"
 
@@ -30,8 +30,8 @@ struct Geometry {
   float share;  // 1 / elements in a window
 };
 
-// What one thread works on: channels [channel, channel + width) of a pixel of one sample. Cells are
-// [samples x height] x [width x packs of channels].
+// A thread's work: channels [channel, channel + width) of a pixel of one sample. Cells are [samples
+// x height] x [width x packs of channels].
 struct Pixel {
   __device__ Pixel(std::int64_t row, std::int64_t column, int height, int channels, int width)
       : sample(row / height),
@@ -51,7 +51,7 @@ __device__ std::int64_t output_offset(const Geometry& g, std::int64_t sample, in
   return ((sample * g.out_height + y) * g.out_width + x) * g.channels;
 }
 
-// visit(offset in elements from the window's first pixel, place in the window).
+// Calls visit(offset in elements from the window's first pixel, place in the window).
 template <class Visit>
 __device__ __forceinline__ void for_each_place(const Geometry& g, Visit visit) {
   int place = 0;
@@ -107,7 +107,8 @@ __global__ void average_forward_kernel(Geometry g, std::int64_t samples, const T
   });
 }
 
-// Along one axis: the windows that hold an input. The first is the first one that ends behind it.
+// The windows that hold an input, along one axis. The first is the first window that ends behind
+// it.
 struct Windows {
   __device__ Windows(int input, int kernel, int stride, int outputs)
       : first(input < kernel ? 0 : (input - kernel) / stride + 1),
@@ -115,7 +116,8 @@ struct Windows {
   int first, last;
 };
 
-// visit(y and x of the output, place in its window) for each window that holds an input pixel.
+// Calls visit(y and x of the output, place in its window) for each window that holds an input
+// pixel.
 template <class Visit>
 __device__ __forceinline__ void for_each_window(const Geometry& g, const Pixel& of, Visit visit) {
   const Windows rows(of.y, g.kernel_height, g.stride, g.out_height);
@@ -127,7 +129,7 @@ __device__ __forceinline__ void for_each_window(const Geometry& g, const Pixel& 
   }
 }
 
-// A thread makes one pixel of dx. `places` is read for max pooling only.
+// Computes one pixel of dx in each thread. `places` is read for max pooling only.
 template <PoolKind kind, int width, class T, class Place>
 __global__ void backward_kernel(Geometry g, std::int64_t samples, const Place* places, const T* dy,
                                 T* dx) {
@@ -154,7 +156,7 @@ __global__ void backward_kernel(Geometry g, std::int64_t samples, const Place* p
   });
 }
 
-// `Place`: what holds a place in a window.
+// `Place`: the integer type of a place in a window.
 template <class T, class Place>
 class CudaPool : public PoolOp {
  public:
@@ -208,7 +210,7 @@ class CudaPool : public PoolOp {
   cuda::Device& device_;
   const PoolShape shape_;
   const Geometry geometry_;
-  const std::unique_ptr<Memory> places_;  // of the last forward's outputs in their windows
+  const std::unique_ptr<Memory> places_;  // places of the last forward's outputs in their windows
 };
 
 template <class Place>

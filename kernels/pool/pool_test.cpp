@@ -45,7 +45,7 @@ TEST_P(Pool, GradientsAreTheDerivatives) {
     const PoolShape shape{kind, {4, 5, 2}, 2, 3, 1};
     auto op = must(backend(GetParam())->pool(shape, {2, DataType::kFloat32}));
     Floats x(80);
-    // All different, further apart than the step: the maximum stays where it is.
+    // All different, further apart than the step, so the maximum stays in its place.
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 80) / 16;
     const Floats dy = random_floats(2 * shape.output().size(), 1);
     const Outcome found = run(*op, shape, DataType::kFloat32, 2, x, dy);
@@ -55,7 +55,7 @@ TEST_P(Pool, GradientsAreTheDerivatives) {
 }
 
 TEST_P(Pool, AgreesWithTheReference) {
-  // Side by side, overlapping, of more than 256 places, with gaps between them.
+  // Windows side by side, overlapping, of more than 256 places, and with gaps between them.
   constexpr std::int64_t kWindows[][5] = {{28, 28, 2, 2, 2},   {14, 14, 2, 2, 2}, {7, 7, 2, 2, 2},
                                           {7, 6, 3, 3, 2},     {7, 7, 7, 7, 1},   {5, 6, 3, 2, 1},
                                           {17, 18, 17, 16, 1}, {7, 8, 2, 1, 3}};

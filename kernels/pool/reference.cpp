@@ -62,14 +62,14 @@ class ReferencePool : public PoolOp {
   // Pixels of a window.
   std::int64_t window() const { return shape_.kernel_height * shape_.kernel_width; }
 
-  // From the first pixel of a window to its k-th, in elements.
+  // The distance from the first pixel of a window to its k-th, in elements.
   std::int64_t offset(std::int64_t k) const {
     const std::int64_t row = k / shape_.kernel_width;
     const std::int64_t column = k % shape_.kernel_width;
     return (row * shape_.input.width + column) * shape_.input.channels;
   }
 
-  // visit(offset of the window's first pixel in x, offset of its result in y), channel 0 of each.
+  // Calls visit(offset of the window's first pixel in x, offset of its result in y), for channel 0.
   template <class Visit>
   void for_each_window(std::int64_t samples, Visit visit) const {
     std::int64_t result = 0;
@@ -111,7 +111,7 @@ class ReferencePool : public PoolOp {
   const PoolShape shape_;
   const ImageShape out_;
   Floats x_, y_, dy_, dx_;
-  AlignedArray<std::uint16_t> largest_;  // place in the window, of each output of the last forward
+  AlignedArray<std::uint16_t> largest_;  // place in the window for each output of the last forward
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// What the reference's layers share around their arithmetic: bias and fused ReLU.
-// Arrays are [rows, channels], dense.
+// Bias and fused ReLU, shared by the reference's layers. Arrays are [rows, channels], dense.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 
 namespace fettle::kernels {
 
-// Starts a sum: every row becomes the bias, or zeros where there is none.
+// Starts a sum: sets every row to the bias, or to zeros without a bias.
 inline void fill_rows(std::int64_t rows, std::int64_t channels, const float* bias, float* y) {
   for (std::int64_t row = 0; row < rows; ++row) {
     float* y_row = y + row * channels;
@@ -22,15 +21,15 @@ inline void fill_rows(std::int64_t rows, std::int64_t channels, const float* bia
   }
 }
 
-// sums[c] += values[r, c], in order of r.
+// Adds values[r, c] to sums[c], in order of r.
 inline void add_rows(std::int64_t rows, std::int64_t channels, const float* values, float* sums) {
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t c = 0; c < channels; ++c) sums[c] += values[row * channels + c];
   }
 }
 
-// The gradient before a layer's fused ReLU: `dy` itself, or with `relu` overwritten by zeros where
-// y is zero.
+// Returns the gradient before a layer's fused ReLU: `dy` itself, or with `relu` overwritten by
+// zeros where y is zero.
 inline const float* masked_gradient(bool relu, std::int64_t count, Floats& y_floats, ConstBuffer y,
                                     Floats& dy_floats, Buffer dy) {
   if (!relu) return dy_floats.read(dy, count);

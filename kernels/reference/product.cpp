@@ -3,7 +3,7 @@
 namespace fettle::kernels {
 namespace {
 
-// A tile of C that the compiler keeps in eight 128-bit registers, which every x86-64 has.
+// A tile of C that fits in eight 128-bit registers, which every x86-64 has.
 constexpr std::int64_t kTileRows = 4;
 constexpr std::int64_t kTileColumns = 8;
 
@@ -33,7 +33,7 @@ void add_full_tile(const Tile& tile) {
   }
 }
 
-// The ragged edges of C: `height` x `width` elements, same order of summation.
+// Adds to the ragged edges of C: `height` x `width` elements, same order of summation.
 void add_partial_tile(const Tile& tile, std::int64_t height, std::int64_t width) {
   for (std::int64_t i = 0; i < height; ++i) {
     float* c = tile.c + i * tile.columns;

@@ -1,4 +1,4 @@
-// The matrix product under the reference's linear and convolution layers.
+// The matrix product of the reference's linear and convolution layers.
 // A pure function; usable from any thread.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace fettle::kernels {
 
-// A matrix that is read by strides: element (i, j) is data[i * row_stride + j * column_stride].
+// A matrix with strides: element (i, j) is data[i * row_stride + j * column_stride].
 struct StridedMatrix {
   const float* data = nullptr;
   std::int64_t row_stride = 0;

@@ -1,5 +1,5 @@
-// The loops of ReLU (formulas.h), inlined into functions that a backend compiles for the
-// processors it wants. In place or not.
+// The loops of ReLU (formulas.h), inlined into functions that a backend compiles for its
+// processors. In place or not.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace fettle::kernels {
 
-// 16-bit types need no arithmetic: the bits are passed on or cleared. Comparing them as integers
-// equals comparing the numbers, but for NaN, which passes in both directions whatever its sign. The
-// types differ in where NaN begins: `infinity` is the pattern of the type's largest number.
+// 16-bit types need no arithmetic: the bits are passed on or cleared. Comparing bits as integers
+// equals comparing the numbers, except for NaN, which passes in both directions whatever its sign.
+// NaN begins above `infinity`, the type's pattern of infinity.
 template <std::uint16_t infinity>
 inline bool is_nan(std::uint16_t bits) {
   return (bits & 0x7FFF) > infinity;
@@ -25,7 +25,7 @@ inline std::uint16_t relu_gradient_of(std::uint16_t y, std::uint16_t dy) {
   return positive || is_nan<infinity>(y) ? dy : 0;
 }
 
-// bf16 are plain bits here, as in every buffer; fp16 says so.
+// bf16 is plain std::uint16_t here, as in every buffer; fp16 is a distinct type.
 inline constexpr std::uint16_t kInfiniteBFloat16 = 0x7F80;
 inline std::uint16_t relu(std::uint16_t x) { return relu_of<kInfiniteBFloat16>(x); }
 inline std::uint16_t relu_gradient(std::uint16_t y, std::uint16_t dy) {

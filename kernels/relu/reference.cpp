@@ -1,4 +1,4 @@
-// loops.h for any processor; formulas.h says what ReLU is.
+// loops.h for any processor; formulas.h defines ReLU.
 #include "kernels/reference_operations.h"
 #include "kernels/relu/loops.h"
 

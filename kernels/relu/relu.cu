@@ -1,5 +1,4 @@
-// Bound by bytes: forward moves two numbers an element, backward three; elementwise.h says what it
-// does about that.
+// Bound by bytes: forward moves two numbers an element, backward three (elementwise.h).
 #include "kernels/cuda/device_code/elementwise.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/relu/formulas.h"

@@ -46,7 +46,7 @@ TEST_P(Relu, GradientIsTheDerivative) {
   expect_gradient(f, x.data(), dx.floats(), 1.0F / 256, 1e-5, "dx");
 }
 
-// Sizes around those of vectors, warps and blocks.
+// Sizes around vectors, warps and blocks.
 TEST_P(Relu, IsTheReferenceAtEverySize) {
   for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
     for (const std::int64_t count : {1, 7, 31, 33, 1023, 1025}) {
@@ -63,7 +63,7 @@ TEST_P(Relu, IsTheReferenceAtEverySize) {
   }
 }
 
-TEST_P(Relu, GradientMayTakeThePlaceOfTheOneItIsMadeOf) {
+TEST_P(Relu, GradientMayBeWrittenInPlace) {
   for (const DataType type : kTypes) {
     for (const std::int64_t count : {1, 7, 31, 33, 1023, 1025}) {
       auto op = backend(GetParam())->relu(type);

@@ -3,8 +3,8 @@
 //   p = softmax(z),  t = (1 - a) onehot(label) + a / classes       a = label_smoothing
 //   loss = -sum_c t[c] log p[c]                                     dz = p - t
 //
-// As torch.nn.functional.cross_entropy with reduction="sum". One row is small and cold beside the
-// layers before it, so this is the implementation of every CPU backend.
+// As torch.nn.functional.cross_entropy with reduction="sum". One row is cheap compared with the
+// layers before it, so every CPU backend uses this implementation.
 #include <algorithm>
 #include <cmath>
 
@@ -46,7 +46,7 @@ class ReferenceSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
   }
 
  private:
-  // Leaves the exponentials of the row, and their sum, for write_gradient.
+  // Leaves the exponentials of the row and their sum for write_gradient.
   void run_row(const float* z, std::int64_t label, float label_smoothing, LossSums& sums) {
     const float* largest = std::max_element(z, z + classes_);
     total_ = 0;

@@ -1,21 +1,20 @@
 // Bound by bytes: logits in, gradients out, once each (50,257 classes in 16 bits are 100 KB a row
-// and way). Two exponentials an element come near that bound, so they are the hardware's, and each
-// element is looked at twice only.
+// and direction). Two exponentials an element come near that bound, so they use the hardware's, and
+// each element is read only twice.
 //
-// A team (team.h) goes over its row once for the softmax. It keeps what it reads in shared memory,
-// and in registers the largest logit so far with the sum of exponentials relative to it, which is
-// scaled down whenever a larger one comes (online softmax; Milakov, Gimelshein 2018). One exchange
-// between its threads, and each turns what it kept into gradients. Shared memory is no more than
-// its threads' own store here: none reads what another wrote. A row of more than 99 KB, which
-// every GPU since 2020 has room for, twice on an H100, is read again instead, mostly from the
-// second-level cache.
+// A team (team.h) reads its row once for the softmax. It keeps the row in shared memory, and in
+// registers the largest logit so far with the sum of exponentials relative to it, which is rescaled
+// whenever a larger logit appears (online softmax; Milakov, Gimelshein 2018). After one exchange
+// between its threads, each turns its kept logits into gradients. Shared memory serves only as each
+// thread's private store: no thread reads another's data. A row of more than 99 KB (which every GPU
+// since 2020 can hold, an H100 twice) is read again instead, mostly from the second-level cache.
 //
-// Rows of a class count that is no multiple of eight begin anywhere. So packs lie on boundaries of
-// 16 bytes of memory, not of the row: the row's first and last pack are partial, and read and
-// written one by one.
+// Rows may begin at any alignment if the class count is no multiple of eight. So packs lie on
+// boundaries of 16 bytes of memory, not of the row: the row's first and last pack are partial, and
+// read and written one by one.
 //
-// The sums: each team sums its rows' losses in double, in order, and the block that ends last
-// sums the teams. Neither how many teams there are nor the order of that sum depends on the GPU.
+// The sums: each team sums its rows' losses in double, in order, and the last block to end sums the
+// teams. Neither the number of teams nor the order of that sum depends on the GPU.
 #include <algorithm>
 #include <cmath>
 
@@ -41,7 +40,7 @@ struct LossSettings {
   int classes = 0;
   float label_smoothing = 0;
   const float* gradient_scale = nullptr;
-  // Of a step's last loss, which adds `sums` to the step's (LossOptions); else nullptr.
+  // Set for a step's last loss, which adds `sums` to the step's (LossOptions); else nullptr.
   const StepInput* step_input = nullptr;
   StepSums* step_sums = nullptr;
 };
@@ -52,8 +51,8 @@ struct TeamSums {
   std::int64_t correct = 0;
 };
 
-// A row of `count` numbers as packs on boundaries of memory; the first of them begins `before`
-// numbers ahead of the row.
+// A row of `count` numbers as packs on boundaries of memory; the first pack begins `before` numbers
+// ahead of the row.
 template <int width>
 struct RowPacks {
   template <class T>
@@ -66,7 +65,7 @@ struct RowPacks {
   __device__ bool holds(int index) const { return index >= 0 && index < count; }
   __device__ bool whole(int pack) const { return first(pack) >= 0 && first(pack) + width <= count; }
 
-  // -infinity, whose exponential is 0, where the row is not.
+  // Loads -infinity, whose exponential is 0, outside the row.
   template <class T>
   __device__ Pack<T, width> load(const T* row, int pack) const {
     if (whole(pack)) return cuda::load_pack<width>(row + first(pack));
@@ -93,7 +92,7 @@ struct RowPacks {
   int before;
 };
 
-// What has been seen of a row.
+// The state of a pass over a row.
 struct Softmax {
   float largest = kLowest;
   float total = 0;       // of exp(z - largest)
@@ -101,13 +100,13 @@ struct Softmax {
   bool beaten = false;   // a class that the argmax prefers to the label has been seen
 };
 
-// What a row is compared with.
+// The label of a row and its logit.
 struct Label {
   int index;
   float logit;
 };
 
-// Takes a pack of the row into account. `smooth`: labels are smoothed. Outside the row `values` is
+// Adds a pack of the row to `seen`. `smooth`: labels are smoothed. Outside the row `values` is
 // -infinity (RowPacks::load), which neither adds to the total nor beats a label.
 template <int width, class T>
 __device__ void see(const Pack<T, width>& values, const RowPacks<width>& row, int pack,
@@ -127,7 +126,7 @@ __device__ void see(const Pack<T, width>& values, const RowPacks<width>& row, in
   }
 }
 
-// What all threads of the team have seen.
+// Combines the states of all threads of the team.
 template <class Team>
 __device__ Softmax together(const Softmax& mine, bool smooth) {
   Softmax all;
@@ -138,7 +137,7 @@ __device__ Softmax together(const Softmax& mine, bool smooth) {
   return all;
 }
 
-// With z - largest = (z - label's) - (largest - label's).
+// Uses z - largest = (z - label's) - (largest - label's).
 __device__ double loss_of(const LossSettings& settings, const Softmax& seen, const Label& label) {
   const double label_loss =
       log(static_cast<double>(seen.total)) + (static_cast<double>(seen.largest) - label.logit);
@@ -170,20 +169,20 @@ struct Gradients {
   float largest, inverse_total, spread, peak, scale;
 };
 
-// Whether the argmax of a row with NaN is another class than the label. As the reference's
-// std::max_element has it: a NaN is beaten by none in the first place, and beats none elsewhere.
+// Whether the argmax of a row with NaN is another class than the label. As in the reference's
+// std::max_element, nothing beats a NaN in the first place, and a NaN elsewhere beats nothing.
 template <class T>
 __device__ bool beaten_by_nan(const T* z, const Label& label) {
   return label.index != 0 && (std::isnan(label.logit) || std::isnan(cuda::to_float(z[0])));
 }
 
-// visit(pack) for this thread's packs of a row.
+// Calls visit(pack) for this thread's packs of a row.
 template <class Team, int width, class Visit>
 __device__ __forceinline__ void for_each_pack(const RowPacks<width>& row, Visit visit) {
   for (int pack = Team::rank(); pack < row.packs(); pack += Team::size()) visit(pack);
 }
 
-// One row; `shared` keeps it, if `kept`. `dz` may be nullptr, or z.
+// Processes one row; `shared` keeps it, if `kept`. `dz` may be nullptr, or z.
 template <class Team, int width, bool kept, class T>
 __device__ Softmax run_row(const LossSettings& settings, const T* z, const Label& label, T* dz,
                            Pack<T, width>* shared) {
@@ -197,8 +196,8 @@ __device__ Softmax run_row(const LossSettings& settings, const T* z, const Label
   });
   Softmax seen = together<Team>(mine, smooth);
   // Comparisons in `see` are false for NaN, but any NaN makes the total NaN. Only the first
-  // thread's answer counts. It reads z[0], which lies in its own pack: even if dz is z, no gradient
-  // is there yet.
+  // thread's answer counts. It reads z[0], which lies in its own pack, so even if dz is z, no
+  // gradient has replaced it yet.
   if (Team::rank() == 0 && std::isnan(seen.total)) seen.beaten |= beaten_by_nan(z, label);
   if (dz == nullptr) return seen;
   const Gradients gradients(settings, seen);
@@ -209,7 +208,7 @@ __device__ Softmax run_row(const LossSettings& settings, const T* z, const Label
   return seen;
 }
 
-// In the last block: what all teams have written down, in the same order for blocks of any size.
+// Sums all teams' sums in the last block, in the same order for blocks of any size.
 __device__ void add_teams(const LossSettings& settings, const TeamSums* team_sums, int teams,
                           LossSums* sums) {
   const double loss = cuda::sum_as_block_of<kMaxThreads>(
@@ -224,8 +223,8 @@ __device__ void add_teams(const LossSettings& settings, const TeamSums* team_sum
   add_and_clear(*sums, *settings.step_input, *settings.step_sums);
 }
 
-// `packs`: most that a row has. `sums`: what the rows are added to. Labels are below
-// settings.classes: the data set was checked when it was read (trainer/data/image_set.h).
+// `packs`: maximum packs of a row. `sums`: the sums to which the rows are added. Labels are below
+// settings.classes: reading the data set checks it (trainer/data/image_set.h).
 template <class Team, int width, bool kept, class T>
 __global__ void __launch_bounds__(kMaxThreads, 2)
     loss_kernel(LossSettings settings, int packs, const T* logits, const std::int32_t* labels,
@@ -251,7 +250,7 @@ __global__ void __launch_bounds__(kMaxThreads, 2)
 
 // ---- On the host -------------------------------------------------------------------------------
 
-// Which team shares a row of at most `packs` packs.
+// The team that shares a row of at most `packs` packs.
 struct TeamChoice {
   TeamChoice(int packs, std::size_t pack_bytes)
       : warp(packs <= kPacksOfWarp),
@@ -275,10 +274,10 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
       : device_(device), classes_(static_cast<int>(classes)) {
     constexpr std::int64_t kMaxClasses = 1 << 30;
     CHECK(classes > 0 && classes <= kMaxClasses, "a loss has between 1 and 2^30 classes");
-    // Both grow what they ask for: a constructor cannot report that a reserve_ failed.
+    // Both grow their memory now: a constructor cannot report a failed reserve.
     team_sums();
     device_.counters(1);
-    // Beyond 48 KB CUDA wants to be asked. Warps never need that (TeamChoice).
+    // CUDA requires an opt-in beyond 48 KB. Warps never need it (TeamChoice).
     cuda::must_succeed(cudaFuncSetAttribute(loss_kernel<cuda::BlockTeam, kWidth, true, T>,
                                             cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             kMaxSharedBytes));
@@ -297,7 +296,7 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
                                 options.step_sums};
     const auto* z = static_cast<const T*>(logits);
     auto* dz = static_cast<T*>(dlogits);
-    // Rows may begin anywhere, but in z and dz at the same place of a pack.
+    // Rows may begin anywhere, but z and dz must begin at the same place of a pack.
     const bool packs = cuda::is_aligned<kWidth>(z) && cuda::is_aligned<kWidth>(dz);
     cuda::with_width<kWidth>(
         packs, [&](auto width) { launch_rows<width()>(settings, z, labels, dz, sums); });
@@ -323,7 +322,7 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
         .shared_bytes = team.kept ? team.shared_bytes : 0};
     auto* kernel = loss_kernel<cuda::BlockTeam, width, false, T>;
     if (team.kept) kernel = loss_kernel<cuda::BlockTeam, width, /*kept=*/true, T>;
-    // What a warp shares is always kept (TeamChoice).
+    // Warps always keep the row in shared memory (TeamChoice).
     if (team.warp) kernel = loss_kernel<cuda::WarpTeam, width, /*kept=*/true, T>;
     cuda::launch(device_.stream(), shape, kernel, settings, packs, logits, labels, dlogits,
                  team_sums(), device_.counters(1), sums);

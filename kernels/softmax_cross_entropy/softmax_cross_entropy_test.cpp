@@ -90,8 +90,8 @@ TEST_P(SoftmaxCrossEntropy, ADivergedNetworkHasNoFiniteLoss) {
   EXPECT_FALSE(std::isfinite(run(*op, z, {0}).loss));
 }
 
-// A NaN is the largest in the first place and nowhere else. So a row of NaN is of class 0, as
-// PyTorch's argmax has it.
+// A NaN is the largest in the first place and nowhere else. So a row of NaN has class 0, as in
+// PyTorch's argmax.
 TEST_P(SoftmaxCrossEntropy, ADivergedNetworkIsNotRightAboutEveryLabel) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   constexpr std::int64_t kCorrect[] = {2, 0, 1};  // of three rows, if all have this label
@@ -130,8 +130,8 @@ TEST_P(SoftmaxCrossEntropy, AddsUpOverCallsAndScalesOnlyTheGradient) {
   EXPECT_EQ(scaled.floats(), eightfold);
 }
 
-// Around the sizes of vectors and warps; a row that is too long to keep. The rows of all but a few
-// begin where no vector does.
+// Sizes around vectors and warps, and a row that is too long to keep. Most rows begin at addresses
+// that are not aligned to a vector.
 TEST_P(SoftmaxCrossEntropy, AgreesWithTheReferenceAtEverySize) {
   constexpr std::int64_t kSamplesAndClasses[][2] = {{1, 1},    {3, 2},    {9, 31},   {7, 33},
                                                     {5, 65},   {2, 1000}, {2, 1023}, {2, 1025},
@@ -174,7 +174,7 @@ TEST_P(SoftmaxCrossEntropy, AddsToTheSums) {
   EXPECT_EQ(sums.samples, 32);
 }
 
-// For one block and for several.
+// Checks one block and several.
 TEST_P(SoftmaxCrossEntropy, EndsAStepAsAddStepSumsWould) {
   Backend& tested = *backend(GetParam());
   for (const std::int64_t samples : {3, 50}) {

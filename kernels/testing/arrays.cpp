@@ -63,8 +63,8 @@ std::vector<std::string> backend_names() {
 }
 
 Backend* backend(std::string_view name) {
-  // Never destroyed: libfettle_cuda.so and cuDNN are loaded later than this is made, so they would
-  // be gone before it.
+  // Never destroyed: libfettle_cuda.so and cuDNN are loaded after this map is created, so they
+  // would be unloaded before it is destroyed.
   using Backends = std::map<std::string, std::unique_ptr<Backend>, std::less<>>;
   static Backends& made = *new Backends;
   const auto found = made.find(name);

@@ -1,4 +1,4 @@
-// What the kernels' tests share: typed arrays with reproducible contents, comparisons in words, the
+// Shared by the kernels' tests: typed arrays with reproducible contents, comparisons in words, the
 // backends to test, and PyTorch's numbers (tests/golden/pytorch_golden.py).
 #pragma once
 
@@ -19,17 +19,17 @@ namespace fettle::kernels::testing {
 
 using Floats = std::vector<float>;
 
-// The backend "onednn" may refuse the 16-bit ones (made_if_typed).
+// The backend "onednn" may refuse 16-bit types (made_if_typed).
 constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16};
 
-// Whether the backend "cuda" is that of a GPU, not the emulated one.
+// Whether the backend "cuda" runs on a GPU, not on the emulator.
 #ifdef FETTLE_GPU_TESTS
 inline constexpr bool kOnGpu = true;
 #else
 inline constexpr bool kOnGpu = false;
 #endif
 
-// A Buffer of either type that is filled from, and read as, fp32 numbers.
+// A Buffer of any type that is filled from, and read as, fp32 numbers.
 class Array {
  public:
   Array(DataType type, std::int64_t count);  // zeros
@@ -45,20 +45,20 @@ class Array {
   AlignedArray<std::byte> bytes_;
 };
 
-// Multiples of 1/64 in [-1, 1]: exact in bf16, and drawn from `seed`, so always the same.
+// Multiples of 1/64 in [-1, 1]: exact in bf16, and reproducible from `seed`.
 Floats random_floats(std::int64_t count, std::uint64_t seed);
 
-// |found - expected| <= tolerance * (largest |expected|), for every element: the error of a sum is
-// relative to what was summed, not to what is left of it.
+// found - expected| <= tolerance * (largest |expected|), for every element, because the error of a
+// sum is relative to its summands, not to the sum.
 void expect_close(const Floats& found, const Floats& expected, double tolerance,
                   const std::string& what);
 
-// The backends of this build and machine: "reference", "onednn" where there is one, and "cuda", on
-// the emulated device (kernels/emulator/).
+// The backends of this build and machine: "reference", "onednn" if it exists, and "cuda", on the
+// emulated device (kernels/emulator/).
 std::vector<std::string> backend_names();
-// Stays until the process ends, so that a test's operations and memory never outlive it.
+// Lives until the process ends, so that a test's operations and memory never outlive it.
 Backend* backend(std::string_view name);
-// How gtest names a test that was instantiated with backend_names().
+// The name that gtest gives to a test instantiated with backend_names().
 std::string backend_name_of(const ::testing::TestParamInfo<std::string>& instance);
 
 // Creates an operation or fails the test.
@@ -68,9 +68,9 @@ std::unique_ptr<Op> must(Result<std::unique_ptr<Op>> made) {
   return std::move(made).value();
 }
 
-// The same, or nullptr where the test is to pass a type over: on a CPU whose processor has no bf16,
-// and for fp16, which the backend "onednn" does not have. Any other refusal fails the test: a
-// library that refuses an operation on a GPU is what the tests there are for.
+// The same, or nullptr if the test should skip a type: bf16 on a processor without it, and fp16 in
+// the backend "onednn". Any other refusal fails the test: tests on a GPU must find the operations
+// that a library refuses.
 template <class Op>
 std::unique_ptr<Op> made_if_typed(std::string_view backend, DataType type,
                                   Result<std::unique_ptr<Op>> made) {
@@ -84,7 +84,7 @@ std::unique_ptr<Op> made_if_typed(std::string_view backend, DataType type,
 Json::Array golden_cases(const std::string& name);
 Floats floats_of(const Json& object, std::string_view key);
 std::int64_t integer_of(const Json& object, std::string_view key);
-// `otherwise` where the object has no such member.
+// `otherwise` if the object has no such member.
 float number_of(const Json& object, std::string_view key, float otherwise);
 bool boolean_of(const Json& object, std::string_view key);
 

@@ -1,4 +1,4 @@
-// What tests of operations may pass over: a type that a CPU lacks, and nothing on a GPU.
+// Types that tests of operations may skip: a type that a CPU lacks, and none on a GPU.
 #include "kernels/testing/arrays.h"
 
 #include <gtest/gtest-spi.h>
@@ -8,7 +8,7 @@ namespace {
 
 using Made = Result<std::unique_ptr<int>>;
 
-TEST(MadeIfTyped, PassesOverWhatACpuLacks) {
+TEST(MadeIfTyped, SkipsTypesThatACpuLacks) {
   EXPECT_EQ(made_if_typed("onednn", DataType::kFloat16, Made(invalid("no fp16"))), nullptr);
   EXPECT_EQ(*made_if_typed("onednn", DataType::kFloat16, Made(std::make_unique<int>(7))), 7);
 }

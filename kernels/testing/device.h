@@ -1,4 +1,4 @@
-// Values in a backend's memory, where operations want them.
+// Copies of values in a backend's memory, as operations need them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ DeviceArray<T> on_device(Backend& backend, const std::vector<T>& values) {
   return std::move(made).value();
 }
 
-// A single one.
+// Copies a single value.
 template <class T>
 DeviceArray<T> on_device(Backend& backend, const T& value) {
   return on_device(backend, std::vector<T>{value});

@@ -1,4 +1,4 @@
-// One way to drive linear and convolution layers in tests.
+// Drives linear and convolution layers in tests.
 #pragma once
 
 #include "kernels/testing/arrays.h"
@@ -18,18 +18,18 @@ struct WeightedOutput {
 WeightedInput random_input(std::int64_t samples, std::int64_t input_size, std::int64_t output_size,
                            std::int64_t patch, std::int64_t outputs);
 
-// set_weights, forward, backward, in a new set of buffers.
+// Calls set_weights, forward and backward in a new set of buffers.
 WeightedOutput run(WeightedOp& op, DataType type, const WeightedInput& input);
 
 void expect_close(const WeightedOutput& found, const WeightedOutput& expected, double tolerance,
                   const std::string& what);
 
-// Gradients of halves, summed in the same buffers, against those of the whole; the reference
-// gives the same bits.
+// Compares gradients of two halves, summed in the same buffers, with the gradients of the whole;
+// the reference gives the same bits.
 void expect_accumulates(WeightedOp& op, DataType type, const WeightedInput& input, double tolerance,
                         const std::string& what);
 
-// Two runs on the same numbers agree in every bit.
+// Expects two runs on the same numbers to agree in every bit.
 void expect_same_bits(WeightedOp& op, DataType type, const WeightedInput& input);
 
 // Compares dx, dw and db with finite differences of sum(y * dy). `op` computes in fp32.

@@ -4,7 +4,7 @@
 // create (generateName, dry run), put, merge patch, server-side apply, delete (uid and
 // resourceVersion preconditions, finalizers, foreground), status subresources, resourceVersion,
 // generation, pods' logs, and garbage collection by ownerReferences on request. It knows no schemas
-// (except through on_validation) and no controllers: Jobs make no pods; a test plays those parts
+// (except through on_validation) and no controllers: Jobs make no pods; a test plays their parts
 // through set() and its own writes. A write that changes nothing is no write, as on the real
 // server, and each answer has a Date.
 //

@@ -43,7 +43,7 @@ TEST(FakeApiServerDeathTest, ACallWithoutARowInTheTableOfCallsFailsTheTest) {
       "a call without a row in kube/calls.h: get events.k8s.io/events");
 }
 
-TEST_F(FakeApiServerTest, GarbageIsWhatHasNoOwnerLeft) {
+TEST_F(FakeApiServerTest, CollectsObjectsWithoutAnOwner) {
   const Json study = server_.set(kStudies, object("digits"));
   const Json trial = server_.set(kTrials, object("digits-0", study));
   const Json job = server_.set(kJobs, object("digits-0-r0", trial));

@@ -1,5 +1,5 @@
 // Server-side apply in FakeApiServer: a manager owns leaves (scalars, whole lists and empty
-// objects), and applying again replaces exactly the leaves it owned by the new ones, except that a
+// objects), and applying again replaces exactly its own leaves by the new leaves, except that a
 // leaf stays if another manager owns it too. Pure functions.
 #pragma once
 

@@ -47,7 +47,7 @@ using web::http::client::http_client;
 using web::http::client::http_client_config;
 
 // Time for which a caller that gives up waits until the library releases the connection.
-constexpr std::chrono::milliseconds kFarewell{250};
+constexpr std::chrono::milliseconds kReleaseTimeout{250};
 // Time for which the destructor waits for exchanges that were given up.
 constexpr std::chrono::seconds kMaxShutdown{5};
 // The library's own time-out; Fettle's are shorter.
@@ -307,7 +307,7 @@ void Exchange::leave() {
       // The connection ends with its time-out, or with the server.
     }
   });
-  changed_.wait_for(lock, kFarewell, [this] { return ended_; });
+  changed_.wait_for(lock, kReleaseTimeout, [this] { return ended_; });
 }
 
 std::optional<Head> Exchange::head() {

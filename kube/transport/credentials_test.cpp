@@ -38,7 +38,7 @@ TEST_F(FileToken, IsReadAgainTenSecondsBeforeItsMinuteIsOver) {
   EXPECT_EQ(token(), "second");
 }
 
-TEST_F(FileToken, TheOldOneCountsWhileTheFileCannotBeRead) {
+TEST_F(FileToken, TheOldTokenCountsWhileTheFileIsUnreadable) {
   EXPECT_EQ(token(), "first");
   std::filesystem::remove(file_);
   now_ += 10min;
@@ -49,14 +49,14 @@ TEST_F(FileToken, TheOldOneCountsWhileTheFileCannotBeRead) {
   EXPECT_EQ(token(), "third");
 }
 
-TEST_F(FileToken, ARejectedOneIsReadAgain) {
+TEST_F(FileToken, ARejectedTokenIsReadAgain) {
   EXPECT_EQ(token(), "first");
   directory_.write("token", "second");
   source_->reject(now_);
   EXPECT_EQ(token(), "second");
 }
 
-TEST_F(FileToken, OneReadAfterTheRejectedRequestLeftIsKept) {
+TEST_F(FileToken, ATokenReadAfterARejectedRequestIsKept) {
   const TimePoint sent = now_;
   now_ += 1s;
   EXPECT_EQ(token(), "first");
@@ -65,7 +65,7 @@ TEST_F(FileToken, OneReadAfterTheRejectedRequestLeftIsKept) {
   EXPECT_EQ(token(), "first");
 }
 
-TEST_F(FileToken, WhatIsNoTokenIsNamedButNotShown) {
+TEST_F(FileToken, AnInvalidTokenIsReportedButNotShown) {
   struct Case {
     std::string content;
     std::string message;
@@ -203,7 +203,7 @@ TEST(ExecPlugin, TheKubeconfigsEnvironmentAndOurOwnWinAndTheRestStays) {
             "from-environmenthere");
 }
 
-TEST(ExecPlugin, WhatGoesWrongIsSaid) {
+TEST(ExecPlugin, ReportsEachFailure) {
   EXPECT_EQ(run_plugin("exit 3"), "the credential plugin PLUGIN: exit code 3");
   EXPECT_EQ(run_plugin("kill -9 $$"), "the credential plugin PLUGIN: ended by signal 9");
   EXPECT_EQ(run_plugin("echo hello"),
@@ -215,7 +215,7 @@ TEST(ExecPlugin, WhatGoesWrongIsSaid) {
 }
 
 // Even if its output, which is read first, has ended.
-TEST(ExecPlugin, OneThatDoesNotEndIsKilled) {
+TEST(ExecPlugin, AHangingPluginIsKilled) {
   for (const char* script : {"exec sleep 20", "exec >&-; exec sleep 20"}) {
     EXPECT_EQ(run_plugin(script, 300ms), "the credential plugin PLUGIN: did not end within 0.3s")
         << script;

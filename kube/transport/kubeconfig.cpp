@@ -207,7 +207,7 @@ Status read_named(const Reader& reader, const Json& root, const std::string& lis
   return success();
 }
 
-// Returns the entry, or an error that lists the existing ones.
+// Returns the entry, or an error that lists the existing names.
 template <class T>
 Result<const T*> find_named(const std::map<std::string, T>& all, const std::string& name,
                             const std::string& what) {

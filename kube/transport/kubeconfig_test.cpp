@@ -1,4 +1,4 @@
-// Kubeconfig files: the configuration from each, and the errors of invalid ones.
+// Kubeconfig files: the configuration from each, and the errors of invalid files.
 #include "kube/transport/kubeconfig.h"
 
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ TEST(Kubeconfig, AContextNeedsNoUser) {
   EXPECT_EQ(chosen("nobody"), expected);
 }
 
-TEST(Kubeconfig, OfSeveralFilesTheFirstThatSaysItCounts) {
+TEST(Kubeconfig, TheFirstOfSeveralFilesWins) {
   const auto first = parse_kubeconfig(
       "clusters: [{name: a, cluster: {server: https://first}}]\n"
       "contexts: [{name: one, context: {cluster: a}}]\n",
@@ -247,7 +247,7 @@ TEST(LoadClusterConfig, LooksWhereKubectlLooks) {
   EXPECT_EQ(server({none, "", false}, two), "cannot open " + none + ": No such file or directory");
 }
 
-TEST(LoadClusterConfig, WithoutAnyClusterSaysWhatToDo) {
+TEST(LoadClusterConfig, WithoutAnyClusterAdvisesTheUser) {
   EXPECT_EQ(
       load_cluster_config({}, environment({{"HOME", "/nonexistent"}})).error().message,
       "no cluster is known: there is no kubeconfig (/nonexistent/.kube/config) and this is no "
@@ -287,7 +287,7 @@ TEST(InCluster, UsesANameInPlaceOfAnIpv6Address) {
   EXPECT_EQ(in_cluster_config(pod, directory.path())->server, "https://kubernetes.default.svc:443");
 }
 
-TEST(InCluster, SaysWhatIsMissing) {
+TEST(InCluster, NamesMissingParts) {
   EXPECT_EQ(in_cluster_config(environment({})).error().message,
             "not in a cluster: KUBERNETES_SERVICE_HOST and _PORT are not set");
   const auto pod =

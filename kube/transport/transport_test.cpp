@@ -66,7 +66,7 @@ Streamed stream_all(HttpTransport& transport, std::chrono::milliseconds idle,
   return out;
 }
 
-TEST(Call, SendsWhatIsAskedAndReturnsTheAnswer) {
+TEST(Call, SendsTheRequestAndReturnsTheAnswer) {
   const TestServer server(
       [](const TestRequest&, TestConnection& connection) { connection.answer(201, "made"); });
   const auto transport =

@@ -2,7 +2,7 @@
 #include "api/algorithm.h"
 #include "api/enum_names.h"
 #include "search/auto.h"
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/maths/ehvi.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_model.h"
@@ -41,7 +41,7 @@ std::unique_ptr<Sampler> auto_chosen(std::unique_ptr<Sampler> sampler, const std
   return std::make_unique<Described>(std::move(sampler), std::move(description));
 }
 
-// Nothing: costs do not count.
+// Returns the budget of costs; nullopt: costs do not count.
 std::optional<CostBudget> cost_budget(const Problem& problem) {
   if (!problem.algorithm.cost_aware) return std::nullopt;
   return CostBudget{problem.max_trials, problem.max_cost, problem.resource.max};
@@ -106,8 +106,8 @@ Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& 
   return make_grid(space, algorithm.seed, points, algorithm.shuffle);
 }
 
-// bohb's model of the places at rungs: the same that `auto` takes where there are no rungs. TPE,
-// the paper's, needs several times the trials. `memo`: of the fits of earlier models.
+// Makes bohb's model of the places at rungs: the model that `auto` takes without rungs. TPE, the
+// paper's model, needs several times the trials. `memo`: fits of earlier models.
 Result<std::unique_ptr<Sampler>> model_of_places(const Problem& problem,
                                                  const std::shared_ptr<gp::FitMemo>& memo) {
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
@@ -140,7 +140,7 @@ Status check_population(const api::Algorithm& algorithm) {
 
 Result<std::unique_ptr<Sampler>> make_named(const Problem& problem);
 
-// The sampler that `auto` stands for: what the Study has settled before, or a choice of now.
+// Makes the sampler that `auto` stands for: the Study's settled choice, or a new one.
 Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& space) {
   Choice choice = problem.chosen ? Choice{*problem.chosen, problem.chosen_because}
                                  : choose_algorithm(problem, space);
@@ -151,7 +151,7 @@ Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& spa
     chosen.algorithm.cost_aware = false;
     choice.reason += "; what trials cost does not count there";
   }
-  // A clause for people (search.h): what `auto` decided about steps.
+  // A clause for people (search.h): the decision of `auto` about steps.
   if (!problem.fidelity.empty()) choice.reason += "; " + problem.fidelity;
   FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(chosen));
   return auto_chosen(std::move(sampler), choice.reason);
@@ -172,7 +172,7 @@ Result<std::unique_ptr<Sampler>> ehvi(const Problem& problem, Space space) {
   return gp(problem, std::move(space));
 }
 
-// Random points where trials pause at rungs (promotion.h).
+// Makes random points for trials that pause at rungs (promotion.h).
 std::unique_ptr<Sampler> hyperband(const Problem& problem, Space space) {
   return std::make_unique<Described>(
       make_random(std::move(space), problem.algorithm.seed),
@@ -214,7 +214,7 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
     case AlgorithmKind::kEhvi:
       return ehvi(problem, std::move(space));
     case AlgorithmKind::kPortfolio:
-      return make_gp(std::move(space), seed, {.opinion = true, .revision = problem.revision},
+      return make_gp(std::move(space), seed, {.tpe_prior = true, .revision = problem.revision},
                      problem.objectives);
     case AlgorithmKind::kCmaes:
       return cmaes(problem, std::move(space));

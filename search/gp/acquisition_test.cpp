@@ -117,8 +117,8 @@ TEST(Improvement, TheReferenceLiesATenthBehindTheFront) {
   EXPECT_GT(single[1], 1);
 }
 
-// By the formula of the paper, at points where it is free of cancellation.
-TEST(LogAugmentedImprovement, IsExpectedImprovementLessWhatNoiseHides) {
+// Compares with the formula of the paper, at points where it is free of cancellation.
+TEST(LogAugmentedImprovement, IsExpectedImprovementLessTheHiddenPart) {
   for (const double sd : {0.1, 1.0, 4.0}) {
     const LogExpectedImprovement free = log_expected_improvement(0.3, 0.7, sd);
     const LogExpectedImprovement none = log_augmented_improvement(0.3, 0.7, sd, 0);

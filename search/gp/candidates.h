@@ -38,7 +38,7 @@ std::vector<Candidate> neighbours(const Space& space, const Candidate& from, Ran
 bool is_smooth(const Dimension& dimension);
 
 Inputs inputs_of(const Space& space, const std::vector<Candidate>& candidates);
-// The points of some trials, as `known` holds them (outcomes.h, cost_ledger.h).
+// The points of some trials, as `known` holds them (targets.h, cost_ledger.h).
 template <class Known>
 Inputs inputs_of(const Space& space, const Known& known, const std::vector<std::int64_t>& trials) {
   Inputs out(static_cast<Index>(trials.size()), static_cast<Index>(space.dimensions()));

@@ -37,8 +37,8 @@ void CostModel::fit(const CostLedger& ledger) {
   const Inputs inputs = inputs_of(space_, ledger, observed.trials);
   const Standardised costs = standardise(observed.log_costs);
   const Likelihood likelihood(axes_, inputs, costs.targets);
-  fitted_ = likelihood.fit({likelihood.prior_mode(/*log_factor=*/0, /*bends=*/false),
-                            likelihood.prior_mode(kLongStart, /*bends=*/false)},
+  fitted_ = likelihood.fit({likelihood.prior_mode(/*log_factor=*/0, /*warps=*/false),
+                            likelihood.prior_mode(kLongStart, /*warps=*/false)},
                            kFitEvaluations);
 }
 

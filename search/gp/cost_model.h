@@ -4,7 +4,7 @@
 //
 // It predicts the median. The mean of a log-normal cost would make an unknown region look
 // expensive, the mean of its inverse would make it look cheap: exploration is left to the
-// improvement. Invariant: a function of the ledger's contents, whatever was asked before. Not
+// improvement. Invariant: a function of the ledger's contents, independent of earlier calls. Not
 // synchronised.
 #pragma once
 
@@ -35,10 +35,9 @@ class CostModel {
   void update(const CostLedger& ledger);
   void reset();
 
-  // Whether it predicts anything (knows), and whether predictions differ between points
-  // (tells_apart).
-  bool knows() const { return known_; }
-  bool tells_apart() const { return posterior_.has_value(); }
+  // Whether the model predicts anything, and whether its predictions differ between points.
+  bool has_prediction() const { return known_; }
+  bool varies() const { return posterior_.has_value(); }
 
   // The logarithm of the predicted cost at a row of `points`, with or without the derivatives with
   // respect to its positions on the unit interval. 0 if nothing is known.

@@ -10,7 +10,7 @@
 #include "search/cost_ledger.h"
 #include "search/gp/candidates.h"
 #include "search/gp/cost_model.h"
-#include "search/gp/price.h"
+#include "search/gp/expected_cost.h"
 #include "search/search.h"
 #include "search/testing/gaussian_process.h"
 #include "search/testing/problems.h"
@@ -57,7 +57,7 @@ std::vector<double> costs_in(const CostLedger& ledger) {
 
 // ---- The ledger --------------------------------------------------------------------------------
 
-TEST(CostLedger, ATrialThatEndedEarlyCountsWithWhatItWouldHaveCostToItsEnd) {
+TEST(CostLedger, AnEarlyEndCountsWithItsCostToTheEnd) {
   CostLedger ledger = ledger_of(6, {.max_trials = 100, .max_cost = {}, .last_step = 27});
   ledger.add_event(costing(0, 54));
   ledger.add_event(costing(fact(1, api::FactKind::kStopped, 9, 0.5), 20));
@@ -79,7 +79,7 @@ TEST(CostLedger, TheLastWordCounts) {
   EXPECT_DOUBLE_EQ(ledger.weight(2), 0.6) << "40 of 100 are spent";
 }
 
-TEST(CostLedger, WhatIsSpentOfTheBudgetMakesCostsCountLess) {
+TEST(CostLedger, CostsCountLessAsTheBudgetIsSpent) {
   CostLedger trials = ledger_of(3, {.max_trials = 10, .max_cost = {}, .last_step = 1});
   EXPECT_DOUBLE_EQ(trials.weight(0), 1);
   EXPECT_DOUBLE_EQ(trials.weight(4), 0.6);
@@ -93,14 +93,14 @@ TEST(CostLedger, WhatIsSpentOfTheBudgetMakesCostsCountLess) {
   EXPECT_DOUBLE_EQ(none.weight(1'000), 1) << "no limit is known";
 }
 
-TEST(CostLedger, APlaceIsWorthAsMuchOfTheBudgetAsItIsOfTheTrials) {
+TEST(CostLedger, ATrialIsWorthItsShareOfTheBudget) {
   CostLedger ledger = ledger_of(2, {.max_trials = 10, .max_cost = {}, .last_step = 1});
   ledger.add_event(costing(0, 30));
   ledger.add_event(costing(1, 10));
-  EXPECT_DOUBLE_EQ(ledger.cost_of_a_place(), 20) << "an average trial";
-  EXPECT_DOUBLE_EQ(CostLedger({.max_trials = 10, .max_cost = 50, .last_step = 1}).cost_of_a_place(),
+  EXPECT_DOUBLE_EQ(ledger.cost_per_trial(), 20) << "an average trial";
+  EXPECT_DOUBLE_EQ(CostLedger({.max_trials = 10, .max_cost = 50, .last_step = 1}).cost_per_trial(),
                    5);
-  EXPECT_DOUBLE_EQ(CostLedger({.max_trials = 0, .max_cost = 50, .last_step = 1}).cost_of_a_place(),
+  EXPECT_DOUBLE_EQ(CostLedger({.max_trials = 0, .max_cost = 50, .last_step = 1}).cost_per_trial(),
                    0);
 }
 
@@ -169,33 +169,34 @@ TEST(CostModel, CostsThatAreAllTheSameArePredictedEverywhere) {
   }
 }
 
-TEST(CostModel, KnowsNothingOfTwoCosts) {
+TEST(CostModel, NeedsMoreThanTwoCosts) {
   Market market(2, [](const Point& point) { return 1 + point[0] * point[0]; });
   gp::CostModel model(market.space);
   model.update(market.ledger);
-  EXPECT_FALSE(model.knows());
+  EXPECT_FALSE(model.has_prediction());
 }
 
-TEST(Price, SlopesAreThoseOfThePrice) {
+TEST(ExpectedCost, SlopesMatchFiniteDifferences) {
   const Space space = square();
-  gp::Price price(space, CostBudget{.max_trials = 500'000, .max_cost = 1e6, .last_step = 1});
+  gp::ExpectedCost expected_cost(
+      space, CostBudget{.max_trials = 500'000, .max_cost = 1e6, .last_step = 1});
   Random random(9);
   for (std::int64_t i = 0; i < 20; ++i) {
     const Point point = space.draw(random);
-    price.add_trial(&point);
-    price.add_event(costing(i, std::exp(3 * point[0] - std::pow(point[1], 2))));
+    expected_cost.add_trial(&point);
+    expected_cost.add_event(costing(i, std::exp(3 * point[0] - std::pow(point[1], 2))));
   }
-  price.update(20);
-  ASSERT_TRUE(price.counts());
-  EXPECT_THAT(price.words(), HasSubstr("plus 2")) << "what a place is worth";
+  expected_cost.update(20);
+  ASSERT_TRUE(expected_cost.counts());
+  EXPECT_THAT(expected_cost.words(), HasSubstr("plus 2")) << "what a place is worth";
   gp::Inputs inputs(1, 2);
   inputs.active.setOnes();
-  const auto at = [&](const Eigen::VectorXd& x) { return price.at(Point{x[0], x[1]}); };
+  const auto at = [&](const Eigen::VectorXd& x) { return expected_cost.at(Point{x[0], x[1]}); };
   const Eigen::VectorXd x = Eigen::Vector2d(0.3, 0.6);
   const Eigen::VectorXd expected = gp::testing::differences(at, x);
   inputs.at.row(0) = x.transpose();
   Eigen::VectorXd slope;
-  EXPECT_DOUBLE_EQ(price.at(inputs, 0, slope), at(x));
+  EXPECT_DOUBLE_EQ(expected_cost.at(inputs, 0, slope), at(x));
   EXPECT_LT((slope - expected).norm(), 1e-6);
   const double cost = std::exp(3 * 0.3 - std::pow(0.6, 2));
   EXPECT_NEAR(-slope[0], 3 * cost / (cost + 2), 0.2);
@@ -246,14 +247,14 @@ double saving(const std::string& algorithm, const std::vector<api::Parameter>& p
   return std::exp(log_saving / static_cast<double>(kSeeds));
 }
 
-TEST(CostAware, GpPaysLessWhereCheapPlacesAreAsGoodAsDearOnes) {
+TEST(CostAware, GpPaysLessIfCheapPlacesAreAsGood) {
   if (kSanitized) GTEST_SKIP() << "a measurement";
   // One of Branin's three minima costs eleven times as much as the two others.
   const auto cost = [](const Json& point) { return std::exp(4 * number(point, "y") / 15); };
   EXPECT_GT(saving("gp", {real("x", -5, 10), real("y", 0, 15)}, branin, cost, 13.4, 0.45), 1.5);
 }
 
-TEST(CostAware, GpPaysNoMoreWhereTheBestPlacesAreTheDearest) {
+TEST(CostAware, GpPaysNoMoreIfTheBestPlacesCostMost) {
   if (kSanitized) GTEST_SKIP() << "a measurement";
   const auto cost = [](const Json& point) { return std::exp(4 * number(point, "size")); };
   const auto value = [](const Json& point) {
@@ -265,7 +266,7 @@ TEST(CostAware, GpPaysNoMoreWhereTheBestPlacesAreTheDearest) {
             0.95);
 }
 
-TEST(CostAware, CountsForNothingWhereAllTrialsCostTheSame) {
+TEST(CostAware, ChangesNothingIfAllTrialsCostTheSame) {
   Problem problem = problem_of({real("x", -5, 10), real("y", 0, 15)}, "gp", 3);
   problem.max_trials = 30;
   Problem counting = problem;
@@ -281,7 +282,7 @@ TEST(CostAware, CountsForNothingWhereAllTrialsCostTheSame) {
   }
 }
 
-TEST(CostAware, SaysWhatATrialWillCostAndHowMuchThatCounts) {
+TEST(CostAware, ExplainsTheExpectedCostAndItsWeight) {
   for (const std::string name : {"gp", "ehvi"}) {
     Problem problem = problem_of({real("x", -5, 10), real("y", 0, 15)}, name + "_cost", 3);
     problem.max_trials = 40;

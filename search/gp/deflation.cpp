@@ -17,7 +17,7 @@ bool Deflation::share_basin(const Point& a, const Point& b) const {
   Inputs both(2, static_cast<Index>(space_.dimensions()));
   both.set(0, space_, a);
   both.set(1, space_, b);
-  return model_.posteriors().front().likeness(both) > kLikeness;
+  return model_.posteriors().front().correlation(both) > kMinCorrelation;
 }
 
 bool Deflation::is_closed(const Point& point) const {
@@ -27,7 +27,7 @@ bool Deflation::is_closed(const Point& point) const {
 
 std::optional<std::int64_t> Deflation::best_trial() const {
   for (const std::int64_t trial : model_.best_trials(kMostModelled)) {
-    if (!is_closed(outcomes_.point(trial))) return trial;
+    if (!is_closed(targets_.point(trial))) return trial;
   }
   return std::nullopt;
 }
@@ -36,7 +36,7 @@ bool Deflation::close_best() {
   if (closed_.size() >= static_cast<std::size_t>(kMostClosed)) return false;
   const std::optional<std::int64_t> trial = best_trial();
   if (!trial) return false;
-  closed_.push_back(outcomes_.point(*trial));
+  closed_.push_back(targets_.point(*trial));
   return true;
 }
 

@@ -1,4 +1,4 @@
-// Which basins a search closes, and which values of small parameters it has neglected.
+// Closed basins, and neglected values of small parameters.
 #include "search/gp/deflation.h"
 
 #include <gmock/gmock.h>
@@ -23,25 +23,25 @@ Space space_of(const std::vector<api::Parameter>& parameters) {
   return std::move(Space::make(parameters)).value();
 }
 
-// Outcomes of points with losses; one without a loss is pending.
+// Targets of points with losses; a point without a loss is pending.
 class Known {
  public:
   explicit Known(const std::vector<api::Parameter>& parameters)
       : space(space_of(parameters)),
         axes(axes_of(space)),
-        outcomes(std::vector<api::Objective>(1)),
+        targets(std::vector<api::Objective>(1)),
         fits(space, axes) {}
 
   void add(const Point& point, std::optional<double> loss) {
-    outcomes.add_trial(&point);
-    if (loss) outcomes.add_event(result(trials_, loss));
+    targets.add_trial(&point);
+    if (loss) targets.add_event(result(trials_, loss));
     ++trials_;
   }
-  Model model() { return {space, axes, outcomes, fits.current(outcomes)}; }
+  Model model() { return {space, axes, targets, fits.current(targets)}; }
 
   Space space;
   Axes axes;
-  Outcomes outcomes;
+  Targets targets;
   Fits fits;
 
  private:
@@ -50,18 +50,18 @@ class Known {
 
 TEST(ForcedExploration, FindsTheValueThatFewTrialsHave) {
   Known known({choice("kind", {"a", "b", "c"}), integer("k", 1, 20), real("x", 0, 1)});
-  EXPECT_FALSE(neglected_slice(known.space, known.outcomes));
+  EXPECT_FALSE(neglected_slice(known.space, known.targets));
   for (int i = 0; i < 10; ++i) known.add({i % 2 == 0 ? 0.0 : 1.0, 3, 0.1 * i}, 1.0 * i);
-  const std::optional<Slice> slice = neglected_slice(known.space, known.outcomes);
+  const std::optional<Slice> slice = neglected_slice(known.space, known.targets);
   ASSERT_TRUE(slice) << "nobody has tried c; an integer of 20 values is not split";
   EXPECT_EQ(slice->parameter, 0U);
   EXPECT_EQ(slice->cell, 2);
   EXPECT_TRUE(slice->contains({2, 5, 0.5}));
   EXPECT_FALSE(slice->contains({1, 5, 0.5}));
   known.add({2, 3, 0.5}, std::nullopt);
-  EXPECT_TRUE(neglected_slice(known.space, known.outcomes)) << "one of eleven: 27 % of a third";
+  EXPECT_TRUE(neglected_slice(known.space, known.targets)) << "one of eleven: 27 % of a third";
   known.add({2, 3, 0.6}, std::nullopt);
-  EXPECT_FALSE(neglected_slice(known.space, known.outcomes)) << "pending trials count";
+  EXPECT_FALSE(neglected_slice(known.space, known.targets)) << "pending trials count";
 }
 
 TEST(ForcedExploration, OnlyTrialsThatHaveTheParameterCount) {
@@ -69,7 +69,7 @@ TEST(ForcedExploration, OnlyTrialsThatHaveTheParameterCount) {
                search::testing::only_if(choice("sub", {"p", "q"}), "kind", {"b"})});
   for (int i = 0; i < 20; ++i) known.add({0, kInactive}, 1.0 * i);
   for (int i = 0; i < 6; ++i) known.add({1, i < 3 ? 0.0 : 1.0}, 1.0 * i);
-  EXPECT_FALSE(neglected_slice(known.space, known.outcomes));
+  EXPECT_FALSE(neglected_slice(known.space, known.targets));
 }
 
 TEST(Deflation, ClosesOneBasinAfterTheOther) {
@@ -79,7 +79,7 @@ TEST(Deflation, ClosesOneBasinAfterTheOther) {
     known.add({1, 0.1 + 0.01 * i}, 1 + 0.01 * i);
   }
   const Model model = known.model();
-  Deflation deflation(known.space, model, known.outcomes);
+  Deflation deflation(known.space, model, known.targets);
   EXPECT_EQ(*deflation.best(), model.best()) << "nothing is closed yet";
   ASSERT_TRUE(deflation.close_best());
   EXPECT_TRUE(deflation.is_closed({0, 0.11}));
@@ -96,7 +96,7 @@ TEST(Deflation, ClosesNoMoreThanSome) {
   Known known({choice("kind", {"a", "b", "c", "d", "e", "f", "g"}), real("x", 0, 1)});
   for (int i = 0; i < 14; ++i) known.add({static_cast<double>(i % 7), 0.5}, 1.0 * i);
   const Model model = known.model();
-  Deflation deflation(known.space, model, known.outcomes);
+  Deflation deflation(known.space, model, known.targets);
   int closed = 0;
   while (deflation.close_best()) ++closed;
   EXPECT_EQ(closed, kMostClosed);

@@ -17,7 +17,7 @@ using namespace testing;  // NOLINT: the helpers of the folder above
 
 constexpr int kTrials = 60;
 
-// The largest share that any other sampler covers.
+// The largest share that another sampler covers.
 double best_of_others(const FrontProblem& problem, int parallel) {
   double best = 0;
   for (const char* name : {"nsga2", "tpe", "random"}) {
@@ -71,7 +71,7 @@ TEST(EhviSampler, InfeasibleTrialsAreWalls) {
 // A trial with one of several values missing is infeasible, however good the others are.
 TEST(EhviSampler, HalfAResultIsNone) { EXPECT_LT(infeasible_late({-10.0, std::nullopt}), 6); }
 
-TEST(EhviSampler, IsWhatGpIsWithSeveralObjectives) {
+TEST(EhviSampler, IsGpWithSeveralObjectives) {
   const History history = run(problem_with(unit_cube(), "ehvi", 2), zdt1().objectives, 12, 1);
   const auto next = [&](const char* name) {
     const auto sampler = std::move(make_sampler(problem_with(unit_cube(), name, 2))).value();

@@ -1,8 +1,8 @@
-// FitMemo: hyperparameters by what they were fitted to. Samplers that are made anew for each
-// suggestion (../rungs/rung_model.h) share one, so that the same fit is made once.
+// FitMemo: a cache of fitted hyperparameters, keyed by the data of the fit. Samplers that are made
+// anew for each suggestion (../rungs/rung_model.h) share one, so that the same fit is made once.
 //
-// Invariant: an answer is what the fit would give again, to the bit: the whole of its input is the
-// key. The oldest of kMost fits is forgotten. Not synchronised.
+// Invariant: an answer equals a new fit's to the bit, since the whole of its input is the key. The
+// oldest of kMost fits is forgotten. Not synchronised.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class FitMemo {
  public:
   using Key = std::vector<double>;
 
-  // nullptr where this fit was not made, or was forgotten. Valid until add().
+  // Returns nullptr if this fit was not made, or was forgotten. Valid until add().
   const std::vector<Hyperparameters>* find(const Key& key) const {
     const auto found =
         std::find_if(fits_.begin(), fits_.end(), [&](const auto& fit) { return fit.first == key; });
@@ -32,7 +32,7 @@ class FitMemo {
   std::size_t size() const { return fits_.size(); }
 
  private:
-  // Two for each bracket of a ladder, and as many that another number of trials asks for.
+  // Two for each bracket of a ladder, and again for a second number of trials.
   static constexpr std::size_t kMost = 32;
   std::deque<std::pair<Key, std::vector<Hyperparameters>>> fits_;
 };

@@ -6,16 +6,16 @@
 namespace fettle::search::gp {
 namespace {
 
-// How many trials have each value of a parameter.
+// Returns the number of trials with each value of a parameter.
 std::vector<std::int64_t> tally(const Dimension& dimension, std::size_t parameter,
-                                const Outcomes& outcomes) {
+                                const Targets& targets) {
   std::vector<std::int64_t> out(dimension.cells());
   const auto count = [&](std::int64_t trial) {
-    const double cell = outcomes.point(trial)[parameter];
+    const double cell = targets.point(trial)[parameter];
     if (is_active(cell)) ++out[static_cast<std::size_t>(cell)];
   };
-  for (const std::int64_t trial : outcomes.ended()) count(trial);
-  for (const std::int64_t trial : outcomes.pending()) count(trial);
+  for (const std::int64_t trial : targets.ended()) count(trial);
+  for (const std::int64_t trial : targets.pending()) count(trial);
   return out;
 }
 
@@ -32,13 +32,13 @@ bool has_slices(const Space& space) {
   return false;
 }
 
-std::optional<Slice> neglected_slice(const Space& space, const Outcomes& outcomes) {
+std::optional<Slice> neglected_slice(const Space& space, const Targets& targets) {
   std::optional<Slice> out;
   double least = kLeastShare;
   for (std::size_t parameter = 0; parameter < space.dimensions(); ++parameter) {
     const Dimension& dimension = space.dimension(parameter);
     if (!is_small(dimension)) continue;
-    const std::vector<std::int64_t> counts = tally(dimension, parameter, outcomes);
+    const std::vector<std::int64_t> counts = tally(dimension, parameter, targets);
     std::int64_t all = 0;
     for (const std::int64_t count : counts) all += count;
     for (std::size_t cell = 0; cell < counts.size() && all > 0; ++cell) {

@@ -1,30 +1,31 @@
-// Bayesian optimisation: Gaussian processes over what was tried (model.h, kernel.h, likelihood.h,
-// warp.h), and the point where the expected improvement is largest (improvement.h, inner_search.h),
-// what it costs (price.h) and what tpe would say of it (opinion.h) counted in where that is wanted.
+// Bayesian optimisation: Gaussian processes over the tried points (model.h, kernel.h, likelihood.h,
+// rank_transform.h), and the point of the largest expected improvement (improvement.h,
+// inner_search.h). Its cost (expected_cost.h) and the density ratio of tpe (tpe_prior.h) count too,
+// if the settings say so.
 //
 // Starts with the middle of the space and quasi-random points. Pending trials narrow the variance
-// where they are, so that workers spread. Nothing is tried twice. Where next to nothing is left to
-// gain, trials go to the next basin (deflation.h) and to draws from the prior; values that few
-// trials have get theirs (forced_exploration.h). Two or three objectives have a
-// process each, and what is to improve is the hypervolume of their front. The hyperparameters are
-// those of a prefix of the history (fit_schedule.h), so that trial i is a function of (seed, i) and
-// the history; the Cholesky factors grow with each outcome and each pending trial.
+// near them, so that workers spread. No point is tried twice. If almost nothing is left to gain,
+// trials go to the next basin (deflation.h) and to draws from the prior; values that few trials
+// have get their share (forced_exploration.h). Two or three objectives have a process each, and the
+// sampler improves the hypervolume of their front. The hyperparameters belong to a prefix of the
+// history (fit_schedule.h), so that trial i is a function of (seed, i) and the history; the
+// Cholesky factors grow with each outcome and each pending trial.
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "search/fold.h"
 #include "search/gp/candidates.h"
 #include "search/gp/deflation.h"
+#include "search/gp/expected_cost.h"
 #include "search/gp/forced_exploration.h"
 #include "search/gp/inner_search.h"
 #include "search/gp/model.h"
-#include "search/gp/opinion.h"
-#include "search/gp/outcomes.h"
-#include "search/gp/price.h"
+#include "search/gp/targets.h"
+#include "search/gp/tpe_prior.h"
 #include "search/gp/trust_region.h"
+#include "search/incremental_sampler.h"
 #include "search/samplers/quasi_random_start.h"
 #include "search/samplers/samplers.h"
 
@@ -39,67 +40,67 @@ constexpr std::int64_t kMostStartup = 10;
 constexpr std::size_t kRefined = 10;                // best points that candidates are near to
 constexpr std::size_t kRefinedFront = 100;          // of several objectives
 constexpr std::size_t kMostModelledPending = 1000;  // with more of them a model adds nothing
-constexpr std::uint64_t kMostListed = 1000;         // points of a space that all are candidates
+constexpr std::uint64_t kMostListed = 1000;         // a space of at most this size is listed whole
 constexpr std::size_t kDrawn = 200;                 // candidates by tpe's model
 constexpr double kPendingMargin = 0.002;            // for each, in standard deviations
 constexpr double kLeastGain = 1e-3;  // worth a trial, as a share of the results' spread
-// Trials: the best point of a neglected slice. More often beside kManyPending others, which all
-// look where the model expects most.
+// One trial in this many goes to the best point of a neglected slice. More of them do beside
+// kManyPending others, which all go where the model expects most.
 constexpr std::int64_t kExploreEvery = 4;
 constexpr std::int64_t kExploreEveryBesideMany = 2;
 constexpr std::size_t kManyPending = 4;
-// Where the best basin is used up: one trial there, one from the prior, two in the next basin.
+// Once the best basin is used up: one trial there, one from the prior, two in the next basin.
 constexpr std::int64_t kTurns = 4;
 constexpr int kStarts = 5;  // of the inner search
 constexpr int kStartsWithPending = 3;
 
-class GpSampler final : public FoldingSampler {
+class GpSampler final : public IncrementalSampler {
  public:
   GpSampler(Space space, std::int64_t seed, const GpSettings& settings,
             std::vector<api::Objective> objectives)
-      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
+      : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
         settings_(settings),
         objectives_(std::move(objectives)),
         axes_(gp::axes_of(this->space())),
-        outcomes_(objectives_),
-        price_(this->space(), settings.cost),
-        opinion_(this->space(), objectives_, settings.opinion),
+        targets_(objectives_),
+        expected_cost_(this->space(), settings.cost),
+        tpe_prior_(this->space(), objectives_, settings.tpe_prior),
         sobol_(this->space().dimensions(), seed),
         fits_(this->space(), axes_, settings.memo) {
     startup_ = settings.startup_trials.value_or(usual_startup());
   }
 
   std::string description() const override {
-    const std::size_t objectives = outcomes_.columns();
+    const std::size_t objectives = targets_.columns();
     const std::string what = objectives > 1 ? "expected gain of hypervolume of " +
                                                   std::to_string(objectives) + " objectives"
                                             : "log expected improvement";
     const std::string out = (objectives > 1 ? "ehvi" : "gp") + (" (Matern-5/2, " + what) + ", " +
                             std::to_string(startup_) + " startup trials" +
                             (settings_.cost ? ", costs count)" : ")");
-    return settings_.opinion ? "portfolio of " + out + " and tpe's opinion" : out;
+    return settings_.tpe_prior ? "portfolio of " + out + " and tpe's opinion" : out;
   }
 
  protected:
   void add_trial(const Point* point) override {
-    outcomes_.add_trial(point);
-    price_.add_trial(point);
-    opinion_.add_trial(point);
+    targets_.add_trial(point);
+    expected_cost_.add_trial(point);
+    tpe_prior_.add_trial(point);
   }
   void remove_trial() override {
-    outcomes_.remove_trial();
-    price_.remove_trial();
-    opinion_.remove_trial();
+    targets_.remove_trial();
+    expected_cost_.remove_trial();
+    tpe_prior_.remove_trial();
   }
   void add_event(const Event& event) override {
-    outcomes_.add_event(event);
-    price_.add_event(event);
-    opinion_.add_event(event);
+    targets_.add_event(event);
+    expected_cost_.add_event(event);
+    tpe_prior_.add_event(event);
   }
   void reset() override {
-    outcomes_ = gp::Outcomes(objectives_);
-    price_.reset();
-    opinion_.reset();
+    targets_ = gp::Targets(objectives_);
+    expected_cost_.reset();
+    tpe_prior_.reset();
     model_.reset();
     fits_.reset();
   }
@@ -113,7 +114,7 @@ class GpSampler final : public FoldingSampler {
   std::optional<Point> propose(std::int64_t trial) override {
     if (starting(trial)) return start(trial);
     update_model(trial);
-    // Apart from the draws of make_candidates(), which count by version.
+    // Independent of the draws of make_candidates(), which are keyed by version.
     const std::uint64_t key = mix_keys(draw_key(seed(), Purpose::kModel), 1);
     Random random(key, static_cast<std::uint64_t>(trial));
     if (const std::optional<Candidate> found = in_neglected_slice(trial, random)) {
@@ -132,7 +133,7 @@ class GpSampler final : public FoldingSampler {
   }
 
  private:
-  // The point that gains most among the admitted ones, and what it is expected to gain.
+  // The admitted point of the largest expected gain, and that gain.
   struct Found {
     std::optional<Candidate> candidate;
     double gain = 0;
@@ -148,15 +149,15 @@ class GpSampler final : public FoldingSampler {
     return out;
   }
 
-  // Slices and basins count from the second revision on, and not for several objectives.
+  // Whether slices and basins count: from the second revision on, for one objective.
   bool explores() const { return settings_.revision >= 2 && objectives_.size() == 1; }
 
-  // For every kExploreEvery-th trial: the best point of a slice of the space that few trials saw.
+  // Returns, for every kExploreEvery-th trial, the best point of a slice that few trials saw.
   std::optional<Candidate> in_neglected_slice(std::int64_t trial, Random& random) const {
     const std::int64_t every =
         model_->pending() < kManyPending ? kExploreEvery : kExploreEveryBesideMany;
     if (!explores() || trial % every != every - 1) return std::nullopt;
-    const std::optional<gp::Slice> slice = gp::neglected_slice(space(), outcomes_);
+    const std::optional<gp::Slice> slice = gp::neglected_slice(space(), targets_);
     if (!slice) return std::nullopt;
     const gp::Improvement improvement = model_->improvement(kPendingMargin);
     return maximise(
@@ -164,24 +165,24 @@ class GpSampler final : public FoldingSampler {
         .candidate;
   }
 
-  // Where the best basin is used up: the point that is expected to gain most on the best trial
-  // outside of it, or outside of that one's as well.
+  // Returns the point of the largest expected gain on the best trial outside the used-up basin, or
+  // outside that trial's basin as well.
   std::optional<Candidate> in_next_basin(Random& random) {
-    gp::Deflation deflation(space(), *model_, outcomes_);
+    gp::Deflation deflation(space(), *model_, targets_);
     while (deflation.close_best()) {
       const std::optional<double> best = deflation.best();
       if (!best) break;
       const auto admits = [&](const Point& point) { return !deflation.is_closed(point); };
       const gp::Improvement improvement =
-          model_->improvement_on(*best, kPendingMargin, outcomes_, admits);
+          model_->improvement_on(*best, kPendingMargin, targets_, admits);
       const Found found = maximise(improvement, admits, random);
       if (found.candidate && !is_worthless(found.gain, *best)) return found.candidate;
     }
     return std::nullopt;
   }
 
-  // As many as a linear model has coefficients, within bounds. The most where values of a choice
-  // may come so rarely in fewer that the model has no opinion of them.
+  // Returns the number of coefficients of a linear model, within bounds. Spaces with slices get the
+  // maximum: in fewer trials a value of a choice may be too rare for the model to learn it.
   std::int64_t usual_startup() const {
     if (explores() && gp::has_slices(space())) return kMostStartup;
     const auto coefficients = static_cast<std::int64_t>(space().dimensions()) + 1;
@@ -189,12 +190,12 @@ class GpSampler final : public FoldingSampler {
   }
 
   bool starting(std::int64_t trial) const {
-    const auto ended = static_cast<std::int64_t>(outcomes_.ended().size());
+    const auto ended = static_cast<std::int64_t>(targets_.ended().size());
     return trial + priors() < startup_ || ended < std::max<std::int64_t>((startup_ + 1) / 2, 1) ||
-           outcomes_.pending().size() > kMostModelledPending;
+           targets_.pending().size() > kMostModelledPending;
   }
 
-  // First the middle, where people put what they think best; then points that cover the space.
+  // First the middle, where people expect the best values; then points that cover the space.
   std::optional<Point> start(std::int64_t trial) const {
     if (trial == 0 && settings_.revision >= 2 && !tried(space().middle())) return space().middle();
     std::optional<std::vector<double>> unit = sobol_.at(trial);
@@ -203,42 +204,44 @@ class GpSampler final : public FoldingSampler {
   }
 
   void update_model(std::int64_t trial) {
-    // `trial` leaves out the first unnumbered() trials: priors() and the points tried first. The
-    // budget is used by all of this Study's own trials; what tpe knows rests on priors as well.
-    price_.update(trial + unnumbered() - priors());
-    opinion_.update(trial + priors());
-    const bool known = model_ != nullptr && model_->version() == outcomes_.version();
-    if (!known || asked_tpe_ != opinion_.counts()) {
-      asked_tpe_ = opinion_.counts();
-      model_ = std::make_unique<gp::Model>(space(), axes_, outcomes_, fits_.current(outcomes_));
+    // `trial` leaves out the first unnumbered() trials: priors() and the points tried first. All of
+    // this Study's own trials use the budget; tpe learns from priors as well.
+    expected_cost_.update(trial + unnumbered() - priors());
+    tpe_prior_.update(trial + priors());
+    const bool known = model_ != nullptr && model_->version() == targets_.version();
+    if (!known || asked_tpe_ != tpe_prior_.counts()) {
+      asked_tpe_ = tpe_prior_.counts();
+      model_ = std::make_unique<gp::Model>(space(), axes_, targets_, fits_.current(targets_));
       model_->set_candidates(make_candidates());
-      if (settings_.cost) price_.set_candidates(gp::inputs_of(space(), model_->candidates()));
+      if (settings_.cost) {
+        expected_cost_.set_candidates(gp::inputs_of(space(), model_->candidates()));
+      }
     }
-    model_->set_pending(outcomes_);
-    if (opinion_.counts()) opinion_.set_candidates(model_->candidates());
+    model_->set_pending(targets_);
+    if (tpe_prior_.counts()) tpe_prior_.set_candidates(model_->candidates());
   }
 
-  // What counts beside the gain.
-  std::vector<const gp::Term*> terms() const {
-    std::vector<const gp::Term*> out;
-    if (price_.counts()) out.push_back(&price_);
-    if (opinion_.counts()) out.push_back(&opinion_);
+  // The terms that count beside the gain.
+  std::vector<const gp::AcquisitionTerm*> terms() const {
+    std::vector<const gp::AcquisitionTerm*> out;
+    if (expected_cost_.counts()) out.push_back(&expected_cost_);
+    if (tpe_prior_.counts()) out.push_back(&tpe_prior_);
     return out;
   }
 
-  // Whether an expected improvement is next to nothing in the objective's own units. The warp of
-  // the targets zooms in on where many good results lie: without this a search that has found a
-  // local optimum would polish it forever.
+  // Whether an expected improvement is next to nothing in the objective's own units. The rank
+  // transform of the targets magnifies the range of many good results: without this check a search
+  // would polish a local optimum for ever.
   bool is_worthless(double log_improvement, double best) {
-    const std::optional<double> spread = outcomes_.spread();
+    const std::optional<double> spread = targets_.spread();
     if (!spread) return false;
-    const auto here = outcomes_.value_of(best);
-    const auto there = outcomes_.value_of(best - std::exp(log_improvement));
+    const auto here = targets_.value_of(best);
+    const auto there = targets_.value_of(best - std::exp(log_improvement));
     return here && there && std::abs(*here - *there) < kLeastGain * *spread;
   }
 
-  // The mean is what the middle of the prediction stands for, the deviation half of what lies
-  // between the places one standard deviation on either side of it.
+  // The mean is the value at the middle of the prediction, the deviation half the distance between
+  // the values one standard deviation on either side of it.
   Explanation explained(const Point& point) {
     gp::Inputs inputs(1, static_cast<Index>(space().dimensions()));
     inputs.set(0, space(), point);
@@ -249,24 +252,25 @@ class GpSampler final : public FoldingSampler {
     }
     Explanation out;
     out.acquisition = model_->improvement(kPendingMargin).log_value(at);
-    out.words = outcomes_.columns() > 1
+    out.words = targets_.columns() > 1
                     ? "logarithm of the expected gain of hypervolume, each objective in "
                       "standard deviations of its warped results"
                     : "logarithm of the expected improvement, less what noise hides of it, in "
                       "standard deviations of the warped results";
-    if (at.size() > outcomes_.columns()) out.words += ", times the probability of being feasible";
-    for (const gp::Term* term : terms()) *out.acquisition += term->at(point);
-    if (price_.counts()) out.words += ", less " + price_.words();
-    if (opinion_.counts()) out.words += ", plus " + opinion_.words();
-    out.cost = price_.cost(point);
-    out.mean = outcomes_.value_of(at[0].mean);
-    const auto low = outcomes_.value_of(at[0].mean - at[0].sigma);
-    const auto high = outcomes_.value_of(at[0].mean + at[0].sigma);
+    if (at.size() > targets_.columns()) out.words += ", times the probability of being feasible";
+    for (const gp::AcquisitionTerm* term : terms()) *out.acquisition += term->at(point);
+    if (expected_cost_.counts()) out.words += ", less " + expected_cost_.words();
+    if (tpe_prior_.counts()) out.words += ", plus " + tpe_prior_.words();
+    out.cost = expected_cost_.cost(point);
+    out.mean = targets_.value_of(at[0].mean);
+    const auto low = targets_.value_of(at[0].mean - at[0].sigma);
+    const auto high = targets_.value_of(at[0].mean + at[0].sigma);
     if (out.mean && low && high) out.deviation = std::abs(0.5 * *high - 0.5 * *low);
     return out;
   }
 
-  // Point `index` of the Sobol sequence, or a draw where there is none for this many parameters.
+  // Returns point `index` of the Sobol sequence, or a draw if the sequence lacks this many
+  // parameters.
   std::vector<double> spread(std::uint64_t index, Random& random) const {
     if (auto unit = sobol_.at(static_cast<std::int64_t>(index))) return *std::move(unit);
     std::vector<double> out(space().dimensions());
@@ -275,11 +279,11 @@ class GpSampler final : public FoldingSampler {
   }
 
   // Sets low_ and high_, the box that is searched, in unit coordinates: the whole cube, or at every
-  // odd number of outcomes the trust region (trust_region.h) round `centre`, one of the best.
+  // odd number of outcomes the trust region (trust_region.h) round `centre`, a good trial.
   void set_box(const Candidate& centre) {
     const std::size_t dimensions = space().dimensions();
     const bool local = model_->version() % 2 == 1;
-    const double side = local ? gp::trust_region_side(outcomes_.stagnation(), dimensions) : 1;
+    const double side = local ? gp::trust_region_side(targets_.stagnation(), dimensions) : 1;
     low_.assign(dimensions, 0);
     high_.assign(dimensions, 1);
     for (std::size_t i = 0; side < 1 && i < dimensions; ++i) {
@@ -289,17 +293,17 @@ class GpSampler final : public FoldingSampler {
     }
   }
 
-  // The whole space if it is small; otherwise points that cover it, points near the best, and
-  // points where tpe would look.
+  // Returns the whole space if it is small; otherwise points that cover it, points near the best,
+  // and points drawn by tpe's model.
   std::vector<Candidate> make_candidates() {
     const std::vector<double> middle(space().dimensions(), 0.5);
     const std::vector<std::int64_t> best =
-        model_->best_trials(outcomes_.columns() > 1 ? kRefinedFront : kRefined);
+        model_->best_trials(targets_.columns() > 1 ? kRefinedFront : kRefined);
     const auto version = static_cast<std::uint64_t>(model_->version());
-    // starting() has seen a trial end, so there is a best one.
-    // Of a front another part each time. By half the version: every second one has a trust region.
-    const std::size_t part = outcomes_.columns() > 1 ? version / 2 % best.size() : 0;
-    set_box(gp::candidate_of(space(), outcomes_.point(best[part]), middle));
+    // starting() has seen a trial end, so `best` is not empty. For a front, each version takes
+    // another part of it; half the version counts, since every second one has a trust region.
+    const std::size_t part = targets_.columns() > 1 ? version / 2 % best.size() : 0;
+    set_box(gp::candidate_of(space(), targets_.point(best[part]), middle));
     std::vector<Candidate> out;
     if (space().size() <= kMostListed) {
       for (std::uint64_t i = 0; i < space().size(); ++i) {
@@ -309,7 +313,7 @@ class GpSampler final : public FoldingSampler {
     }
     const auto half = static_cast<std::size_t>(settings_.candidates) / 2 + 1;
     Random random(draw_key(seed(), Purpose::kModel), version);
-    // Each version has its own stretch of the sequence, after the points of the start.
+    // Each version uses its own part of the sequence, after the points of the start.
     for (std::size_t i = 0; i < half; ++i) {
       std::vector<double> unit =
           spread((version + 1) * half + i + static_cast<std::uint64_t>(startup_), random);
@@ -319,11 +323,11 @@ class GpSampler final : public FoldingSampler {
       out.push_back(gp::candidate_at(space(), std::move(unit)));
     }
     for (std::size_t i = 0; i < half; ++i) {
-      const Point& point = outcomes_.point(best[i % best.size()]);
+      const Point& point = targets_.point(best[i % best.size()]);
       out.push_back(gp::perturb(space(), gp::candidate_of(space(), point, out[i].unit), random));
     }
-    if (opinion_.counts()) {
-      const std::vector<Point> drawn = opinion_.draws(kDrawn, random);
+    if (tpe_prior_.counts()) {
+      const std::vector<Point> drawn = tpe_prior_.draws(kDrawn, random);
       for (std::size_t i = 0; i < drawn.size(); ++i) {
         out.push_back(gp::candidate_of(space(), drawn[i], out[i % half].unit));
       }
@@ -334,15 +338,15 @@ class GpSampler final : public FoldingSampler {
   GpSettings settings_;
   std::vector<api::Objective> objectives_;
   gp::Axes axes_;
-  gp::Outcomes outcomes_;
-  gp::Price price_;
-  gp::Opinion opinion_;
+  gp::Targets targets_;
+  gp::ExpectedCost expected_cost_;
+  gp::TpePrior tpe_prior_;
   bool asked_tpe_ = false;  // whether its draws are among the model's candidates
   std::int64_t startup_ = 0;
   QuasiRandomStart sobol_;
   gp::Fits fits_;
   std::unique_ptr<gp::Model> model_;
-  std::vector<double> low_;  // the box that the model's candidates are in
+  std::vector<double> low_;  // the box of the model's candidates
   std::vector<double> high_;
 };
 

@@ -1,4 +1,4 @@
-// The gp sampler as a whole: what it finds, and that its caches never show over a long history.
+// The gp sampler as a whole: its results, and caches without effect on a long history.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <numbers>
 
-#include "search/gp/outcomes.h"
+#include "search/gp/targets.h"
 #include "search/maths/fit_schedule.h"
 #include "search/search.h"
 #include "search/space/space.h"
@@ -26,7 +26,7 @@ std::unique_ptr<Sampler> sampler_of(const Problem& problem) {
   return std::move(make_sampler(problem)).value();
 }
 
-// `trials` trials, `parallel` of which are pending at any time; results in the order of creation.
+// Runs `trials` trials, with `parallel` pending at any time; results in the order of creation.
 History run(const Problem& problem, const Function& function, std::int64_t trials,
             std::int64_t parallel = 1) {
   const auto sampler = sampler_of(problem);
@@ -102,8 +102,8 @@ TEST(GpSampler, InfeasibleTrialsAreWalls) {
   EXPECT_LT(infeasible, 13);  // a third of the space
 }
 
-// The best feasible place lies at the wall: what is beyond it must not push the search away.
-TEST(GpSampler, FindsWhatIsBestAtTheEdgeOfWhatIsFeasible) {
+// The best feasible place lies at the wall: the region beyond must not push the search away.
+TEST(GpSampler, FindsTheBestPointAtTheEdgeOfTheFeasibleRegion) {
   const Problem problem = problem_of({real("x", 0, 1), real("y", 0, 1), real("z", 0, 1)}, "gp", 2);
   const auto function = [](const Json& point) {
     const double sum = number(point, "x") + number(point, "y");
@@ -122,10 +122,10 @@ TEST(GpSampler, OutliersDoNotBlindIt) {
   EXPECT_LT(best_of(run(branin_problem(2), function, 45)), 0.3979 + 0.05);
 }
 
-// Past anchors, fits at every outcome and at some, and the largest model; asked seldom, since each
-// question to a new sampler costs its fits, and never twice with the same fit but at the end, where
-// a line is added to the factor in between.
-TEST(GpSampler, ANewOneGivesTheSameAnswersOnALongHistory) {
+// The history passes anchors, fits at every outcome and at some, and the largest model. The sampler
+// is asked seldom, since each question to a new one costs its fits, and only at the end twice with
+// the same fit, with a line added to the factor in between.
+TEST(GpSampler, ANewSamplerAnswersTheSameOnALongHistory) {
   constexpr std::int64_t kTrials = 484;
   const Problem problem = problem_of({real("x", -5, 10), real("y", 0, 15), choice("c", {"a", "b"}),
                                       only_if(integer("n", 1, 100), "c", {"b"})},
@@ -136,7 +136,7 @@ TEST(GpSampler, ANewOneGivesTheSameAnswersOnALongHistory) {
   Random random(5);
   std::int64_t ended = 0;
   for (std::int64_t trial = 0; trial < kTrials; ++trial) {
-    // Points of the model now and then, random ones between: the test is not about their quality.
+    // Suggested points now and then, random points between: the test is not about their quality.
     Json point = space.write(space.draw(random));
     if (trial == 25 || trial == 120 || trial >= kTrials - 2) {
       const Suggestion ours = cached->suggest(history, 2);
@@ -161,8 +161,8 @@ const Json& looks_best(const History& history) {
   return history.trials[static_cast<std::size_t>(found->trial)];
 }
 
-// A good place on the first choice, a better one on the last: results that differ by noise alone
-// are no reason to stay at the first.
+// A good place on the first choice, a better one on the last: results that differ only by noise
+// must not keep the search at the first.
 struct TwoPlaces {
   static double loss(const Json& point) {
     const bool best = point.find("c")->as_string() == "d";
@@ -194,7 +194,7 @@ TEST(GpSampler, NoiseDoesNotKeepItWhereItIs) {
   EXPECT_GE(found, 10);
 }
 
-// Later ones go on to the next basin when it is used up.
+// Later revisions move to the next basin when the first is used up.
 TEST(GpSampler, NoiseDoesNotKeepItFromTheBetterPlace) {
   int found = 0;
   for (std::int64_t seed = 0; seed < 12; ++seed) {
@@ -222,7 +222,7 @@ TEST(GpSampler, ManyPendingTrialsSpread) {
     const History history = run(problem, branin, 20);
     const std::vector<Json> points = sampler_of(problem)->suggest(history, 30).points;
     ASSERT_EQ(points.size(), 30U);
-    int apart = 0;  // from all before them, by a hundredth of the space
+    int apart = 0;  // from all earlier points, by a hundredth of the space
     for (std::size_t i = 0; i < 30; ++i) {
       double nearest = 1;
       for (std::size_t j = 0; j < i; ++j) {
@@ -264,8 +264,8 @@ TEST(GpSampler, ExplainsAPointInTheUnitsOfTheObjective) {
   }
 }
 
-// A point that was suggested is, of some hundred, the one with the most to gain.
-TEST(GpSampler, WhatItChoosesHasTheLargestAcquisition) {
+// A suggested point has the largest acquisition of some hundred.
+TEST(GpSampler, ChoosesTheLargestAcquisition) {
   const Problem problem = branin_problem(3);
   History history = run(problem, branin, 25);
   const auto sampler = sampler_of(problem);
@@ -278,12 +278,12 @@ TEST(GpSampler, WhatItChoosesHasTheLargestAcquisition) {
   }
 }
 
-TEST(GpSampler, ExplainsWhatItHasNoModelForInWords) {
+TEST(GpSampler, ExplainsPointsWithoutAModelInWords) {
   const auto start = sampler_of(branin_problem(1))->explain({}, *parse_json(R"({"x":0,"y":1})"));
   ASSERT_TRUE(start);
   EXPECT_THAT(start->words, ::testing::HasSubstr("point 1 of a quasi-random start"));
   EXPECT_FALSE(start->mean || start->acquisition);
-  // Nothing feasible: there is a model of ranks, and no unit for its mean.
+  // Nothing feasible: the model is of ranks, so its mean has no unit.
   const auto nothing = [](const Json&) { return std::optional<double>(); };
   const History history = run(branin_problem(1), nothing, 10);
   const auto said = sampler_of(branin_problem(1))->explain(history, history.trials[0]);

@@ -8,11 +8,11 @@
 namespace fettle::search::gp {
 namespace {
 
-constexpr int kEvaluations = 16;       // per climb
-constexpr int kRounds = 2;             // of a climb and a step
-constexpr double kTolerance = 1e-3;    // in log expected improvement
-constexpr double kTooLike = 0.95;      // covariance above which two starts would meet
-constexpr std::size_t kLookedAt = 64;  // best candidates from which starts are chosen
+constexpr int kEvaluations = 16;          // per climb
+constexpr int kRounds = 2;                // of a climb and a step
+constexpr double kTolerance = 1e-3;       // in log expected improvement
+constexpr double kMaxCorrelation = 0.95;  // above it two starts would meet
+constexpr std::size_t kLookedAt = 64;     // best candidates from which starts are chosen
 
 std::vector<std::size_t> smooth_parameters(const Space& space, const Point& point) {
   std::vector<std::size_t> out;
@@ -23,8 +23,8 @@ std::vector<std::size_t> smooth_parameters(const Space& space, const Point& poin
 }
 
 // Returns the term at the only row; subtracts its slope along the free parameters from `gradient`.
-double add_term(const Term& term, const Inputs& inputs, const std::vector<std::size_t>& free,
-                Eigen::VectorXd& gradient) {
+double add_term(const AcquisitionTerm& term, const Inputs& inputs,
+                const std::vector<std::size_t>& free, Eigen::VectorXd& gradient) {
   Eigen::VectorXd slope;
   const double out = term.at(inputs, 0, slope);
   for (Index i = 0; i < gradient.size(); ++i) {
@@ -48,7 +48,7 @@ double InnerSearch::gain(const Candidate& candidate) const {
 
 double InnerSearch::value(const Candidate& candidate) const {
   double out = gain(candidate);
-  for (const Term* term : terms) out += term->at(candidate.point);
+  for (const AcquisitionTerm* term : terms) out += term->at(candidate.point);
   return out;
 }
 
@@ -81,7 +81,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
     std::vector<NormalMarginal> slopes;
     double worth = improvement.log_value(losses, &slopes);
     gradient.setZero();  // of the negated value: add_term() subtracts slopes, too
-    for (const Term* term : terms) worth += add_term(*term, inputs, free, gradient);
+    for (const AcquisitionTerm* term : terms) worth += add_term(*term, inputs, free, gradient);
     for (std::size_t k = 0; k < at.size(); ++k) {
       for (Index i = 0; i < n; ++i) {
         const auto axis = static_cast<Index>(free[static_cast<std::size_t>(i)]);
@@ -142,7 +142,7 @@ std::optional<Candidate> InnerSearch::maximise(const std::vector<Pool>& pools,
                                                const std::vector<Candidate>& candidates, int starts,
                                                Random& random) const {
   std::vector<double> values = values_in(pools);
-  for (const Term* term : terms) {
+  for (const AcquisitionTerm* term : terms) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] += term->at_candidate(static_cast<Index>(i));
     }
@@ -163,7 +163,7 @@ std::optional<Candidate> InnerSearch::maximise(const std::vector<Pool>& pools,
     ++looked_at;
     const bool alike = std::any_of(chosen.begin(), chosen.end(), [&](std::size_t other) {
       return std::all_of(pools.begin(), pools.end(), [&](const Pool& pool) {
-        return pool.likeness(static_cast<Index>(i), static_cast<Index>(other)) > kTooLike;
+        return pool.correlation(static_cast<Index>(i), static_cast<Index>(other)) > kMaxCorrelation;
       });
     });
     if (!alike) chosen.push_back(i);

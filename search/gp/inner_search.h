@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "search/gp/acquisition_term.h"
 #include "search/gp/candidates.h"
 #include "search/gp/improvement.h"
 #include "search/gp/posterior.h"
-#include "search/gp/term.h"
 #include "search/space/space.h"
 
 namespace fettle::search::gp {
@@ -25,7 +25,7 @@ struct InnerSearch {
   const std::vector<double>& low;              // the box, on the unit interval, in which smooth
   const std::vector<double>& high;             // parameters may move
   std::function<bool(const Point&)> is_taken;  // points that must not be returned
-  std::vector<const Term*> terms;              // added to the gain
+  std::vector<const AcquisitionTerm*> terms;   // added to the gain
 
   // The logarithm of the expected improvement at a candidate, without and with the terms.
   double gain(const Candidate& candidate) const;

@@ -18,14 +18,14 @@ double matern(double s) { return (1 + s + s * s / 3) * std::exp(-s); }
 // The Kumaraswamy distribution function, kept away from the ends, where its slope may be infinite.
 constexpr double kLeastPlace = 1e-6;
 double within(double place) { return std::clamp(place, kLeastPlace, 1 - kLeastPlace); }
-double bent(double x, double a, double b) { return 1 - std::pow(1 - std::pow(x, a), b); }
+double warped(double x, double a, double b) { return 1 - std::pow(1 - std::pow(x, a), b); }
 
-// The largest constant c for which the kernel with k(none, none) = 1, k(none, x) = c and
-// k(x, x') = Matern-5/2 is positive definite for any number of points x: c^2 <= 1 / |1|^2, where
-// |1| is the norm of the constant function in the kernel's Hilbert space. On an interval of length
-// T that is 9/8 + 3 lambda T / 16 with lambda = sqrt(5) / length (from the kernel's stochastic
-// differential equation, Hartikainen and Saerkkae 2010); on m choices m / (1 + (m - 1) q), where q
-// is the kernel between different ones. Returns log c and its derivative by log length.
+// The largest constant c for which the kernel with k(none, none) = 1, k(none, x) = c and k(x, x') =
+// Matern-5/2 is positive definite for any number of points x: c^2 <= 1 / |1|^2, where |1| is the
+// norm of the constant function in the kernel's Hilbert space. On an interval of length T that is
+// 9/8 + 3 lambda T / 16 with lambda = sqrt(5) / length (from the kernel's stochastic differential
+// equation, Hartikainen and Saerkkae 2010); on m choices m / (1 + (m - 1) q), with q the kernel
+// between different choices. Returns log c and its derivative by log length.
 struct Limit {
   double log_tie = 0;
   double slope = 0;
@@ -81,8 +81,8 @@ void Inputs::copy(Index row, const Inputs& other, Index other_row) {
 }
 
 VectorXd Hyperparameters::pack() const {
-  VectorXd out(log_lengths.size() + 1 + ties.size() + bends.size());
-  out << log_lengths, log_noise, ties, bends;
+  VectorXd out(log_lengths.size() + 1 + ties.size() + warps.size());
+  out << log_lengths, log_noise, ties, warps;
   return out;
 }
 
@@ -92,14 +92,14 @@ Hyperparameters Hyperparameters::unpack(const Axes& axes, const VectorXd& packed
   out.log_lengths = packed.head(lengths);
   out.log_noise = packed[lengths];
   out.ties = packed.segment(lengths + 1, axes.branches);
-  out.bends = packed.tail(packed.size() - lengths - 1 - axes.branches);
+  out.warps = packed.tail(packed.size() - lengths - 1 - axes.branches);
   return out;
 }
 
 Kernel::Kernel(const Axes& axes, const Hyperparameters& hyperparameters)
     : axes_(axes),
       noise_(std::exp(hyperparameters.log_noise)),
-      bends_(hyperparameters.bends.array().exp()),
+      warps_(hyperparameters.warps.array().exp()),
       factors_(axes.list.size()) {
   for (std::size_t i = 0; i < axes.list.size(); ++i) {
     const auto index = static_cast<Index>(i);
@@ -117,23 +117,23 @@ Kernel::Kernel(const Axes& axes, const Hyperparameters& hyperparameters)
   }
 }
 
-void Kernel::bend(Inputs& inputs, Index first, Index count) const {
-  if (bends_.size() == 0) return;
+void Kernel::warp(Inputs& inputs, Index first, Index count) const {
+  if (warps_.size() == 0) return;
   for (std::size_t i = 0; i < axes_.numbers.size(); ++i) {
     const auto index = 2 * static_cast<Index>(i);
     for (double& place : inputs.at.col(axes_.numbers[i]).segment(first, count)) {
-      place = bent(within(place), bends_[index], bends_[index + 1]);
+      place = warped(within(place), warps_[index], warps_[index + 1]);
     }
   }
 }
 
-double Kernel::bend_slope(Index axis, double straight) const {
-  if (bends_.size() == 0) return 1;
+double Kernel::warp_slope(Index axis, double unwarped) const {
+  if (warps_.size() == 0) return 1;
   const auto at = std::lower_bound(axes_.numbers.begin(), axes_.numbers.end(), axis);
   const Index index = 2 * (at - axes_.numbers.begin());
-  const double a = bends_[index];
-  const double b = bends_[index + 1];
-  const double x = within(straight);
+  const double a = warps_[index];
+  const double b = warps_[index + 1];
+  const double x = within(unwarped);
   return a * b * std::pow(x, a - 1) * std::pow(1 - std::pow(x, a), b - 1);
 }
 
@@ -174,7 +174,7 @@ void Kernel::row(const Inputs& inputs, Index first, Index count, const Inputs& p
     }
   }
   // The shared kernel is (1 + s + s^2/3) exp(-s) with s^2 = `squared`. `exponent` sums s over it
-  // and all conditional factors, `others` is the product of those factors' polynomials and ties.
+  // and all conditional factors, `others` is the product of their polynomials and ties.
   ArrayXd exponent = squared.sqrt();
   ArrayXd others = ArrayXd::Ones(count);
   const ArrayXd linear = 1 + exponent;
@@ -227,7 +227,7 @@ double Kernel::contract_shared_choice(const Inputs& inputs, Index axis,
   return 2 * out;
 }
 
-// Adds to the gradient and, if numbers are bent, to the derivatives with respect to the positions
+// Adds to the gradient and, if numbers are warped, to the derivatives with respect to the positions
 // of the inputs. `weighted` = weights * values, lower triangle.
 void Kernel::contract_conditional(const Inputs& inputs, Index axis, const MatrixXd& weighted,
                                   VectorXd& gradient, MatrixXd& by_place) const {
@@ -253,7 +253,7 @@ void Kernel::contract_conditional(const Inputs& inputs, Index axis, const Matrix
     const ArrayXd share = column * active * (1 + s) / (3 * (1 + s + s.square() / 3));
     by_tie += (column * (1 - active)).sum();
     by_length += (share * s.square()).sum();
-    if (bends_.size() == 0 || categorical) continue;
+    if (warps_.size() == 0 || categorical) continue;
     const ArrayXd pull = 2 * factor.weight * share * offset;
     by_place(j, axis) -= pull.sum();
     by_place.col(axis).segment(j + 1, count).array() += pull;
@@ -264,17 +264,17 @@ void Kernel::contract_conditional(const Inputs& inputs, Index axis, const Matrix
   gradient[static_cast<Index>(axes_.list.size()) + 1 + branch] += 2 * by_tie * factor.tie_change;
 }
 
-// Applies the chain rule from positions to the logarithms of the exponents a and b of bent().
-void Kernel::contract_bends(const Inputs& straight, const MatrixXd& by_place,
+// Applies the chain rule from positions to the logarithms of the exponents a and b of warped().
+void Kernel::contract_warps(const Inputs& unwarped, const MatrixXd& by_place,
                             VectorXd& gradient) const {
-  const Index first = gradient.size() - bends_.size();
+  const Index first = gradient.size() - warps_.size();
   for (std::size_t i = 0; i < axes_.numbers.size(); ++i) {
     const Index axis = axes_.numbers[i];
     const auto index = 2 * static_cast<Index>(i);
-    const double a = bends_[index];
-    const double b = bends_[index + 1];
+    const double a = warps_[index];
+    const double b = warps_[index + 1];
     for (Index j = 0; j < by_place.rows(); ++j) {
-      const double x = within(straight.at(j, axis));
+      const double x = within(unwarped.at(j, axis));
       const double power = std::pow(x, a);
       const double rest = std::pow(1 - power, b);
       const double by_log_a = a * b * rest / (1 - power) * power * std::log(x);
@@ -284,35 +284,37 @@ void Kernel::contract_bends(const Inputs& straight, const MatrixXd& by_place,
   }
 }
 
-VectorXd Kernel::contract(const Inputs& straight, const Inputs& bent, const MatrixXd& values,
+VectorXd Kernel::contract(const Inputs& unwarped, const Inputs& warped, const MatrixXd& values,
                           const MatrixXd& slopes, const MatrixXd& weights) const {
   const auto lengths = static_cast<Index>(axes_.list.size());
-  VectorXd gradient = VectorXd::Zero(lengths + 1 + axes_.branches + bends_.size());
+  VectorXd gradient = VectorXd::Zero(lengths + 1 + axes_.branches + warps_.size());
   const Index n = weights.rows();
-  MatrixXd by_place = MatrixXd::Zero(n, bends_.size() == 0 ? 0 : lengths);
+  MatrixXd by_place = MatrixXd::Zero(n, warps_.size() == 0 ? 0 : lengths);
   MatrixXd weighted = weights.cwiseProduct(slopes);
   // sum g_jl (x_j - x_l)^2 = 2 x' (x * g - G x) for row sums g: two products for all numbers.
   const auto symmetric = weighted.selfadjointView<Eigen::Lower>();
-  const MatrixXd at = bent.at.topRows(n);
+  const MatrixXd at = warped.at.topRows(n);
   const MatrixXd product = symmetric * at;
   const VectorXd sums = symmetric * VectorXd::Ones(n);
   for (const Index i : shared_) {
     const double weight = factors_[static_cast<std::size_t>(i)].weight;
     if (axes_.list[static_cast<std::size_t>(i)].categorical) {
-      gradient[i] = weight * contract_shared_choice(bent, i, weighted);
+      gradient[i] = weight * contract_shared_choice(warped, i, weighted);
       continue;
     }
     // The negated derivative by each position (see slopes()); times the positions it is the
     // derivative by log(length).
     const VectorXd pull = 2 * weight * (at.col(i).cwiseProduct(sums) - product.col(i));
     gradient[i] = at.col(i).dot(pull);
-    if (bends_.size() > 0) by_place.col(i) = -pull;
+    if (warps_.size() > 0) by_place.col(i) = -pull;
   }
   if (!conditional_.empty()) {
     weighted = weights.cwiseProduct(values);
-    for (const Index i : conditional_) contract_conditional(bent, i, weighted, gradient, by_place);
+    for (const Index i : conditional_) {
+      contract_conditional(warped, i, weighted, gradient, by_place);
+    }
   }
-  if (bends_.size() > 0) contract_bends(straight, by_place, gradient);
+  if (warps_.size() > 0) contract_warps(unwarped, by_place, gradient);
   return gradient;
 }
 

@@ -5,11 +5,11 @@
 // cell, so that the model is flat between integers), choices by equality (Hamming). A conditional
 // parameter multiplies the kernel by its own factor: 1 if neither point has it, Matern-5/2 if both
 // have it, and a constant below 1 if one has it. The constant is learnt for each condition, up to
-// the largest one that keeps the kernel positive definite (kernel.cpp). Numbers may be bent first
-// (input warping by the Kumaraswamy distribution, Snoek et al. 2014): the model then learns where
-// on its scale a parameter matters. The variance of an unknown mean (kMeanVariance) is added, so
-// that the mean needs no estimate. All in units of the output scale. Immutable; safe to share
-// between threads.
+// the largest that keeps the kernel positive definite (kernel.cpp). Numbers may be warped first
+// (input warping by the Kumaraswamy distribution, Snoek et al. 2014): the model then learns in
+// which part of its scale a parameter matters. The variance of an unknown mean (kMeanVariance) is
+// added, so that the mean needs no estimate. All in units of the output scale. Immutable; safe to
+// share between threads.
 #pragma once
 
 #include <Eigen/Core>
@@ -52,13 +52,13 @@ struct Inputs {
 
 // The learnt values, in the order of the vector that optimisers see: logarithms of the length
 // scales, logarithm of the noise variance, for each condition the logit of its constant (as a share
-// of the largest one allowed), and, if numbers are bent, for each number the logarithms of the two
-// exponents a and b of 1 - (1 - x^a)^b.
+// of the largest one allowed), and, if numbers are warped, for each number the logarithms of the
+// two exponents a and b of 1 - (1 - x^a)^b.
 struct Hyperparameters {
   Eigen::VectorXd log_lengths;
   double log_noise = -4;
   Eigen::VectorXd ties;
-  Eigen::VectorXd bends;  // empty: nothing is bent
+  Eigen::VectorXd warps;  // empty: nothing is warped
 
   Eigen::VectorXd pack() const;
   static Hyperparameters unpack(const Axes& axes, const Eigen::VectorXd& packed);
@@ -69,12 +69,12 @@ class Kernel {
   Kernel(const Axes& axes, const Hyperparameters& hyperparameters);
 
   // Bends `count` rows of the inputs, beginning at `first`, in place. All functions below except
-  // bend_slope() take bent inputs.
-  void bend(Inputs& inputs, Index first, Index count) const;
-  // d bent / d straight of a number at this position.
-  double bend_slope(Index axis, double straight) const;
+  // warp_slope() take warped inputs.
+  void warp(Inputs& inputs, Index first, Index count) const;
+  // d warped / d unwarped of a number at this position.
+  double warp_slope(Index axis, double unwarped) const;
 
-  // The covariance of one point with some others, and intermediate values for its derivatives.
+  // The covariance of one point with several others, and intermediate values for its derivatives.
   struct Row {
     Eigen::ArrayXd value;  // without the mean's variance
     Eigen::ArrayXd slope;  // times 5 (distance / length)^2 = d value / d log(length), if shared
@@ -87,16 +87,16 @@ class Kernel {
   static constexpr double variance() { return 1.0 + kMeanVariance; }
   double noise() const { return noise_; }
 
-  // Returns at (i, w) the sum over rows j of weights(j, w) * d k(x, inputs_j) / d x_i (bent). Zero
-  // for choices and for parameters that x does not have.
+  // Returns at (i, w) the sum over rows j of weights(j, w) * d k(x, inputs_j) / d x_i (warped).
+  // Zero for choices and for parameters that x does not have.
   Eigen::MatrixXd slopes(const Inputs& inputs, const Inputs& points, Index x, const Row& row,
                          const Eigen::MatrixXd& weights) const;
 
   // Returns the sum over pairs of weights(j, l) * d k(j, l) / d packed hyperparameter (noise
   // excluded: 0). `weights` is symmetric; only its lower triangle is read. `values` and `slopes`
-  // come from row() for all pairs, lower triangles; `straight` are the inputs before bending,
-  // `bent` after it. Only the first weights.rows() rows count.
-  Eigen::VectorXd contract(const Inputs& straight, const Inputs& bent,
+  // come from row() for all pairs, lower triangles; `unwarped` are the inputs before warping,
+  // `warped` after it. Only the first weights.rows() rows count.
+  Eigen::VectorXd contract(const Inputs& unwarped, const Inputs& warped,
                            const Eigen::MatrixXd& values, const Eigen::MatrixXd& slopes,
                            const Eigen::MatrixXd& weights) const;
 
@@ -114,12 +114,12 @@ class Kernel {
                                 const Eigen::MatrixXd& weighted) const;
   void contract_conditional(const Inputs& inputs, Index axis, const Eigen::MatrixXd& weighted,
                             Eigen::VectorXd& gradient, Eigen::MatrixXd& by_place) const;
-  void contract_bends(const Inputs& straight, const Eigen::MatrixXd& by_place,
+  void contract_warps(const Inputs& unwarped, const Eigen::MatrixXd& by_place,
                       Eigen::VectorXd& gradient) const;
 
   Axes axes_;
   double noise_ = 0;
-  Eigen::VectorXd bends_;  // exponents a and b of each number, or empty
+  Eigen::VectorXd warps_;  // exponents a and b of each number, or empty
   std::vector<Factor> factors_;
   std::vector<Index> shared_;
   std::vector<Index> conditional_;

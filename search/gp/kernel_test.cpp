@@ -23,13 +23,13 @@ double matern(double distance) {
 // All pairs, both triangles.
 MatrixXd covariances(const Kernel& kernel, const Inputs& inputs, MatrixXd* slopes = nullptr) {
   const Index n = inputs.at.rows();
-  Inputs bent = inputs;
-  kernel.bend(bent, 0, n);
+  Inputs warped = inputs;
+  kernel.warp(warped, 0, n);
   MatrixXd out(n, n);
   if (slopes != nullptr) slopes->resize(n, n);
   Kernel::Row row;
   for (Index j = 0; j < n; ++j) {
-    kernel.row(bent, 0, n, bent, j, row);
+    kernel.row(warped, 0, n, warped, j, row);
     out.col(j) = row.value;
     if (slopes != nullptr) slopes->col(j) = row.slope;
   }
@@ -128,9 +128,9 @@ TEST(Kernel, DerivativesByHyperparametersAreRight) {
     MatrixXd slopes;
     const Kernel kernel(axes, h);
     const MatrixXd values = covariances(kernel, inputs, &slopes);
-    Inputs bent = inputs;
-    kernel.bend(bent, 0, 21);
-    const VectorXd gradient = kernel.contract(inputs, bent, values, slopes, weights);
+    Inputs warped = inputs;
+    kernel.warp(warped, 0, 21);
+    const VectorXd gradient = kernel.contract(inputs, warped, values, slopes, weights);
     const VectorXd expected = testing::differences(sum, h.pack());
     for (Index i = 0; i < gradient.size(); ++i) EXPECT_NEAR(gradient[i], expected[i], 1e-7) << i;
   }

@@ -19,14 +19,14 @@ constexpr double kNoiseCentre = -4;
 constexpr double kNoiseVariance = 1;
 constexpr double kTieCentre = 1;
 constexpr double kTieVariance = 2;
-constexpr double kBendVariance = 0.25;
+constexpr double kWarpVariance = 0.25;
 constexpr double kScaleObservations = 4;  // weight of the prior of the output variance
 
 // Bounds of the search.
 constexpr double kShortestLogLength = -5;
 constexpr double kLongestLogLength = 8;
 constexpr double kLargestTie = 5;
-constexpr double kLargestBend = 1.5;
+constexpr double kLargestWarp = 1.5;
 constexpr double kTolerance = 1e-3;  // in log posterior: far below what data can distinguish
 
 }  // namespace
@@ -34,7 +34,7 @@ constexpr double kTolerance = 1e-3;  // in log posterior: far below what data ca
 struct Likelihood::Covariance {
   explicit Covariance(Kernel of) : kernel(std::move(of)) {}
   Kernel kernel;
-  Inputs bent;
+  Inputs warped;
   MatrixXd values;  // lower triangles
   MatrixXd slopes;
   Eigen::LLT<MatrixXd> cholesky;
@@ -51,13 +51,13 @@ Likelihood::Likelihood(const Axes& axes, const Inputs& inputs, const VectorXd& t
 
 bool Likelihood::factorise(const Hyperparameters& hyperparameters, Covariance& out) const {
   const Index n = targets_.size();
-  out.bent = inputs_;
-  out.kernel.bend(out.bent, 0, n);
+  out.warped = inputs_;
+  out.kernel.warp(out.warped, 0, n);
   out.values.setZero(n, n);
   out.slopes.setZero(n, n);
   Kernel::Row row;
   for (Index j = 0; j < n; ++j) {
-    out.kernel.row(out.bent, j, n - j, out.bent, j, row);
+    out.kernel.row(out.warped, j, n - j, out.warped, j, row);
     out.values.col(j).tail(n - j) = row.value;
     out.slopes.col(j).tail(n - j) = row.slope;
   }
@@ -77,7 +77,7 @@ void Likelihood::differentiate(const Covariance& covariance, Value& out) const {
   MatrixXd weights = covariance.cholesky.solve(MatrixXd::Identity(n, n));
   weights *= -0.5;
   weights.noalias() += (0.5 / out.scale) * covariance.alpha * covariance.alpha.transpose();
-  out.gradient = covariance.kernel.contract(inputs_, covariance.bent, covariance.values,
+  out.gradient = covariance.kernel.contract(inputs_, covariance.warped, covariance.values,
                                             covariance.slopes, weights);
   out.gradient[static_cast<Index>(axes_.list.size())] = covariance.kernel.noise() * weights.trace();
 }
@@ -102,7 +102,7 @@ void Likelihood::add_priors(const Hyperparameters& hyperparameters, Value& out) 
   const Index lengths = hyperparameters.log_lengths.size();
   const auto from_centre = (hyperparameters.log_lengths.array() - length_centre_).eval();
   // Densities of the length and of the noise, not of their logarithms: hence the linear terms. The
-  // densities of ties and bends are over logits and logarithms. The gradient is in the order of
+  // densities of ties and warps are over logits and logarithms. The gradient is in the order of
   // pack().
   out.log -= 0.5 * from_centre.square().sum() / kLengthVariance + hyperparameters.log_lengths.sum();
   out.gradient.head(lengths).array() -= from_centre / kLengthVariance + 1;
@@ -112,8 +112,8 @@ void Likelihood::add_priors(const Hyperparameters& hyperparameters, Value& out) 
   const auto ties = (hyperparameters.ties.array() - kTieCentre).eval();
   out.log -= 0.5 * ties.square().sum() / kTieVariance;
   out.gradient.segment(lengths + 1, ties.size()).array() -= ties / kTieVariance;
-  out.log -= 0.5 * hyperparameters.bends.squaredNorm() / kBendVariance;
-  out.gradient.tail(hyperparameters.bends.size()) -= hyperparameters.bends / kBendVariance;
+  out.log -= 0.5 * hyperparameters.warps.squaredNorm() / kWarpVariance;
+  out.gradient.tail(hyperparameters.warps.size()) -= hyperparameters.warps / kWarpVariance;
 }
 
 Likelihood::Value Likelihood::posterior(const Hyperparameters& hyperparameters) const {
@@ -134,26 +134,26 @@ Likelihood::Value Likelihood::posterior(const Hyperparameters& hyperparameters) 
   return out;
 }
 
-Hyperparameters Likelihood::prior_mode(double log_factor, bool bends) const {
+Hyperparameters Likelihood::prior_mode(double log_factor, bool warps) const {
   const auto lengths = static_cast<Index>(axes_.list.size());
   Hyperparameters out;
   out.log_lengths = VectorXd::Constant(lengths, length_centre_ - kLengthVariance + log_factor);
   out.log_noise = kNoiseCentre - kNoiseVariance;
   out.ties = VectorXd::Constant(axes_.branches, kTieCentre);
-  if (bends) out.bends = VectorXd::Zero(2 * static_cast<Index>(axes_.numbers.size()));
+  if (warps) out.warps = VectorXd::Zero(2 * static_cast<Index>(axes_.numbers.size()));
   return out;
 }
 
 Hyperparameters Likelihood::fit(const std::vector<Hyperparameters>& starts, int evaluations) const {
   const auto lengths = static_cast<Index>(axes_.list.size());
-  const Index bends = starts.front().bends.size();
-  VectorXd low(lengths + 1 + axes_.branches + bends);
+  const Index warps = starts.front().warps.size();
+  VectorXd low(lengths + 1 + axes_.branches + warps);
   VectorXd high(low.size());
   // In the order of pack().
   low << VectorXd::Constant(lengths, kShortestLogLength), std::log(kNoiseFloor),
-      VectorXd::Constant(axes_.branches, -kLargestTie), VectorXd::Constant(bends, -kLargestBend);
+      VectorXd::Constant(axes_.branches, -kLargestTie), VectorXd::Constant(warps, -kLargestWarp);
   high << VectorXd::Constant(lengths, kLongestLogLength), 0,
-      VectorXd::Constant(axes_.branches, kLargestTie), VectorXd::Constant(bends, kLargestBend);
+      VectorXd::Constant(axes_.branches, kLargestTie), VectorXd::Constant(warps, kLargestWarp);
   const auto loss = [&](const VectorXd& packed, VectorXd& gradient) {
     const Value value = posterior(Hyperparameters::unpack(axes_, packed));
     gradient = -value.gradient;

@@ -4,7 +4,7 @@
 // The model is y ~ N(0, scale (K + noise I)): K from kernel.h, `scale` an output variance. Priors:
 // length scales LogNormal(sqrt 2 + log(d)/2, sqrt 3) (Hvarfner et al. 2024: complexity does not
 // grow with the dimensions), noise LogNormal(-4, 1) (as in BoTorch), the constants of conditional
-// parameters logit-normal, the exponents that bend numbers log-normal around 1, the output variance
+// parameters logit-normal, the exponents that warp numbers log-normal around 1, the output variance
 // scaled inverse chi-squared around 1. The best output variance for given other hyperparameters has
 // a closed form. Not synchronised.
 #pragma once
@@ -35,8 +35,8 @@ class Likelihood {
   Value posterior(const Hyperparameters& hyperparameters) const;
 
   // The mode of the priors, with all log length scales shifted by `log_factor`: a start of a fit.
-  // Numbers are bent only if `bends`.
-  Hyperparameters prior_mode(double log_factor, bool bends) const;
+  // Numbers are warped only if `warps`.
+  Hyperparameters prior_mode(double log_factor, bool warps) const;
 
   // The hyperparameters with the largest posterior() that L-BFGS reaches from any of the starts,
   // which all have the same shape.

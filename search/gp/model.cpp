@@ -12,46 +12,45 @@
 namespace fettle::search::gp {
 namespace {
 
-constexpr std::int64_t kBendAfter = 4;  // outcomes a parameter: numbers are bent from there on
+constexpr std::int64_t kWarpAfter = 4;  // outcomes a parameter: numbers are warped from then on
 constexpr int kFitEvaluations = 40;     // of the likelihood, from each start
 constexpr double kLongStart = 1.5;      // the second start's length scales: e^1.5 times the prior's
-constexpr std::size_t kMostConditioned = 256;  // pending trials that the variance knows of
+constexpr std::size_t kMostConditioned = 256;  // pending trials in the variance
 constexpr std::size_t kWindowStep = 128;
-// Of the output scale: what any fit may call noise, little as its results have. What is above it
-// the results must have spoken for.
+// Share of the output scale that any fit may call noise, however little its results have. Noise
+// above it comes from the results.
 constexpr double kUsualNoise = 0.02;
 
 }  // namespace
 
-Fits::Fit Fits::fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix,
-                    const Fit* warm) const {
-  const bool bends = prefix.count >= kBendAfter * static_cast<std::int64_t>(space_.dimensions());
+Fits::Fit Fits::fit(const Targets& targets, const Targets::Prefix& prefix, const Fit* warm) const {
+  const bool warps = prefix.count >= kWarpAfter * static_cast<std::int64_t>(space_.dimensions());
   Fit out{prefix.count, {}};
   // Fits the next process. The second start is the anchor's fit of that process (`warm`,
   // fit_schedule.h), if there is one.
-  const auto add = [&](const std::vector<std::int64_t>& trials, const Eigen::VectorXd& targets) {
-    const Inputs inputs = inputs_of(space_, outcomes, trials);
-    const Likelihood likelihood(axes_, inputs, targets);
-    std::vector<Hyperparameters> starts = {likelihood.prior_mode(/*log_factor=*/0, bends),
-                                           likelihood.prior_mode(kLongStart, bends)};
+  const auto add = [&](const std::vector<std::int64_t>& trials, const Eigen::VectorXd& values) {
+    const Inputs inputs = inputs_of(space_, targets, trials);
+    const Likelihood likelihood(axes_, inputs, values);
+    std::vector<Hyperparameters> starts = {likelihood.prior_mode(/*log_factor=*/0, warps),
+                                           likelihood.prior_mode(kLongStart, warps)};
     const std::size_t index = out.of_process.size();
     if (warm != nullptr && index < warm->of_process.size()) {
-      // The anchor's fit may be from before numbers were bent: then they start straight.
-      const Eigen::VectorXd straight = starts.back().bends;
+      // The anchor's fit may precede warping; then numbers start unwarped.
+      const Eigen::VectorXd unwarped = starts.back().warps;
       starts.back() = warm->of_process[index];
-      if (starts.back().bends.size() != straight.size()) starts.back().bends = straight;
+      if (starts.back().warps.size() != unwarped.size()) starts.back().warps = unwarped;
     }
     out.of_process.push_back(likelihood.fit(starts, kFitEvaluations));
   };
-  // One process a target, from the trials that have one; then, if any trial was infeasible, that of
-  // the walls (1 = infeasible, -1 = feasible), from all.
+  // One process for each target, from the trials that have one; then, if any trial was infeasible,
+  // the process of infeasibility (1 = infeasible, -1 = feasible), from all trials.
   for (Index k = 0; k < prefix.targets.cols(); ++k) add(prefix.valued, prefix.targets.col(k));
-  if (prefix.walls.size() > 0) add(prefix.fitted, prefix.walls);
+  if (prefix.infeasibility.size() > 0) add(prefix.fitted, prefix.infeasibility);
   return out;
 }
 
-// All that fit() depends on, besides the space.
-FitMemo::Key key_of(const Inputs& fitted, const Outcomes::Prefix& prefix,
+// The whole input of fit(), besides the space.
+FitMemo::Key key_of(const Inputs& fitted, const Targets::Prefix& prefix,
                     const std::vector<Hyperparameters>& warm) {
   FitMemo::Key out;
   const auto add = [&](const auto& values) {
@@ -64,30 +63,30 @@ FitMemo::Key key_of(const Inputs& fitted, const Outcomes::Prefix& prefix,
   const std::set<std::int64_t> valued(prefix.valued.begin(), prefix.valued.end());
   for (const std::int64_t trial : prefix.fitted) out.push_back(valued.count(trial) > 0 ? 1 : 0);
   add(prefix.targets);
-  add(prefix.walls);
+  add(prefix.infeasibility);
   for (const Hyperparameters& each : warm) add(each.pack());
   return out;
 }
 
-Fits::Fit Fits::remembered(const Outcomes& outcomes, const Outcomes::Prefix& prefix,
+Fits::Fit Fits::remembered(const Targets& targets, const Targets::Prefix& prefix,
                            const Fit* warm) const {
-  if (memo_ == nullptr) return fit(outcomes, prefix, warm);
-  FitMemo::Key key = key_of(inputs_of(space_, outcomes, prefix.fitted), prefix,
+  if (memo_ == nullptr) return fit(targets, prefix, warm);
+  FitMemo::Key key = key_of(inputs_of(space_, targets, prefix.fitted), prefix,
                             warm != nullptr ? warm->of_process : std::vector<Hyperparameters>());
   if (const auto* known = memo_->find(key)) return {prefix.count, *known};
-  Fit out = fit(outcomes, prefix, warm);
+  Fit out = fit(targets, prefix, warm);
   memo_->add(std::move(key), out.of_process);
   return out;
 }
 
-const std::vector<Hyperparameters>& Fits::current(const Outcomes& outcomes) {
-  const Outcomes::Prefix& anchor = outcomes.anchor();
-  const Outcomes::Prefix& last = outcomes.last_fit();
+const std::vector<Hyperparameters>& Fits::current(const Targets& targets) {
+  const Targets::Prefix& anchor = targets.anchor();
+  const Targets::Prefix& last = targets.last_fit();
   if (anchor.count > 0 && (!anchor_ || anchor_->count != anchor.count)) {
-    anchor_ = remembered(outcomes, anchor, nullptr);
+    anchor_ = remembered(targets, anchor, nullptr);
   }
   if (!last_ || last_->count != last.count) {
-    last_ = remembered(outcomes, last, anchor.count > 0 ? &*anchor_ : nullptr);
+    last_ = remembered(targets, last, anchor.count > 0 ? &*anchor_ : nullptr);
   }
   return last_->of_process;
 }
@@ -97,35 +96,36 @@ void Fits::reset() {
   last_.reset();
 }
 
-Model::Model(const Space& space, const Axes& axes, Outcomes& outcomes,
+Model::Model(const Space& space, const Axes& axes, Targets& targets,
              const std::vector<Hyperparameters>& hyperparameters)
-    : space_(space), version_(outcomes.version()), targets_(outcomes.columns()) {
-  const Outcomes::Prefix& fitted = outcomes.last_fit();
-  const std::vector<std::int64_t>& ended = outcomes.ended();
+    : space_(space), version_(targets.version()), target_count_(targets.columns()) {
+  const Targets::Prefix& fitted = targets.last_fit();
+  const std::vector<std::int64_t>& ended = targets.ended();
   std::vector<std::int64_t> all = fitted.trials;
   all.insert(all.end(), ended.begin() + fitted.count, ended.end());
-  trials_ = outcomes.valued(all);
-  // Rows of the prefix that the fit rests on come at once, later ones line by line. `first`: how
-  // many of `rows`, which begin with them, are of the prefix.
+  trials_ = targets.valued(all);
+  // Rows of the fit's prefix come at once, later rows one by one. `first`: the number of `rows`, at
+  // their beginning, that belong to the prefix.
   const auto first = [&](const std::vector<std::int64_t>& rows) {
     const std::set<std::int64_t> known(fitted.trials.begin(), fitted.trials.end());
     return static_cast<std::size_t>(std::count_if(
         rows.begin(), rows.end(), [&](std::int64_t trial) { return known.count(trial) > 0; }));
   };
-  const Eigen::MatrixXd targets = outcomes.targets(trials_);
-  for (std::size_t k = 0; k < targets_; ++k) {
-    add(axes, outcomes, hyperparameters[k], first(trials_), trials_,
-        targets.col(static_cast<Index>(k)));
+  const Eigen::MatrixXd values = targets.values(trials_);
+  for (std::size_t k = 0; k < target_count_; ++k) {
+    add(axes, targets, hyperparameters[k], first(trials_), trials_,
+        values.col(static_cast<Index>(k)));
   }
-  means_.assign(trials_.size(), Losses(targets_));
+  means_.assign(trials_.size(), Losses(target_count_));
   for (std::size_t row = 0; row < means_.size(); ++row) {
-    for (std::size_t k = 0; k < targets_; ++k) {
+    for (std::size_t k = 0; k < target_count_; ++k) {
       means_[row][k] = posteriors_[k].fitted()[static_cast<Index>(row)];
     }
   }
-  // The last process, if any trial was infeasible: of the walls, which every ended trial has.
-  if (hyperparameters.size() > targets_) {
-    add(axes, outcomes, hyperparameters.back(), first(all), all, outcomes.walls(all));
+  // The last process, if any trial was infeasible, models infeasibility, which every ended trial
+  // has.
+  if (hyperparameters.size() > target_count_) {
+    add(axes, targets, hyperparameters.back(), first(all), all, targets.infeasibility(all));
   }
   const std::vector<std::size_t> fronts = front_numbers(means_);
   for (std::size_t row = 0; row < fronts.size(); ++row) {
@@ -133,22 +133,22 @@ Model::Model(const Space& space, const Axes& axes, Outcomes& outcomes,
   }
 }
 
-void Model::add(const Axes& axes, const Outcomes& outcomes, const Hyperparameters& hyperparameters,
+void Model::add(const Axes& axes, const Targets& targets, const Hyperparameters& hyperparameters,
                 std::size_t first, const std::vector<std::int64_t>& trials,
-                const Eigen::VectorXd& targets) {
+                const Eigen::VectorXd& values) {
   const auto split = trials.begin() + static_cast<std::ptrdiff_t>(first);
-  const Inputs newer = inputs_of(space_, outcomes, {split, trials.end()});
-  Posterior posterior(axes, hyperparameters, inputs_of(space_, outcomes, {trials.begin(), split}),
+  const Inputs newer = inputs_of(space_, targets, {split, trials.end()});
+  Posterior posterior(axes, hyperparameters, inputs_of(space_, targets, {trials.begin(), split}),
                       static_cast<Index>(trials.size() + kMostConditioned));
   for (Index i = 0; i < newer.at.rows(); ++i) posterior.append(newer, i);
-  posterior.set_targets(targets);
+  posterior.set_targets(values);
   observed_.push_back(posterior.rows());
   posteriors_.push_back(std::move(posterior));
 }
 
 std::vector<std::int64_t> Model::best_trials(std::size_t most) const {
   std::vector<std::size_t> rows = front_;
-  if (targets_ == 1) {
+  if (target_count_ == 1) {
     rows.resize(trials_.size());
     std::iota(rows.begin(), rows.end(), std::size_t{0});
   }
@@ -157,8 +157,8 @@ std::vector<std::int64_t> Model::best_trials(std::size_t most) const {
   std::vector<std::int64_t> out;
   const std::size_t count = std::min(rows.size(), most);
   for (std::size_t i = 0; i < count; ++i) {
-    // Of one target the lowest, of a front some from end to end.
-    out.push_back(trials_[rows[targets_ == 1 ? i : i * rows.size() / count]]);
+    // For one target the lowest means, for a front a spread from end to end.
+    out.push_back(trials_[rows[target_count_ == 1 ? i : i * rows.size() / count]]);
   }
   return out;
 }
@@ -181,16 +181,16 @@ void Model::set_candidates(std::vector<Candidate> candidates) {
 
 Losses Model::means_at(const Inputs& inputs, Index row) const {
   Losses out;
-  for (std::size_t k = 0; k < targets_; ++k) {
+  for (std::size_t k = 0; k < target_count_; ++k) {
     out.push_back(posteriors_[k].predict_without_slopes(inputs, row).mean);
   }
   return out;
 }
 
-void Model::set_pending(const Outcomes& outcomes) {
-  const std::set<std::int64_t>& all = outcomes.pending();
-  // More than can be conditioned on: a window over the newest. It moves in strides, since rows are
-  // kept only as far as the pending trials begin alike.
+void Model::set_pending(const Targets& targets) {
+  const std::set<std::int64_t>& all = targets.pending();
+  // If there are too many to condition on, a window holds the newest. It moves in strides, since
+  // rows are kept only for the common beginning of the old and new pending trials.
   std::size_t window = 0;
   while (all.size() - window > kMostConditioned) window += kWindowStep;
   const std::vector<std::int64_t> wanted(
@@ -200,9 +200,9 @@ void Model::set_pending(const Outcomes& outcomes) {
   for (std::size_t k = 0; k < posteriors_.size(); ++k) {
     posteriors_[k].truncate(observed_[k] + static_cast<Index>(same));
   }
-  for (Pool& pool : pools_) pool.update();  // before other rows take the places of those taken back
+  for (Pool& pool : pools_) pool.update();  // before new rows replace the removed ones
   pending_means_.resize(same);
-  const Inputs inputs = inputs_of(space_, outcomes, wanted);
+  const Inputs inputs = inputs_of(space_, targets, wanted);
   for (std::size_t i = same; i < wanted.size(); ++i) {
     pending_means_.push_back(means_at(inputs, static_cast<Index>(i)));
     for (Posterior& posterior : posteriors_) posterior.append(inputs, static_cast<Index>(i));
@@ -214,7 +214,7 @@ void Model::set_pending(const Outcomes& outcomes) {
 Improvement Model::improvement(double margin) const {
   std::vector<Losses> known;
   for (const std::size_t row : front_) known.push_back(means_[row]);
-  if (targets_ > 1) {
+  if (target_count_ > 1) {
     const Losses reference = reference_of(known);
     known.insert(known.end(), pending_means_.begin(), pending_means_.end());
     return {known, reference};
@@ -224,19 +224,19 @@ Improvement Model::improvement(double margin) const {
   return improvement_on(best, margin);
 }
 
-Improvement Model::improvement_on(double best, double margin, const Outcomes& outcomes,
+Improvement Model::improvement_on(double best, double margin, const Targets& targets,
                                   const std::function<bool(const Point&)>& admits) const {
   for (std::size_t i = 0; i < pending_.size(); ++i) {
-    if (admits(outcomes.point(pending_[i]))) best = std::min(best, pending_means_[i][0]);
+    if (admits(targets.point(pending_[i]))) best = std::min(best, pending_means_[i][0]);
   }
   return improvement_on(best, margin);
 }
 
 Improvement Model::improvement_on(double best, double margin) const {
-  // The more are on their way, the less is a last bit of refinement beside them worth.
+  // The more trials are pending, the less a small refinement beside them is worth.
   const double lowered = margin * static_cast<double>(pending_.size());
   const Posterior& posterior = posteriors_.front();
-  // A variance: the noise that results speak for, beyond what any fit calls noise.
+  // The variance of the noise in the results, beyond the usual noise of any fit.
   const double noise = std::max(posterior.noise() - kUsualNoise * posterior.scale(), 0.0);
   return Improvement(best - lowered * std::sqrt(posterior.scale()), noise);
 }

@@ -30,7 +30,7 @@ Posterior::Posterior(const Axes& axes, const Hyperparameters& hyperparameters, c
   CHECK(rows_ <= capacity, "a posterior has room for its first rows");
   inputs_.at.topRows(rows_) = inputs.at;
   inputs_.active.topRows(rows_) = inputs.active;
-  kernel_.bend(inputs_, 0, rows_);
+  kernel_.warp(inputs_, 0, rows_);
   MatrixXd covariance = MatrixXd::Zero(rows_, rows_);
   Kernel::Row row;
   for (Index j = 0; j < rows_; ++j) {
@@ -50,8 +50,8 @@ void Posterior::solve(VectorXd& values) const {
   factor_.topLeftCorner(n, n).triangularView<Eigen::Lower>().solveInPlace(values);
 }
 
-double Posterior::likeness(Inputs points) const {
-  kernel_.bend(points, 0, 2);
+double Posterior::correlation(Inputs points) const {
+  kernel_.warp(points, 0, 2);
   Kernel::Row row;
   kernel_.row(points, 0, 1, points, 1, row);
   return row.value[0];
@@ -60,7 +60,7 @@ double Posterior::likeness(Inputs points) const {
 void Posterior::append(const Inputs& from, Index row) {
   CHECK(rows_ < factor_.rows(), "a posterior has room for its rows");
   inputs_.copy(rows_, from, row);
-  kernel_.bend(inputs_, rows_, 1);  // `from` is straight
+  kernel_.warp(inputs_, rows_, 1);  // `from` is unwarped
   Kernel::Row with;
   kernel_.row(inputs_, 0, rows_, inputs_, rows_, with);
   // The new row of the Cholesky factor L: L l = k, and below it sqrt(k(x, x) - l'l). Both include
@@ -104,22 +104,22 @@ Posterior::Prediction Posterior::moments(const Kernel::Row& row, VectorXd& solve
   return out;
 }
 
-Inputs Posterior::bent(const Inputs& points, Index x) const {
+Inputs Posterior::warped(const Inputs& points, Index x) const {
   Inputs out(1, points.at.cols());
   out.copy(0, points, x);
-  kernel_.bend(out, 0, 1);
+  kernel_.warp(out, 0, 1);
   return out;
 }
 
 Posterior::Prediction Posterior::predict_without_slopes(const Inputs& points, Index x) const {
   Kernel::Row row;
-  kernel_.row(inputs_, 0, rows_, bent(points, x), 0, row);
+  kernel_.row(inputs_, 0, rows_, warped(points, x), 0, row);
   VectorXd solved;
   return moments(row, solved);
 }
 
 Posterior::Prediction Posterior::predict(const Inputs& points, Index x) const {
-  const Inputs here = bent(points, x);
+  const Inputs here = warped(points, x);
   Kernel::Row row;
   kernel_.row(inputs_, 0, rows_, here, 0, row);
   VectorXd solved;
@@ -133,7 +133,7 @@ Posterior::Prediction Posterior::predict(const Inputs& points, Index x) const {
   MatrixXd slopes = kernel_.slopes(inputs_, here, 0, row, weights);
   for (Index i = 0; i < slopes.rows(); ++i) {
     if (slopes(i, 0) == 0 && slopes(i, 1) == 0) continue;  // a choice, or inactive
-    slopes.row(i) *= kernel_.bend_slope(i, points.at(x, i));
+    slopes.row(i) *= kernel_.warp_slope(i, points.at(x, i));
   }
   out.mean_slope = slopes.col(0);
   out.sd_slope = slopes.col(1) * (-scale_ / out.sd);
@@ -145,7 +145,7 @@ Pool::Pool(const Posterior& posterior, Inputs candidates)
       candidates_(std::move(candidates)),
       base_(posterior.rows_),
       rows_(posterior.rows_) {
-  posterior.kernel_.bend(candidates_, 0, size());
+  posterior.kernel_.warp(candidates_, 0, size());
   const Index capacity = posterior.factor_.rows();
   solved_.resize(capacity, size());
   variance_.resize(size(), capacity - base_ + 1);
@@ -181,7 +181,7 @@ VectorXd Pool::sd() const {
   return (posterior_.scale_ * variance_.col(rows_ - base_).array().max(kLeastVariance)).sqrt();
 }
 
-double Pool::likeness(Index a, Index b) const {
+double Pool::correlation(Index a, Index b) const {
   Kernel::Row row;
   posterior_.kernel_.row(candidates_, a, 1, candidates_, b, row);
   return row.value[0];

@@ -1,11 +1,11 @@
-// Posterior: a Gaussian process conditioned on points, the first of which have targets.
+// Posterior: a Gaussian process conditioned on points; the first rows have targets.
 //
-// Rows: first the observed points, then pending ones. The mean comes from the observed rows; the
-// variance is conditioned on all of them, as if each pending trial would end at its predicted mean
-// ("kriging believer"; the variance does not depend on the value). Each additional row costs
+// Rows: first the observed points, then the pending points. The mean comes from the observed rows;
+// the variance is conditioned on all of them, as if each pending trial would end at its predicted
+// mean ("kriging believer"; the variance does not depend on the value). Each additional row costs
 // O(rows^2): the Cholesky factor grows by one line. Invariant: the state is a function of the rows
-// and their order, not of rows that were taken back: a sampler that saw them one by one and a new
-// one have the same bits. Not synchronised.
+// and their order, not of removed rows: a sampler that saw them one by one and a new one have the
+// same bits. Not synchronised.
 #pragma once
 
 #include <Eigen/Core>
@@ -20,13 +20,13 @@ class Posterior {
   Posterior(const Axes& axes, const Hyperparameters& hyperparameters, const Inputs& inputs,
             Index capacity);
 
-  // Adds row `row` of `from`, or takes back all rows after the first `rows`.
+  // Adds row `row` of `from`, or removes all rows after the first `rows`.
   void append(const Inputs& from, Index row);
   void truncate(Index rows);
   Index rows() const { return rows_; }
 
-  // The kernel's covariance of the two points in `points`, from 0 to 1.
-  double likeness(Inputs points) const;
+  // The prior correlation of the two points in `points`, from 0 to 1.
+  double correlation(Inputs points) const;
 
   // Sets the targets of the first targets.size() rows and fits the output variance to them.
   void set_targets(const Eigen::VectorXd& targets);
@@ -50,7 +50,7 @@ class Posterior {
   friend class Pool;
   void solve(Eigen::VectorXd& values) const;             // with the Cholesky factor, in place
   void solve_transposed(Eigen::VectorXd& values) const;  // with its transpose
-  Inputs bent(const Inputs& points, Index x) const;
+  Inputs warped(const Inputs& points, Index x) const;
   Prediction moments(const Kernel::Row& row, Eigen::VectorXd& solved) const;
 
   Kernel kernel_;
@@ -63,26 +63,26 @@ class Posterior {
   double scale_ = 1;
 };
 
-// Predictions at many fixed candidates, while rows are added to a Posterior and taken back.
+// Predictions at many fixed candidates, while rows are added to a Posterior and removed.
 class Pool {
  public:
   // Reads `posterior` now and in update(); it must outlive the pool.
   Pool(const Posterior& posterior, Inputs candidates);
 
-  // Call after rows were added to or taken back from the posterior: O(rows * candidates) per row.
+  // Call after rows were added to or removed from the posterior: O(rows * candidates) per row.
   void update();
 
   Index size() const { return candidates_.at.rows(); }
   const Eigen::VectorXd& mean() const { return mean_; }
   Eigen::VectorXd sd() const;
-  // The kernel's covariance of two candidates, from 0 to 1.
-  double likeness(Index a, Index b) const;
+  // The prior correlation of two candidates, from 0 to 1.
+  double correlation(Index a, Index b) const;
 
  private:
   void add_row(Index row);
 
   const Posterior& posterior_;
-  Inputs candidates_;       // bent
+  Inputs candidates_;       // warped
   Eigen::MatrixXd solved_;  // factor^-1 K(rows, candidates)
   Index base_ = 0;          // number of rows at construction
   Index rows_ = 0;

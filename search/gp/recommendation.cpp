@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "search/gp/model.h"
-#include "search/gp/outcomes.h"
+#include "search/gp/targets.h"
 #include "search/maths/loss.h"
 #include "search/space/space.h"
 
 namespace fettle::search::gp {
 namespace {
 
-// The values of feasible results, by trial; a later result replaces an earlier one.
+// Returns the values of feasible results, by trial; a later result replaces an earlier one.
 std::map<std::int64_t, double> results_of(const History& history) {
   std::map<std::int64_t, double> out;
   for (const Event& event : history.events) {
@@ -27,8 +27,8 @@ std::map<std::int64_t, double> results_of(const History& history) {
   return out;
 }
 
-Outcomes fold(const Space& space, const Problem& problem, const History& history) {
-  Outcomes out(problem.objectives);
+Targets targets_of(const Space& space, const Problem& problem, const History& history) {
+  Targets out(problem.objectives);
   for (const Json& parameters : history.trials) {
     const std::optional<Point> point = space.read(parameters);
     out.add_trial(point ? &*point : nullptr);
@@ -45,10 +45,10 @@ std::optional<Recommendation> recommend(const Problem& problem, const History& h
   if (std::ssize(results) < kLeastResults) return {};
   const Result<Space> space = Space::make(problem.parameters);
   if (!space.ok()) return {};
-  Outcomes outcomes = fold(*space, problem, history);
+  Targets targets = targets_of(*space, problem, history);
   const Axes axes = axes_of(*space);
   Fits fits(*space, axes);
-  const Model model(*space, axes, outcomes, fits.current(outcomes));
+  const Model model(*space, axes, targets, fits.current(targets));
   if (!model.is_noisy()) return {};
 
   std::optional<std::int64_t> expected_best;
@@ -63,15 +63,15 @@ std::optional<Recommendation> recommend(const Problem& problem, const History& h
   if (!expected_best) return {};
 
   const double deviation = std::sqrt(model.posteriors().front().noise());
-  const auto target = [&](std::int64_t trial) { return outcomes.targets({trial})(0, 0); };
+  const auto target = [&](std::int64_t trial) { return targets.values({trial})(0, 0); };
   const double gap = target(*expected_best) - target(*looks_best);
   // The luckiest of n results is about this much better than the function by noise alone.
   const double luck = deviation * std::sqrt(2 * std::log(static_cast<double>(results.size())));
   const std::int64_t taken = gap < luck ? *expected_best : *looks_best;
   const double mean = model.mean_of(taken);
-  const std::optional<double> expected = outcomes.value_of(mean);
-  const std::optional<double> low = outcomes.value_of(mean - deviation);
-  const std::optional<double> high = outcomes.value_of(mean + deviation);
+  const std::optional<double> expected = targets.value_of(mean);
+  const std::optional<double> low = targets.value_of(mean - deviation);
+  const std::optional<double> high = targets.value_of(mean + deviation);
   if (!expected || !low || !high) return {};
   return Recommendation{taken, *looks_best, results.at(taken), *expected,
                         std::abs(*high - *low) / 2};

@@ -25,7 +25,7 @@ double bowl(const Json& point) {
   return std::pow(at(point, "x") - 0.3, 2) + std::pow(at(point, "y") - 0.6, 2);
 }
 
-// `count` trials at drawn places, with the result that `told` gives each.
+// `count` trials at drawn places, with results from `told`.
 History drawn(std::int64_t count, std::uint64_t seed,
               const std::function<std::optional<double>(const Json&)>& told) {
   Random random(seed);
@@ -49,9 +49,10 @@ const Json& place(const History& history, std::int64_t trial) {
   return history.trials[static_cast<std::size_t>(trial)];
 }
 
-// Sixty results whose noise is a third of what random places differ by: over thirty histories the
-// recommended trial is better, and its expected value nearer to the truth than its measured one.
-TEST(Recommendation, ATrialThatWasLuckyGivesWayToOneThatIsGood) {
+// Sixty results with noise of a third of the differences between random places: over thirty
+// histories the recommended trial is better, and its expected value nearer to the truth than its
+// measured one.
+TEST(Recommendation, PrefersAGoodTrialToALuckyTrial) {
   double taken = 0;
   double looks = 0;
   double error_expected = 0;
@@ -76,7 +77,7 @@ TEST(Recommendation, ATrialThatWasLuckyGivesWayToOneThatIsGood) {
   EXPECT_LT(error_expected, 0.7 * error_measured);
 }
 
-TEST(Recommendation, NoiseIsThatOfTheResults) {
+TEST(Recommendation, NoiseMatchesTheResults) {
   double sum = 0;
   int found = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {

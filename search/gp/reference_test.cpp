@@ -119,7 +119,7 @@ TEST(Likelihood, GradientOfThePosteriorIsRight) {
   }
 }
 
-TEST(Likelihood, AFitEndsWhereTheGradientIsSmallAndFindsWhatMatters) {
+TEST(Likelihood, AFitEndsAtASmallGradientAndFindsTheParameters) {
   Random random(7);
   const Space space =
       Space::make({search::testing::real("x", 0, 1), search::testing::real("unused", 0, 1)})

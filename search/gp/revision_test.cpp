@@ -54,7 +54,7 @@ int agreeing(std::int64_t revision, const Json& recorded) {
   return out;
 }
 
-TEST(Revision, TheFirstOneSuggestsWhatItDid) {
+TEST(Revision, TheFirstRevisionSuggestsTheRecordedPoints) {
   const auto text = read_file(source_path("search/testdata/revision1.json"));
   ASSERT_TRUE(text.ok());
   const Json recorded = *parse_json(*text);

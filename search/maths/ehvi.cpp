@@ -23,7 +23,7 @@ std::vector<Losses> front_of(const std::vector<Losses>& points) {
   return out;
 }
 
-// Stacks the boxes of one slice on the `open` ones below it: a box that continues stays open, the
+// Stacks the boxes of one slice on the `open` boxes below it: a box that continues stays open, the
 // others end at `height` in the added objective. `open` has that objective's low face as an
 // additional entry. Boxes of a slice differ in their last low face (all others are minus infinity)
 // and both lists ascend by it, so this is a merge.

@@ -35,7 +35,7 @@ std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& ref
 
 class ExpectedHypervolume {
  public:
-  // `points`: losses seen, including dominated ones; two or three numbers each, like the reference.
+  // `points`: all losses, also dominated; two or three numbers each, like the reference.
   ExpectedHypervolume(const std::vector<Losses>& points, const Losses& reference);
 
   // `losses`: one marginal per objective. `slopes`: receives the derivatives with respect to each

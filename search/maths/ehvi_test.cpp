@@ -47,7 +47,7 @@ double integrated(const std::vector<Losses>& points, const Losses& reference,
   return sum;
 }
 
-TEST(ExpectedImprovement, IsTheIntegralOfWhatFallsBelow) {
+TEST(ExpectedImprovement, IsTheIntegralBelowTheBest) {
   for (const double threshold : {-2.0, 0.3, 1.0, 4.0}) {
     const NormalMarginal loss = {0.5, 0.7};
     double sum = 0;
@@ -145,7 +145,7 @@ TEST(ExpectedHypervolume, BoxesAreFewAndDoNotOverlap) {
   }
 }
 
-TEST(ExpectedHypervolume, ItsSlopesAreThoseOfFiniteDifferences) {
+TEST(ExpectedHypervolume, SlopesMatchFiniteDifferences) {
   Random random(5);
   constexpr double kStep = 1e-5;
   for (const std::size_t objectives : {2U, 3U}) {

@@ -26,7 +26,7 @@ constexpr bool is_anchor(std::int64_t count) {
 }
 
 // The last lengths up to `count` at which hyperparameters were fitted, and at which an anchor was
-// set; 0 where there is none.
+// set; 0 if no such length exists.
 constexpr std::int64_t last_fit(std::int64_t count) {
   if (count < 1) return 0;
   std::int64_t out = 1;

@@ -117,7 +117,7 @@ TEST(Hypervolume, NearsTheIntegralOfZdtFronts) {
   EXPECT_NEAR(*hypervolume(zdt2, {1.1, 1.1}), 1.21 - 2.0 / 3, 2e-4);
 }
 
-TEST(Hypervolume, NearsThatOfDtlzFronts) {
+TEST(Hypervolume, NearsTheIntegralOfDtlzFronts) {
   // DTLZ1: the plane f1 + f2 + f3 = 0.5; DTLZ2: an eighth of the unit sphere.
   constexpr int kSteps = 40;
   std::vector<Losses> plane;
@@ -139,7 +139,7 @@ TEST(Hypervolume, NearsThatOfDtlzFronts) {
   within(hypervolume(sphere, {1.1, 1.1, 1.1}), 1.331 - std::numbers::pi / 6, 0.05);
 }
 
-TEST(Hypervolume, IsWhatCountingCellsGives) {
+TEST(Hypervolume, MatchesTheCountOfCells) {
   Random random(2);
   for (std::size_t objectives = 2; objectives <= 5; ++objectives) {
     const int grid = objectives < 4 ? 12 : 6;
@@ -167,7 +167,7 @@ TEST(Hypervolume, GivesUpRatherThanTakeForEver) {
   EXPECT_TRUE(hypervolume(sphere, Losses(4, 1.1)).has_value());
 }
 
-TEST(Hypervolume, OfWhatNoDoubleHoldsIsNothing) {
+TEST(Hypervolume, OfOverflowingLossesIsAbsent) {
   EXPECT_FALSE(hypervolume({{-1e300, -1e300}}, {1e300, 1e300}).has_value());
 }
 

@@ -1,5 +1,5 @@
-// Ranking: the trials that ended, best first. A fold over events that only compares values, so any
-// finite magnitude is safe.
+// Ranking: the trials that ended, best first. Reads events in order and only compares values, so
+// any finite magnitude is safe.
 //
 // Three classes, each better than the next: trials with a result (one objective: by value; several:
 // by front of non-domination, then by the first objective); trials stopped early (by the step they

@@ -47,7 +47,7 @@ TEST(Ranking, DirectionsAreTurned) {
   EXPECT_EQ(ranking.order(), (Order{3, 2, 1, 0}));
 }
 
-TEST(Ranking, TiesGoToWhatWasLearntFirst) {
+TEST(Ranking, TiesGoToTheFirstLearnt) {
   Ranking ranking(objectives({kMin}));
   for (const std::int64_t trial : {5, 2, 9}) add(ranking, result(trial, 1.0));
   EXPECT_EQ(ranking.order(), (Order{5, 2, 9}));
@@ -87,7 +87,7 @@ TEST(Ranking, AMissingObjectiveIsInfeasible) {
   EXPECT_EQ(ranking.order(), (Order{1, 0}));
 }
 
-TEST(Ranking, TiesAreWhatOnlyTheOrderOfLearningSetsApart) {
+TEST(Ranking, TiesDifferOnlyInTheOrderOfLearning) {
   Ranking ranking(objectives({kMax}));
   add(ranking, result(0, 2.0));
   add(ranking, result(1, 2.0));

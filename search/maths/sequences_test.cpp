@@ -11,7 +11,7 @@
 namespace fettle::search {
 namespace {
 
-TEST(SobolSequence, UnscrambledPointsAreThoseOfJoeAndKuo) {
+TEST(SobolSequence, UnscrambledPointsMatchJoeAndKuo) {
   // scipy.stats.qmc.Sobol(5, scramble=False).random(8)
   const std::vector<std::vector<double>> expected = {
       {0, 0, 0, 0, 0},

@@ -20,7 +20,7 @@ std::uint32_t reverse_bits(std::uint32_t x) {
   return __builtin_bswap32(x);
 }
 
-// Flips each bit depending on the lower ones only (Burley 2020, after Laine & Karras 2011).
+// Flips each bit depending on the lower bits only (Burley 2020, after Laine & Karras 2011).
 std::uint32_t laine_karras(std::uint32_t x, std::uint32_t seed) {
   x += seed;
   x ^= x * 0x6C50B47CU;
@@ -30,7 +30,7 @@ std::uint32_t laine_karras(std::uint32_t x, std::uint32_t seed) {
   return x;
 }
 
-// Nested uniform scrambling: each bit is flipped depending on the higher ones.
+// Nested uniform scrambling: each bit is flipped depending on the higher bits.
 std::uint32_t scramble(std::uint32_t x, std::uint32_t seed) {
   return reverse_bits(laine_karras(reverse_bits(x), seed));
 }

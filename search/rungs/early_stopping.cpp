@@ -1,10 +1,10 @@
-// Early stopping: which rule judges at which steps, and what each needs of the history. The rules
-// are in stopping_ranks.cpp (by comparison with others at the same step) and stopping_curves.cpp
-// (by the trial's own curve).
+// Early stopping: selects the rule that judges at each step, and the history that it needs. The
+// rules are in stopping_ranks.cpp (by comparison with others at the same step) and
+// stopping_curves.cpp (by the trial's own curve).
 //
 // The first objective decides. A trial without a finite value at a rung stops under asha,
-// percentile and threshold. No trial stops for a constraint: asha puts those that are outside one
-// so far behind the others, and the other rules take no account of constraints.
+// percentile and threshold. No trial stops for a constraint: asha ranks trials that are outside one
+// so far behind the others, and the other rules ignore constraints.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -21,7 +21,7 @@ namespace {
 
 using api::StoppingKind;
 
-// Steps at which a rule judges: more of them would be noise, and facts without a use.
+// Limit of the steps at which a rule judges: more would be noise, and facts without a use.
 constexpr std::int64_t kMaxRungs = 1000;
 
 // The newest Rung event of `trial` up to seq `basis`, as a position in the history; the size of the
@@ -52,7 +52,7 @@ std::vector<std::int64_t> asha_rungs(const api::EarlyStopping& rules,
 std::vector<std::int64_t> every_rung(const api::EarlyStopping& rules,
                                      const api::Resource& resource) {
   std::vector<std::int64_t> out;
-  // Two rules want the whole curve, though they stop nothing before start_step.
+  // Two rules need the whole curve, although they stop nothing before start_step.
   const bool whole = api::traits(rules.name).wants_curve;
   const std::int64_t from = whole ? resource.min : std::max(rules.start_step, resource.min);
   const std::int64_t first = std::max<std::int64_t>(from, 1);
@@ -62,22 +62,22 @@ std::vector<std::int64_t> every_rung(const api::EarlyStopping& rules,
   return out;
 }
 
-// Asks the rule. A value without a case does not compile.
-void ask(const api::EarlyStopping& rules, const Question& question, std::int64_t last_step,
-         Judgement& out) {
+// Calls the rule. A value without a case does not compile.
+void apply_rule(const api::EarlyStopping& rules, const JudgedRung& judged, std::int64_t last_step,
+                Judgement& out) {
   switch (rules.name) {
     case StoppingKind::kAsha:
-      return judge_asha(question, rules.reduction_factor, out);
+      return judge_asha(judged, rules.reduction_factor, out);
     case StoppingKind::kMedian:
-      return judge_median(question, rules, out);
+      return judge_median(judged, rules, out);
     case StoppingKind::kPercentile:
-      return judge_percentile(question, rules, out);
+      return judge_percentile(judged, rules, out);
     case StoppingKind::kPatience:
-      return judge_patience(question, rules, out);
+      return judge_patience(judged, rules, out);
     case StoppingKind::kThreshold:
-      return judge_threshold(question, rules, out);
+      return judge_threshold(judged, rules, out);
     case StoppingKind::kCurve:
-      return judge_curve(question, rules, last_step, out);
+      return judge_curve(judged, rules, last_step, out);
     case StoppingKind::kNone:
       return;
   }
@@ -85,18 +85,18 @@ void ask(const api::EarlyStopping& rules, const Question& question, std::int64_t
 
 }  // namespace
 
-std::string opening(api::StoppingKind rule, const Judgement& judgement, const Question& question) {
+std::string opening(api::StoppingKind rule, const Judgement& judgement, const JudgedRung& judged) {
   return name_of(rule) + ": rung " + std::to_string(judgement.rung) + " (step " +
-         std::to_string(question.step) + "): ";
+         std::to_string(judged.step) + "): ";
 }
 
-std::string value_text(const Question& question, double loss) {
-  return std::isfinite(loss) ? Json(question.sign * loss).dump() : "no finite value";
+std::string value_text(const JudgedRung& judged, double loss) {
+  return std::isfinite(loss) ? Json(judged.sign * loss).dump() : "no finite value";
 }
 
-std::vector<CurvePoint> curve_of(const Question& question, std::int64_t trial) {
+std::vector<CurvePoint> curve_of(const JudgedRung& judged, std::int64_t trial) {
   std::map<std::int64_t, double> by_step;
-  for_each_rung(question, [&](const Event& event, double loss) {
+  for_each_rung(judged, [&](const Event& event, double loss) {
     if (event.trial == trial) by_step[event.fact.step] = loss;
   });
   std::vector<CurvePoint> out;
@@ -136,16 +136,16 @@ Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const H
   }
   const api::Fact& fact = history.events[event].fact;
   const double sign = loss_sign(problem.objectives);
-  const Question question{history, event,           trial, fact.step, loss_of(fact, sign),
+  const JudgedRung judged{history, event,           trial, fact.step, loss_of(fact, sign),
                           sign,    is_outside(fact)};
   const auto rungs = rung_steps(problem.algorithm, rules, problem.resource);
   out.rung = std::lower_bound(rungs.begin(), rungs.end(), fact.step) - rungs.begin();
-  if (api::traits(rules.name).has_start && question.step < rules.start_step) {
-    out.reason = opening(rules.name, out, question) + "before start step " +
-                 std::to_string(rules.start_step);
+  if (api::traits(rules.name).has_start && judged.step < rules.start_step) {
+    out.reason =
+        opening(rules.name, out, judged) + "before start step " + std::to_string(rules.start_step);
     return out;
   }
-  ask(rules, question, problem.resource.max, out);
+  apply_rule(rules, judged, problem.resource.max, out);
   return out;
 }
 

@@ -66,7 +66,7 @@ void expect_verdicts(const Problem& problem, const api::EarlyStopping& rules,
   }
 }
 
-TEST(RungSteps, AreThoseOfTheRule) {
+TEST(RungSteps, FollowTheRule) {
   EXPECT_THAT(rung_steps({}, std::nullopt, epochs(1, 100)), IsEmpty());
   EXPECT_THAT(rung_steps({}, asha(3), epochs(1, 9)), ElementsAre(1, 3));
   EXPECT_THAT(rung_steps({}, asha(3), epochs(1, 10)), ElementsAre(1, 3, 9));
@@ -90,7 +90,7 @@ TEST(RungSteps, AreBounded) {
   ;
 }
 
-// eta 3: of n values the best max(1, n / 3) go on.
+// eta 3: the best max(1, n / 3) of n values continue.
 TEST(Asha, AHandWorkedTable) {
   expect_verdicts(problem_with(epochs(1, 9)), asha(3),
                   {
@@ -104,7 +104,7 @@ TEST(Asha, AHandWorkedTable) {
                       {2, 3, 0.25, kStop},  // best 1 of 2
                       {4, 3, 0.10, kGo},    // best 1 of 3
                       {6, 1, 0.39, kGo},    // best 2 of 7: 0.30, 0.39
-                      {7, 1, 0.39, kGo},    // a tie with the last that goes on
+                      {7, 1, 0.39, kGo},    // a tie with the last that continues
                   });
 }
 
@@ -121,7 +121,7 @@ TEST(Asha, WithoutAFiniteValueATrialStopsAndCountsAsTheWorst) {
                    {3, 1, 0.0, kGo}});  // best 2 of 4
 }
 
-TEST(Asha, TheReasonSaysWhatWasCompared) {
+TEST(Asha, TheReasonShowsTheComparison) {
   const Problem problem = problem_with(epochs(1, 9), api::Direction::kMaximize);
   History history;
   history.trials.assign(2, Json::object());
@@ -131,8 +131,8 @@ TEST(Asha, TheReasonSaysWhatWasCompared) {
   EXPECT_EQ(judgement.reason, "asha: rung 1 (step 3): 0.71 is not among the best 1 of 2");
 }
 
-// Whether a constraint holds is known at the end; so far it only says who comes first.
-TEST(Asha, AConstraintStopsNobodyButComesBeforeTheValue) {
+// A constraint is decided at the end; until then it only affects the order.
+TEST(Asha, AConstraintStopsNoTrialButRanksBeforeTheValue) {
   const Problem problem = problem_with(epochs(1, 9));
   History history;
   history.trials.assign(4, Json::object());
@@ -156,7 +156,7 @@ TEST(Asha, AConstraintStopsNobodyButComesBeforeTheValue) {
   EXPECT_EQ(reason_of(2), "asha: rung 0 (step 1): its objective has no finite value");
 }
 
-TEST(Asha, WhatIsLearntLaterDoesNotCount) {
+TEST(Asha, LaterFactsDoNotCount) {
   const Problem problem = problem_with(epochs(1, 9));
   History history;
   history.trials.assign(3, Json::object());
@@ -186,7 +186,7 @@ TEST(Median, AHandWorkedTable) {
                       {0, 1, 0.4, kGo},
                       {0, 2, 0.2, kGo},
                       {1, 1, 0.8, kGo},  // before the start step
-                      {1, 2, 0.6, kGo},  // one other value, three are needed
+                      {1, 2, 0.6, kGo},  // one other value; three are needed
                       {2, 1, 0.5, kGo},
                       {2, 2, 0.5, kGo},
                       {3, 1, 0.9, kGo},
@@ -204,10 +204,10 @@ TEST(Median, WithoutAFiniteValueATrialStopsOnceThereIsAMedian) {
                    {1, 1, 0.5, kGo},
                    {2, 1, 0.6, kGo},
                    {3, 1, std::nullopt, kStop},
-                   {4, 1, 0.1, kGo}});  // half of the others have none
+                   {4, 1, 0.1, kGo}});  // half of the others have no value
 }
 
-TEST(Median, TheReasonSaysWhatWasCompared) {
+TEST(Median, TheReasonShowsTheComparison) {
   const Problem problem = problem_with(epochs(1, 9));
   History history;
   history.trials.assign(2, Json::object());
@@ -225,7 +225,7 @@ api::EarlyStopping rule(const std::string& name) {
   return out;
 }
 
-TEST(RungSteps, ForRulesOfTheOwnCurveTheWholeOfItIsRecorded) {
+TEST(RungSteps, CoverTheWholeCurveForRulesThatNeedIt) {
   for (const char* name : {"patience", "curve"}) {
     api::EarlyStopping rules = rule(name);
     rules.start_step = 4;
@@ -247,7 +247,7 @@ TEST(Judge, BeforeTheStartStepNothingStops) {
   }
 }
 
-// Of four others with bests 0.1 0.2 0.3 0.4 the best 50 % reach 0.25.
+// The best 50 % of four others with bests 0.1 0.2 0.3 0.4 reach 0.25.
 TEST(Percentile, AHandWorkedTable) {
   api::EarlyStopping rules = rule("percentile");
   rules.percentile = 50;
@@ -264,7 +264,7 @@ TEST(Percentile, AHandWorkedTable) {
                   });
 }
 
-TEST(Percentile, ComparesBestsAndStopsWhatIsNotFinite) {
+TEST(Percentile, ComparesBestsAndStopsNonFiniteValues) {
   api::EarlyStopping rules = rule("percentile");
   rules.percentile = 100;
   rules.min_trials = 1;
@@ -274,7 +274,7 @@ TEST(Percentile, ComparesBestsAndStopsWhatIsNotFinite) {
                    {1, 1, 0.6, kGo},
                    {1, 2, 0.0, kGo},  // its best, 0.6, is above 0.5
                    {2, 1, std::nullopt, kStop},
-                   {3, 1, -1.0, kGo}});  // trial 2 has nothing at all: the limit is the worst
+                   {3, 1, -1.0, kGo}});  // trial 2 has no value: the limit is the worst
 }
 
 TEST(Patience, CountsReportsSinceTheBest) {
@@ -285,7 +285,7 @@ TEST(Patience, CountsReportsSinceTheBest) {
                       {0, 1, 0.5, kGo},
                       {0, 2, 0.6, kGo},
                       {0, 3, 0.4, kGo},  // better: the count begins again
-                      {1, 1, 0.1, kGo},  // of no concern to trial 0
+                      {1, 1, 0.1, kGo},  // does not concern trial 0
                       {0, 4, 0.4, kGo},  // as good is no improvement
                       {0, 5, 0.45, kStop},
                       {2, 1, std::nullopt, kGo},
@@ -302,7 +302,7 @@ TEST(Threshold, IsInTheUnitsOfTheObjective) {
                   {{0, 1, 0.2, kGo}, {0, 2, 0.19, kStop}, {1, 1, 0.9, kGo}});
 }
 
-// Reports a curve until it is stopped: the step at which that happens, 0 = never.
+// Reports a curve until it is stopped. Returns the step of the stop; 0 = never.
 std::int64_t stopped_at(const Problem& problem, const api::EarlyStopping& rules, History& history,
                         const std::function<double(std::int64_t)>& value) {
   const auto trial = static_cast<std::int64_t>(history.trials.size());
@@ -316,7 +316,7 @@ std::int64_t stopped_at(const Problem& problem, const api::EarlyStopping& rules,
   return 0;
 }
 
-TEST(Curve, StopsWhatWillNotEndAmongTheBest) {
+TEST(Curve, StopsTrialsThatWillNotEndAmongTheBest) {
   const Problem problem = problem_with(epochs(1, 30));
   const api::EarlyStopping rules = rule("curve");
   const auto decay = [](double end, double rate) {
@@ -333,7 +333,7 @@ TEST(Curve, StopsWhatWillNotEndAmongTheBest) {
   EXPECT_EQ(stopped_at(problem, rules, history, decay(0.05, 0.1)), 0);  // slow, but it gets there
 }
 
-// What other curves did after this step counts more than what an extrapolation expects of them.
+// The ends of other curves count more than extrapolations of them.
 TEST(Curve, IsCarefulWhereForecastsWereWrong) {
   const Problem problem = problem_with(epochs(1, 30));
   const auto flat = [](double end) {
@@ -352,7 +352,7 @@ TEST(Curve, IsCarefulWhereForecastsWereWrong) {
   EXPECT_EQ(stopped_at(problem, rule("curve"), sudden, late(0.1)), 0);
 }
 
-TEST(Curve, TheBestAreAsManyAsOneSays) {
+TEST(Curve, TheNumberOfBestTrialsIsASetting) {
   const Problem problem = problem_with(epochs(1, 30), api::Direction::kMaximize);
   api::EarlyStopping rules = rule("curve");
   const auto rise = [](double end) {
@@ -368,7 +368,7 @@ TEST(Curve, TheBestAreAsManyAsOneSays) {
   EXPECT_EQ(stopped_at(problem, rules, other, rise(0.5)), 0);
 }
 
-TEST(Curve, TheReasonSaysWhatIsExpected) {
+TEST(Curve, TheReasonShowsTheExpectation) {
   const Problem problem = problem_with(epochs(1, 9));
   api::EarlyStopping rules = rule("curve");
   rules.min_trials = 1;

@@ -1,5 +1,5 @@
-// Whole searches along made-up learning curves: what pausing, promoting and stopping is worth, and
-// that it keeps its promises on the way.
+// Whole searches along synthetic learning curves: the benefit of pausing, promoting and stopping,
+// and their invariants on the way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using namespace testing;  // NOLINT: the helpers of this folder
 
 constexpr std::int64_t kWorkers = 8;
 constexpr std::int64_t kProblems = 8;
-// Problems that nothing was tuned on: those of fettle-search-schedules begin at 1000.
+// Problems that nothing was tuned on: fettle-search-schedules begins at 1000.
 constexpr std::uint64_t kFirstProblem = 5000;
 
 std::int64_t ticks_of(std::int64_t full_trainings) {
@@ -49,7 +49,7 @@ Maker named(const std::string& algorithm) {
   };
 }
 
-// The end, without noise, of the trial that the search would recommend.
+// Returns the mean end, without noise, of the trial that the search would recommend.
 double mean_end(const std::string& family, const Maker& maker, std::int64_t full_trainings,
                 std::int64_t problems = kProblems) {
   double sum = 0;
@@ -68,7 +68,7 @@ class EveryFamily : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Curves, EveryFamily, ::testing::ValuesIn(curve_families()),
                          [](const auto& test) { return test.param; });
 
-// A promoted trial goes on from where it paused, one rung at a time, each rung once.
+// A promoted trial resumes from the rung at which it paused, one rung at a time, each rung once.
 TEST_P(EveryFamily, TrialsClimbRungByRung) {
   for (const char* algorithm : {"hyperband", "bohb", "dehb"}) {
     const CurveProblem curves = curve_problem(GetParam(), 1);
@@ -98,10 +98,10 @@ TEST_P(EveryFamily, TheSameSeedGivesTheSameSearch) {
   }
 }
 
-// Which kind of curves there are is not known beforehand. A model and a hedge must be worth their
-// keep where early losses tell (a third of random search's distance from the best end, with the
-// same work), and must not do harm where they mislead: a tenth more is within what the problems can
-// tell. Where training overfits the two are about level, which eight problems do not show.
+// The kind of curves is not known beforehand. A model and a hedge must pay if early losses predict
+// the end (a third of random search's distance from the best end, with the same work), and must do
+// no harm if they mislead: a tenth more is within the resolution of the problems. If training
+// overfits, the two are about level, which eight problems do not show.
 TEST_P(EveryFamily, BohbIsBetterThanRandomSearchOrNoWorse) {
   if (kSanitized) GTEST_SKIP() << "measures what a search is worth";
   const bool tells = GetParam() == "steady" || GetParam() == "rates";
@@ -113,8 +113,8 @@ TEST_P(EveryFamily, BohbIsBetterThanRandomSearchOrNoWorse) {
   EXPECT_LT(end("bohb"), (tells ? 1.0 / 3 : 1.1) * alone);
 }
 
-// Ranks at the first step are worth most of a full training: halving sees several times as many
-// configurations, so that it must come closer with the same work.
+// Ranks at the first step are nearly as good as a full training's: halving sees several times as
+// many configurations, so it must come closer with the same work.
 TEST(Fidelity, WhereEarlyLossesTellHalvingIsWorthALot) {
   const double alone = mean_end("steady", named("random"), 25);
   const auto asha = [](bool promote) {
@@ -141,7 +141,7 @@ TEST(Fidelity, TheLastCallBringsATrialToItsEnd) {
   }
 }
 
-// At each of the first 40 trials, by what was known when it began.
+// Checks each of the first 40 trials, by the history at its beginning.
 TEST(Fidelity, ModelsSayWhyAPointWasChosen) {
   for (const char* algorithm : {"bohb", "dehb"}) {
     const CurveProblem curves = curve_problem("steady", 7);

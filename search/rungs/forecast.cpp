@@ -19,7 +19,7 @@ constexpr double kRates[] = {3.0, 10.0, 30.0};  // decays within the whole curve
 constexpr double kLooseness = 100;
 constexpr double kNoiseShape = 1.5;
 constexpr double kNoise = 0.05;
-// No shape is right: a forecast is off by this share of the spread for every factor e of steps
+// No shape is exact: a forecast is off by this share of the spread for every factor e of steps
 // ahead.
 constexpr double kDiscrepancy = 0.1;
 
@@ -38,7 +38,7 @@ std::vector<Shape> shapes() {
   return out;
 }
 
-// Of a + b * x: posterior and log marginal likelihood, up to what all shapes share.
+// Posterior of a + b * x and its log marginal likelihood, up to a term that all shapes share.
 struct Regression {
   double a = 0;
   double b = 0;
@@ -92,7 +92,7 @@ Forecast::Forecast(const std::vector<CurvePoint>& curve, std::int64_t last_step,
   const double discrepancy = kDiscrepancy * kDiscrepancy * ahead;  // variance, of any shape
   std::vector<double> evidence;
   for (const Shape& shape : shapes()) {
-    // The same scale for all: 1 where the curve begins, 0 where it ends.
+    // All shapes have the same scale: 1 where the curve begins, 0 where it ends.
     const double first = shape.at(static_cast<double>(curve.front().step), last);
     const double end = shape.at(last, last);
     std::vector<double> x;

@@ -1,10 +1,10 @@
-// Forecast: where a learning curve will end, with uncertainty (after Domhan et al. 2015, "Speeding
-// up automatic hyperparameter optimization of deep neural networks by extrapolation of learning
-// curves", with shapes that can be integrated in closed form instead of sampled).
+// Forecast: the predicted end of a learning curve, with uncertainty (after Domhan et al. 2015,
+// "Speeding up automatic hyperparameter optimization of deep neural networks by extrapolation of
+// learning curves", with shapes that can be integrated in closed form instead of sampled).
 //
-// A curve is taken to be loss = a + b * shape(step) + noise, for a set of power laws and
-// exponentials with fixed rates, so that given the shape it is a linear regression with conjugate
-// priors. The shapes are averaged by their marginal likelihood. Pure; usable from any thread.
+// A curve is modelled as loss = a + b * shape(step) + noise, for a set of power laws and
+// exponentials with fixed rates. Given the shape it is a linear regression with conjugate priors.
+// The shapes are averaged by their marginal likelihood. Pure; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ namespace fettle::search {
 
 class Forecast {
  public:
-  // Of the value at `last_step`, from finite points below it, ascending, at least one. `spread`:
-  // how far values of different trials lie apart, > 0; it sets the scale of the priors.
+  // Predicts the value at `last_step` from finite points below it, ascending, at least one.
+  // `spread`: the distance between values of different trials, > 0, which sets the scale of the
+  // priors.
   Forecast(const std::vector<CurvePoint>& curve, std::int64_t last_step, double spread);
 
   double mean() const;

@@ -1,4 +1,4 @@
-// Forecasts of learning curves, and the normal distribution they are made of.
+// Forecasts of learning curves, and the normal distribution that they use.
 #include "search/rungs/forecast.h"
 
 #include <gtest/gtest.h>
@@ -56,8 +56,8 @@ TEST(Forecast, DoesNotDependOnUnits) {
   EXPECT_NEAR(Forecast(scaled, 30, 0.2e6).probability_below(0.25e6 - 5e6), chance, 1e-6);
 }
 
-// Of curves with noise and of shapes that are none of its own, about as many end below its
-// quantiles as it says.
+// Curves with noise and with shapes outside the model end below its quantiles about as often as it
+// predicts.
 TEST(Forecast, IsCalibrated) {
   Random random(5);
   int below_half = 0;

@@ -12,14 +12,14 @@
 namespace fettle::search {
 namespace {
 
-// Rungs more than this would be closer together than their values differ.
+// With more rungs, neighbours would be closer than the differences of their values.
 constexpr std::size_t kMaxRungs = 100;
-// However well the lowest rungs predict, and however badly, every bracket keeps a share.
+// Bounds of trust: every bracket keeps a share, however well or badly the lowest rungs predict.
 constexpr double kLeastTrust = 0.05;
 constexpr double kMostTrust = 0.95;
-// This share of the work goes to trials that no rung decides on. Where early values are telling,
-// little is lost by it. Where they mislead, these trials show it, since they were not selected by
-// the values that are examined, and the search then relies on them.
+// This share of the work goes to trials that no rung decides on. If early values predict the end,
+// it costs little. If they mislead, these trials show it, since early values did not select them,
+// and the search then relies on them.
 constexpr double kHedge = 0.25;
 
 double reduction_factor(const Problem& problem) {
@@ -27,8 +27,8 @@ double reduction_factor(const Problem& problem) {
   return problem.early_stopping->reduction_factor;
 }
 
-// The work, in steps, that a trial beginning at `rung` brings about: its own, and its share of what
-// the 1/eta that are promoted cost on every rung above.
+// Returns the expected work, in steps, of a trial that begins at `rung`: its own, and its share of
+// the cost of the 1/eta trials promoted on every rung above.
 double work_of(const std::vector<std::int64_t>& steps, std::size_t rung, double eta) {
   auto work = static_cast<double>(steps[rung]);
   double share = 1;
@@ -39,7 +39,7 @@ double work_of(const std::vector<std::int64_t>& steps, std::size_t rung, double 
   return work;
 }
 
-// How many trials each bracket is to have, relative to each other: Hyperband's.
+// Returns Hyperband's relative numbers of trials for the brackets.
 std::vector<double> shares_of_equal_work(const std::vector<std::int64_t>& steps, double eta) {
   std::vector<double> out;
   const auto rungs = static_cast<std::int64_t>(steps.size());
@@ -49,9 +49,10 @@ std::vector<double> shares_of_equal_work(const std::vector<std::int64_t>& steps,
   return out;
 }
 
-// The same by trust, of all work but the hedge: rung 0 gets as much of it as it is trusted, rung 1
-// as much of the rest as that is trusted, and so on; the last bracket what is left. A bracket has
-// as many trials as its work covers: its share over work_of() one of them.
+// Returns the same by trust, for all work but the hedge: rung 0 gets the share by which it is
+// trusted, rung 1 the share of the rest by which it is trusted, and so on; the last bracket gets
+// the remainder. A bracket has as many trials as its work covers: its share over work_of() one of
+// them.
 std::vector<double> shares_by_trust(const RungTable& table, const std::vector<std::int64_t>& steps,
                                     double eta) {
   std::vector<double> out;
@@ -66,8 +67,8 @@ std::vector<double> shares_by_trust(const RungTable& table, const std::vector<st
   return out;
 }
 
-// Further members of a sequence in which the shares are kept as well as can be. By Webster's rule:
-// small shares come when half of one is due, so that what hedges does not come last.
+// Returns the next `n` brackets of a sequence that follows the shares as closely as possible. By
+// Webster's rule a small share comes when half a member is due, so the hedge does not come last.
 std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
                                        const std::vector<Stage>& stages, std::size_t n) {
   std::vector<double> taken(shares.size(), 0);
@@ -78,7 +79,7 @@ std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
   }
   std::vector<std::size_t> out;
   while (out.size() < n) {
-    // The bracket whose next member is most overdue; with a share of 0 that is infinitely far off.
+    // The bracket whose next member is most overdue; a share of 0 is never due.
     std::size_t best = 0;
     for (std::size_t i = 1; i < shares.size(); ++i) {
       if ((taken[i] + 0.5) / shares[i] < (taken[best] + 0.5) / shares[best]) best = i;
@@ -89,9 +90,9 @@ std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
   return out;
 }
 
-// The best trial that waits at `rung`, if it is among the best `places` that ever came there; those
-// that were promoted from it, or failed since, keep their places. `twins`: whether those count that
-// repeat one which was promoted (twins.h).
+// Returns the best trial that waits at `rung`, if it is among the best `places` that ever came
+// there; trials that were promoted from it, or failed since, keep their places. `twins`: whether
+// twins of promoted trials count (twins.h).
 std::optional<Promotion> promote_from(const RungTable& table, const History& history,
                                       std::int64_t rung, std::size_t places, bool twins) {
   const std::vector<RungTable::Entry>& entries = table.at(rung);
@@ -111,8 +112,8 @@ std::optional<Promotion> promote_from(const RungTable& table, const History& his
   return std::nullopt;
 }
 
-// The silent trial that has come furthest, if it is to go on: to the rung at which others first
-// reported or, while that is unknown, as the only probe for it.
+// Returns the silent trial that has come furthest, if it should resume: to the rung at which others
+// first reported or, while that is unknown, as the only probe for it.
 std::optional<Promotion> next_silent(const RungTable& table, const History& history) {
   std::optional<std::size_t> next;
   bool has_probe = false;
@@ -210,7 +211,7 @@ std::vector<Stage> halving_stages(const Problem& problem, const RungTable& table
   } else if (api::traits(problem.algorithm.name).halves) {
     shares = shares_by_trust(table, steps, eta);
   }
-  // None begins where programs have not reported yet.
+  // No trial begins at a rung where programs have not reported yet.
   const auto first = static_cast<std::size_t>(table.first_rung());
   for (std::size_t rung = 0; rung < first; ++rung) {
     shares[first] += std::exchange(shares[rung], 0);
@@ -227,7 +228,7 @@ std::optional<Promotion> next_halving(const Problem& problem, const RungTable& t
                                       const History& history, bool last) {
   if (auto promotion = next_silent(table, history)) return promotion;
   const double eta = reduction_factor(problem);
-  // `places_of`: how many of the entries of a rung are to be promoted altogether.
+  // `places_of`: the number of a rung's entries to promote altogether.
   const auto promote = [&](auto&& places_of, bool twins) -> std::optional<Promotion> {
     for (std::int64_t rung = table.rungs() - 2; rung >= 0; --rung) {
       auto promotion = promote_from(table, history, rung, places_of(table.at(rung).size()), twins);
@@ -245,7 +246,7 @@ std::optional<Promotion> next_halving(const Problem& problem, const RungTable& t
     return std::max<std::size_t>(1, share(entries));
   };
   if (auto promotion = promote(at_least_one, all)) return promotion;
-  // Those that were better have failed since. One trial at the end is enough.
+  // The better trials have failed since. One trial at the end is enough.
   if (!table.at(table.rungs() - 1).empty()) return std::nullopt;
   return promote([](std::size_t entries) { return entries; }, /*twins=*/true);
 }

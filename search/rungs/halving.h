@@ -4,10 +4,10 @@
 // values at its rung it is promoted to the next one, and resumes from its checkpoint. Values are
 // compared only within a rung, whichever bracket they come from.
 //
-// Brackets hedge against early values that say little. hyperband creates trials in the paper's
+// Brackets hedge against early values that predict little. hyperband creates trials in the paper's
 // proportions. bohb and dehb keep a quarter of the work for trials that run to the end whatever the
-// rungs say. They share the rest out by how well each rung has been seen to predict the end (rank
-// correlations): a rung is trusted with that share of what the rungs below it left over.
+// rungs say. They divide the rest by how well each rung has predicted the end so far (rank
+// correlations): a rung is trusted with that share of the work that the rungs below it left over.
 //
 // Pure functions of problem and history; usable from any thread.
 #pragma once
@@ -22,13 +22,13 @@
 
 namespace fettle::search {
 
-// Whether trials pause at rungs by successive halving. The functions below need it to hold; `table`
-// is that of the history at halving_ladder().
+// Whether trials pause at rungs by successive halving. The functions below require it; `table` is
+// the table of the history at halving_ladder().
 bool halves(const Problem& problem);
 
 // The steps of the rungs, ascending; the last one is resource.max.
 std::vector<std::int64_t> halving_ladder(const Problem& problem);
-// Where the next `n` new trials begin.
+// Returns the stages at which the next `n` new trials begin.
 std::vector<Stage> halving_stages(const Problem& problem, const RungTable& table,
                                   const History& history, std::size_t n);
 // The trial to resume next, if any; `last` as in next_promotion (promotion.h).
@@ -45,12 +45,11 @@ std::vector<std::int64_t> rung_ladder(const api::Resource& resource, double redu
 // brackets get about the same work (Table 1 of the paper).
 std::int64_t bracket_size(std::int64_t rung, std::int64_t rungs, double reduction_factor);
 
-// Whether new trials wait for a probe: a trial that was silent at a rung at which none has reported
-// is sent on, or about to be.
+// Whether new trials wait for a probe: a trial that was silent at a rung where no trial has
+// reported is sent further, or about to be.
 bool is_probing(const RungTable& table, const History& history);
 
-// The trials that rest without a value although a probe has come to its end in silence: no value
-// will come.
+// The trials that rest without a value after a probe ended in silence: no value will come.
 std::vector<std::int64_t> silent_for_good(const RungTable& table, const History& history);
 
 }  // namespace fettle::search

@@ -10,11 +10,12 @@
 namespace fettle::search {
 namespace {
 
-// Fewer changes say nothing of most parameters; more, the oldest of them, nothing of today.
+// Bounds of the number of changes in the model: fewer say nothing about most parameters, and the
+// oldest of more say nothing about the present.
 constexpr std::size_t kFewestChanges = 4;
 constexpr std::size_t kMostChanges = 200;
 constexpr int kEvaluations = 40;  // of the likelihood
-// How much uncertainty is worth, growing with what is known: the paper's c1 and c2.
+// Weight of the uncertainty, which grows with the number of changes: the paper's c1 and c2.
 constexpr double kCuriosity = 0.2;
 constexpr double kCuriosityGrowth = 0.4;
 // Candidates: from the prior, then near the best one so far, ever nearer.
@@ -24,14 +25,14 @@ constexpr double kWidths[] = {0.1, 0.03, 0.01};
 constexpr double kOtherChoice = 0.2;
 
 // A trial over one interval.
-struct Stretch {
+struct TrainedInterval {
   Point point;
   std::int64_t rung = 0;
   double score = 0;  // the larger the better
 };
 
-// What the objective was where the interval began. All trainings start alike, so that the first
-// interval is judged by where it ends.
+// Returns the objective at the beginning of the interval. All trainings start alike, so the first
+// interval is judged by its end.
 std::optional<double> loss_before(const RungTable& table, const History& history,
                                   std::int64_t trial, std::int64_t rung) {
   if (rung == 0) return 0;
@@ -41,8 +42,8 @@ std::optional<double> loss_before(const RungTable& table, const History& history
 }
 
 // The changes of the objective over the interval that ends at `rung`, as normal scores.
-std::vector<Stretch> changes_at(const Space& space, const RungTable& table, const History& history,
-                                std::int64_t rung) {
+std::vector<TrainedInterval> changes_at(const Space& space, const RungTable& table,
+                                        const History& history, std::int64_t rung) {
   std::vector<RungTable::Entry> changes;
   for (const RungTable::Entry& entry : table.at(rung)) {
     const std::optional<double> before = loss_before(table, history, entry.trial, rung);
@@ -54,7 +55,7 @@ std::vector<Stretch> changes_at(const Space& space, const RungTable& table, cons
               return a.loss != b.loss ? a.loss < b.loss : a.trial < b.trial;
             });
   const std::vector<double> scores = normal_scores(changes);
-  std::vector<Stretch> out;
+  std::vector<TrainedInterval> out;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     auto point = space.read(history.trials[static_cast<std::size_t>(changes[i].trial)]);
     // A loss that falls is a large score.
@@ -63,21 +64,21 @@ std::vector<Stretch> changes_at(const Space& space, const RungTable& table, cons
   return out;
 }
 
-// The newest ones.
-std::vector<Stretch> changes_of(const Space& space, const RungTable& table,
-                                const History& history) {
-  std::vector<Stretch> out;
+// Returns the newest changes.
+std::vector<TrainedInterval> changes_of(const Space& space, const RungTable& table,
+                                        const History& history) {
+  std::vector<TrainedInterval> out;
   for (std::int64_t rung = table.rungs() - 1; rung >= 0 && out.size() < kMostChanges; --rung) {
-    for (Stretch& change : changes_at(space, table, history, rung)) {
+    for (TrainedInterval& change : changes_at(space, table, history, rung)) {
       if (out.size() < kMostChanges) out.push_back(std::move(change));
     }
   }
   return out;
 }
 
-std::vector<Stretch> pending_of(const Space& space, const RungTable& table,
-                                const History& history) {
-  std::vector<Stretch> out;
+std::vector<TrainedInterval> pending_of(const Space& space, const RungTable& table,
+                                        const History& history) {
+  std::vector<TrainedInterval> out;
   for (std::size_t trial = 0; trial < history.stages.size(); ++trial) {
     const Stage& stage = history.stages[trial];
     if (!table.runs(static_cast<std::int64_t>(trial), stage)) continue;
@@ -89,13 +90,13 @@ std::vector<Stretch> pending_of(const Space& space, const RungTable& table,
 
 class Bandit {
  public:
-  Bandit(const Space& space, const RungTable& table, const std::vector<Stretch>& known,
-         const std::vector<Stretch>& pending)
+  Bandit(const Space& space, const RungTable& table, const std::vector<TrainedInterval>& known,
+         const std::vector<TrainedInterval>& pending)
       : space_(space),
         axes_(gp::axes_of(space)),
         last_rung_(static_cast<double>(std::max<std::int64_t>(1, table.rungs() - 1))) {
     axes_.numbers.push_back(static_cast<gp::Index>(axes_.list.size()));
-    axes_.list.emplace_back();  // time: a number that every point has, beside the parameters
+    axes_.list.emplace_back();  // time, a coordinate of every point beside the parameters
     inputs_ = gp::Inputs(static_cast<gp::Index>(known.size()), columns());
     targets_.resize(static_cast<gp::Index>(known.size()));
     for (std::size_t i = 0; i < known.size(); ++i) {
@@ -107,16 +108,16 @@ class Bandit {
     // Two starts, since the likelihood may have several maxima: the priors' modes, and length
     // scales shorter by a factor of e. Inputs are not warped.
     const gp::Hyperparameters fitted =
-        likelihood.fit({likelihood.prior_mode(/*log_factor=*/0, /*bends=*/false),
-                        likelihood.prior_mode(/*log_factor=*/-1, /*bends=*/false)},
+        likelihood.fit({likelihood.prior_mode(/*log_factor=*/0, /*warps=*/false),
+                        likelihood.prior_mode(/*log_factor=*/-1, /*warps=*/false)},
                        kEvaluations);
     const auto rows = static_cast<gp::Index>(known.size() + pending.size());
     posterior_.emplace(axes_, fitted, inputs_, rows);
     gp::Inputs waiting(1, columns());
     // Pending rows come last and have no target: they narrow the uncertainty near them and leave
     // the mean alone.
-    for (const Stretch& stretch : pending) {
-      set(waiting, 0, stretch.point, stretch.rung);
+    for (const TrainedInterval& interval : pending) {
+      set(waiting, 0, interval.point, interval.rung);
       posterior_->append(waiting, 0);
     }
     posterior_->set_targets(targets_);
@@ -151,7 +152,7 @@ class Bandit {
   double curiosity_ = 1;
 };
 
-// A point whose numbers lie about `width` of their ranges from those of `point`.
+// Draws a point whose numbers lie about `width` of their ranges from the numbers of `point`.
 Point near(const Space& space, const Point& point, double width, Random& random) {
   std::vector<double> unit(space.dimensions());
   for (std::size_t i = 0; i < unit.size(); ++i) {
@@ -171,7 +172,7 @@ Point near(const Space& space, const Point& point, double width, Random& random)
 
 std::optional<Point> choose_by_bandit(const Space& space, const RungTable& table,
                                       const History& history, std::int64_t rung, Random& random) {
-  const std::vector<Stretch> known = changes_of(space, table, history);
+  const std::vector<TrainedInterval> known = changes_of(space, table, history);
   if (known.size() < kFewestChanges) return std::nullopt;
   const Bandit bandit(space, table, known, pending_of(space, table, history));
   Point best;

@@ -2,11 +2,11 @@
 // (Parker-Holder et al. 2020, "Provably efficient online hyperparameter optimization with
 // population-based bandits"; settings of the authors' implementation in Ray).
 //
-// What is modelled is the change of the objective over an interval, given the parameters used in it
+// The model predicts the change of the objective over an interval, given the parameters used in it
 // and its number. Two things differ from the paper: changes are taken as normal scores within their
 // interval, since a training improves a thousandfold faster at its start than at its end and since
-// values may be anything; and time is one more input of the kernel with a length scale that is
-// learnt, instead of a rate of forgetting that is given. Pure; usable from any thread.
+// values may be anything; and time is one more input of the kernel, with a learnt length scale
+// instead of a fixed rate of forgetting. Pure; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@
 
 namespace fettle::search {
 
-// The point of the largest upper confidence bound for the interval that ends at rung `rung`; trials
-// that are on their way count as if they were going to do as predicted. Nothing while too little is
-// known for a model.
+// The point of the largest upper confidence bound for the interval that ends at rung `rung`;
+// running trials count as if they end as predicted. nullopt while there are too few changes for a
+// model.
 std::optional<Point> choose_by_bandit(const Space& space, const RungTable& table,
                                       const History& history, std::int64_t rung, Random& random);
 

@@ -10,7 +10,7 @@ constexpr double kShare = 0.2;          // of a value, up or down
 constexpr double kLeastOfRange = 0.05;  // so that values near 0 move, too
 constexpr double kMostOfRange = 0.2;    // so that values far from 0 stay between narrow bounds
 
-// Whether the choices are numbers that rise or fall all along.
+// Whether the choices are numbers that only rise or only fall.
 bool is_ordered(const Dimension& dimension) {
   if (dimension.cells() < 2) return false;
   double sign = 0;
@@ -26,7 +26,7 @@ bool is_ordered(const Dimension& dimension) {
   return true;
 }
 
-// How far a number is to move.
+// Returns the distance by which a number moves.
 double distance(const api::Parameter& parameter, double value) {
   if (parameter.scale == api::Scale::kLog) return kShare * value;
   const double range = parameter.max - parameter.min;

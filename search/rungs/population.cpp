@@ -9,7 +9,7 @@
 #include "api/trial.h"
 #include "base/check.h"
 #include "base/philox.h"
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/rungs/pb2.h"
 #include "search/rungs/perturb.h"
 #include "search/rungs/rung_table.h"
@@ -18,10 +18,10 @@
 namespace fettle::search {
 namespace {
 
-// The population where no budget says how large it is.
+// Size of the population if no budget sets it.
 constexpr std::int64_t kMembers = 20;
 constexpr std::int64_t kFewestCompared = 2;
-constexpr std::int64_t kIntervals = 10;  // that a training has unless its interval is given
+constexpr std::int64_t kIntervals = 10;  // of a training, unless the interval is given
 
 bool is_schedule(const Problem& problem) { return api::traits(problem.algorithm.name).replays; }
 
@@ -36,10 +36,10 @@ std::int64_t interval_of(const Problem& problem) {
                                 problem.algorithm.interval.value_or(std::max(resource.min, tenth)));
 }
 
-// What happens to a member next: it continues or, with `parent`, another takes its place.
+// The next move of a member: it continues or, with `parent`, another takes its place.
 struct Move {
   std::int64_t trial = 0;
-  std::int64_t rung = 0;  // that the trial is sent to
+  std::int64_t rung = 0;  // the destination of the trial
   std::optional<std::int64_t> parent;
   std::string reason;
 };
@@ -60,22 +60,22 @@ class Population {
     }
     for (const Event& event : history.events) {
       const auto trial = static_cast<std::size_t>(event.trial);
-      // A failure without a seq stands for a trial that was deleted by hand (core/ledger.cpp): none
-      // is to take its place.
+      // A failure without a seq stands for a trial that was deleted by hand (core/ledger.cpp): no
+      // trial takes its place.
       const bool deleted = event.fact.seq == 0;
       if (event.fact.kind == api::FactKind::kFailed && !deleted) failed_[trial] = true;
       if (event.fact.kind == api::FactKind::kFailed && deleted) over_[trial] = true;
       if (event.fact.kind == api::FactKind::kResult) over_[trial] = true;
       if (event.fact.kind == api::FactKind::kStopped) paused_[trial].push_back(event.fact.step);
     }
-    // One that left without a value is no better than one that failed.
+    // A member that left without a value counts as failed.
     for (std::int64_t trial = 0; trial < size(); ++trial) {
       if (table_.is_silent(trial, stage(trial))) failed_[static_cast<std::size_t>(trial)] = true;
     }
   }
 
-  // Members that failed before there was anything to start from in their place.
-  std::vector<std::int64_t> lost() const {
+  // Members that failed before any checkpoint existed for a successor.
+  std::vector<std::int64_t> failed_at_start() const {
     std::vector<std::int64_t> out;
     if (is_schedule(problem_)) return out;
     for (std::int64_t trial = 0; trial < size(); ++trial) {
@@ -92,9 +92,10 @@ class Population {
   std::optional<Move> next_move() const {
     if (is_schedule(problem_)) return next_leg();
     if (auto move = replace_failed()) return move;
-    const std::int64_t rung = lowest_rung(/*but=*/size());  // which is no trial
+    const std::int64_t rung = lowest_rung(/*but=*/size());  // no trial has this number
     if (rung < 0 || rung + 1 >= table_.rungs()) return std::nullopt;
-    // A comparison waits for half of the members, unless none that could still come is at work.
+    // A comparison waits for half of the members, unless no member that could still come is at
+    // work.
     const std::int64_t enough = std::max(kFewestCompared, (count_continuing() + 1) / 2);
     if (any_at_work() && static_cast<std::int64_t>(at(rung).size()) < enough) return std::nullopt;
     for (const RungTable::Entry& entry : at(rung)) {
@@ -113,7 +114,7 @@ class Population {
     return history_.stages[static_cast<std::size_t>(trial)];
   }
 
-  // Whether it is a member that has neither come to the end nor been stopped for good.
+  // Whether the trial is a member that has neither come to the end nor stopped for good.
   bool continues(std::int64_t trial) const {
     const auto i = static_cast<std::size_t>(trial);
     return !superseded_[i] && !failed_[i] && !over_[i] && !stage(trial).ended;
@@ -137,7 +138,7 @@ class Population {
     return false;
   }
 
-  // The lowest rung that members other than `but` were sent to; -1: there are none.
+  // The lowest rung that members other than `but` were sent to; -1 without other members.
   std::int64_t lowest_rung(std::int64_t but) const {
     std::int64_t lowest = -1;
     for (std::int64_t trial = 0; trial < size(); ++trial) {
@@ -147,21 +148,21 @@ class Population {
     return lowest;
   }
 
-  // Where the one that takes the place of a failed member is sent first.
+  // The first rung of the successor of a failed member.
   std::int64_t rung_to_join(std::int64_t trial) const {
     const std::int64_t others = lowest_rung(trial);
     return others < 0 ? stage(trial).rung : others;
   }
 
-  // How many of the values at a rung are the best and, as many, the worst.
-  std::size_t fringe(std::int64_t rung) const {
+  // The number of values at a rung that count as the best, and also as the worst.
+  std::size_t quantile_size(std::int64_t rung) const {
     const auto values = static_cast<double>(at(rung).size());
     const double share = std::ceil(problem_.algorithm.quantile * values);
     return static_cast<std::size_t>(std::min(share, std::floor(values / 2)));
   }
 
-  // Whether the trial was still training at the step of the rung, as far as its reports say. One
-  // that left before, with a patience of its own, has no checkpoint of that step.
+  // Whether the trial was still training at the step of the rung, as far as its reports say. A
+  // program that left earlier, by its own early stopping, has no checkpoint of that step.
   bool came_to(std::int64_t trial, std::int64_t rung) const {
     // Each leg ends in one pause: the first one at the rung that the trial was first sent to.
     const std::int64_t leg = rung - stage(trial).bracket;
@@ -170,8 +171,8 @@ class Population {
            steps[static_cast<std::size_t>(leg)] >= table_.step(rung);
   }
 
-  // Those at the rung whose checkpoint another trial can start from, best first. A program that
-  // evaluates every second epoch reports the step of no rung, and still comes to each: where none
+  // Entries at the rung with a checkpoint that another trial can start from, best first. A program
+  // that evaluates every second epoch reports the step of no rung, and still comes to each: if none
   // is known to have come, all may have.
   Entries possible_parents(std::int64_t rung) const {
     Entries out;
@@ -186,10 +187,10 @@ class Population {
                   static_cast<std::uint64_t>(size()));
   }
 
-  // What happens to a member that waits at `rung`: one of the worst is replaced by a trial that
-  // starts from one of the best, if any is better than it; every other one continues.
+  // Decides the move of a member that waits at `rung`: one of the worst is replaced by a trial that
+  // starts from one of the best, if any is better than it; every other member continues.
   Move decide(const RungTable::Entry& entry, std::int64_t rung) const {
-    const std::size_t count = fringe(rung);  // of the best and, as many, of the worst
+    const std::size_t count = quantile_size(rung);  // of the best, and of the worst
     const Entries& all = at(rung);
     const auto same = [&](const RungTable::Entry& other) { return other.trial == entry.trial; };
     const auto where =
@@ -205,7 +206,7 @@ class Population {
     };
     std::vector<std::int64_t> better;
     for (const RungTable::Entry& parent : possible_parents(rung)) {
-      // The member itself may be no possible parent, and all that are may be worse than it.
+      // The member itself may be no possible parent, and all possible parents may be worse.
       if (better.size() == count || !is_better(parent)) break;
       if (std::isfinite(parent.loss)) better.push_back(parent.trial);
     }
@@ -213,8 +214,8 @@ class Population {
     return move;
   }
 
-  // The trials from which the successor of a failed member may start: the best at the rung, but
-  // none that failed as well if there are others; where no value is finite, the first one.
+  // The trials from which the successor of a failed member may start: the best at the rung, failed
+  // trials only if there are no others; if no value is finite, the first entry.
   std::vector<std::int64_t> best_at(std::int64_t rung) const {
     const Entries parents = possible_parents(rung);
     Entries sound;
@@ -223,8 +224,8 @@ class Population {
     }
     if (sound.empty()) sound = parents;
     std::vector<std::int64_t> out;
-    // fringe(): how many count as the best of a rung.
-    const std::size_t count = std::max<std::size_t>(1, fringe(rung));
+    // quantile_size() is the number of best trials of a rung.
+    const std::size_t count = std::max<std::size_t>(1, quantile_size(rung));
     for (const RungTable::Entry& entry : sound) {
       if (out.size() == count || (std::isinf(entry.loss) && !out.empty())) break;
       out.push_back(entry.trial);
@@ -236,7 +237,7 @@ class Population {
     for (std::int64_t trial = 0; trial < size(); ++trial) {
       if (!has_failed(trial)) continue;
       const std::int64_t rung = rung_to_join(trial);
-      if (rung == 0) continue;  // lost()
+      if (rung == 0) continue;  // failed_at_start()
       const std::vector<std::int64_t> best = best_at(rung - 1);
       if (best.empty()) continue;
       return Move{trial, rung, best[draws().below(best.size())], "it failed"};
@@ -265,12 +266,12 @@ class Population {
   std::vector<std::vector<std::int64_t>> paused_;  // the steps each trial paused at, in order
 };
 
-// The parameters of the trial that takes over in a move.
+// Returns the parameters of the new trial in a move.
 Json explore(const Problem& problem, const History& history, const RungTable& table,
              const Move& move) {
   Result<Space> space = Space::make(problem.parameters);
   CHECK(space.ok(), "the space was searched before");
-  // Apart from Population::draws(), which chose the parent.
+  // Independent of Population::draws(), which chose the parent.
   const std::uint64_t key =
       mix_keys(draw_key(problem.algorithm.seed, Purpose::kExplore), history.trials.size());
   Random random(key);
@@ -279,7 +280,7 @@ Json explore(const Problem& problem, const History& history, const RungTable& ta
     const auto chosen = choose_by_bandit(*space, table, history, move.rung, random);
     if (chosen) return space->write(*chosen);
   }
-  // A parent whose parameters are of another space leaves the prior.
+  // If the parent's parameters belong to another space, draw from the prior.
   if (!parent) return space->write(space->draw(random));
   return space->write(
       perturb(*space, problem.parameters, *parent, problem.algorithm.resample_probability, random));
@@ -311,8 +312,8 @@ std::vector<Stage> first_members(const Problem& problem, const History& history,
   }
   std::vector<Stage> out(n, first);
   if (!population_pauses(problem)) return out;
-  const std::vector<std::int64_t> lost = Population(problem, history).lost();
-  for (std::size_t i = 0; i < std::min(n, lost.size()); ++i) out[i].replaces = lost[i];
+  const std::vector<std::int64_t> failed = Population(problem, history).failed_at_start();
+  for (std::size_t i = 0; i < std::min(n, failed.size()); ++i) out[i].replaces = failed[i];
   return out;
 }
 
@@ -325,13 +326,14 @@ std::int64_t trials_missing(const Problem& problem, const History& history) {
     return members_wanted(problem) - static_cast<std::int64_t>(history.trials.size());
   }
   const Population population(problem, history);
-  // Those that are lost() have begun, and each needs a successor that begins at step 0 again.
+  // Members in failed_at_start() have begun, and each needs a successor that begins at step 0
+  // again.
   return std::max<std::int64_t>(0, members_wanted(problem) - population.begun()) +
-         static_cast<std::int64_t>(population.lost().size());
+         static_cast<std::int64_t>(population.failed_at_start().size());
 }
 
 std::optional<Promotion> next_to_resume(const Problem& problem, const History& history, bool last) {
-  if (!last) return std::nullopt;  // first the population is to be complete
+  if (!last) return std::nullopt;  // the population comes first
   const Population population(problem, history);
   const std::optional<Move> move = population.next_move();
   if (!move || move->parent) return std::nullopt;
@@ -353,8 +355,8 @@ std::optional<Replacement> next_replacement(const Problem& problem, const Histor
   Replacement out;
   out.trial = move->trial;
   out.reason = move->reason;
-  // It trains over the interval that ends at move->rung, from the checkpoint where that begins. A
-  // move with a parent never leads to rung 0, so there is a rung before.
+  // The new trial trains over the interval that ends at move->rung, from the checkpoint at its
+  // beginning. A move with a parent never leads to rung 0, so a rung before it exists.
   out.stage = {.bracket = move->rung, .rung = move->rung, .until_step = table.step(move->rung)};
   out.stage.parent = Origin{*move->parent, table.step(move->rung - 1)};
   out.stage.replaces = move->trial;

@@ -1,7 +1,7 @@
-// The points with which the members of a population begin, and those of a schedule. Which trials
-// continue and what takes over is population.h's business.
+// Samplers for the first points of a population's members, and for the points of a schedule.
+// population.h decides which trials continue and which are replaced.
 #include "base/philox.h"
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/rungs/population.h"
 #include "search/rungs/rung_table.h"
 #include "search/samplers/samplers.h"
@@ -9,11 +9,12 @@
 namespace fettle::search {
 namespace {
 
-// Points of a sequence that fills the space; where it has fewer points than there are members, some
-// begin alike.
-class Members final : public Sampler {
+// Suggests points of a sequence that fills the space; if it has fewer points than the population
+// has members, some begin alike.
+class MemberSampler final : public Sampler {
  public:
-  Members(Space space, std::int64_t seed, std::unique_ptr<Sampler> points, std::string description)
+  MemberSampler(Space space, std::int64_t seed, std::unique_ptr<Sampler> points,
+                std::string description)
       : space_(std::move(space)),
         seed_(seed),
         points_(std::move(points)),
@@ -38,9 +39,9 @@ class Members final : public Sampler {
 };
 
 // Every member begins with the first leg.
-class Legs final : public Sampler {
+class ScheduleSampler final : public Sampler {
  public:
-  explicit Legs(const Problem& problem)
+  explicit ScheduleSampler(const Problem& problem)
       : first_(problem.algorithm.legs.front().parameters),
         description_("schedule (legs until " + list_steps(population_ladder(problem)) + ")") {}
 
@@ -75,8 +76,8 @@ Result<std::unique_ptr<Sampler>> make_population(const Problem& problem, Space s
     what += ", compared every " + std::to_string(ladder.front()) + " steps";
   }
   FETTLE_ASSIGN(std::unique_ptr<Sampler> points, make_sobol(space, algorithm.seed));
-  return std::unique_ptr<Sampler>(std::make_unique<Members>(std::move(space), algorithm.seed,
-                                                            std::move(points), std::move(what)));
+  return std::unique_ptr<Sampler>(std::make_unique<MemberSampler>(
+      std::move(space), algorithm.seed, std::move(points), std::move(what)));
 }
 
 Result<std::unique_ptr<Sampler>> make_schedule(const Problem& problem, const Space& space) {
@@ -88,7 +89,7 @@ Result<std::unique_ptr<Sampler>> make_schedule(const Problem& problem, const Spa
     return invalid("the leg until " + std::to_string(leg.until_step) + " has the parameters " +
                    leg.parameters.dump() + ", which are no point of the space");
   }
-  return std::unique_ptr<Sampler>(std::make_unique<Legs>(problem));
+  return std::unique_ptr<Sampler>(std::make_unique<ScheduleSampler>(problem));
 }
 
 }  // namespace fettle::search

@@ -1,5 +1,5 @@
-// Which trials continue and which are replaced, by hand-worked tables; and what holds of every
-// population, whatever its trainings do.
+// Continued and replaced trials, by hand-worked tables; and invariants of every population,
+// whatever its trainings do.
 #include "search/rungs/population.h"
 
 #include <gmock/gmock.h>
@@ -31,12 +31,12 @@ Problem population_of(std::int64_t members, std::int64_t max, std::int64_t inter
   return out;
 }
 
-// A population as it is after its members came to some steps.
+// A population whose members have come to some steps.
 class Story {
  public:
   explicit Story(Problem told) : problem(std::move(told)) {}
 
-  // A new member with a value at the end of the first interval; NaN: it has none yet.
+  // Adds a member with a value at the end of the first interval; NaN: no value yet.
   void begins(double loss = kNaN) {
     history.stages.push_back(first_members(problem, history, 1).at(0));
     history.trials.push_back(Json::object({{"x", 0.5}}));
@@ -61,7 +61,8 @@ class Story {
     history.events.back().fact.seq = static_cast<std::int64_t>(history.events.size());
   }
 
-  // What is decided next, carried out: "1 resumes until 4", "5 takes over from 2 at 2 for 0".
+  // Carries out the next decision and returns it: "1 resumes until 4", "5 takes over from 2 at 2
+  // for 0".
   std::string next() {
     const bool last = trials_missing(problem, history) == 0;
     if (const auto on = next_promotion(problem, history, last)) {
@@ -117,12 +118,12 @@ TEST(Populations, DecideOnceHalfOfThemAreThere) {
   EXPECT_EQ(story.next(), "nothing");
   story.comes_to_its_rung(2, 0.2);
   EXPECT_EQ(story.next(), "2 resumes until 4");
-  story.comes_to_its_rung(3, 0.9);  // number 4 of 4, of which the worst one is replaced
+  story.comes_to_its_rung(3, 0.9);  // number 4 of 4, and the worst one is replaced
   EXPECT_EQ(story.next(), "5 takes over from 2 at 2 for 3");
   EXPECT_EQ(trials_missing(story.problem, story.history), 0) << "those who took over are members";
 }
 
-TEST(Populations, NobodyIsMoreThanOneIntervalAhead) {
+TEST(Populations, NoMemberIsMoreThanOneIntervalAhead) {
   Story story(population_of(4, 8, 2));
   for (const double loss : {0.1, 0.2, 0.3, kNaN}) story.begins(loss);
   for (const char* decided : {"0 resumes until 4", "1 resumes until 4"}) {
@@ -136,7 +137,7 @@ TEST(Populations, NobodyIsMoreThanOneIntervalAhead) {
   EXPECT_EQ(story.next(), "0 resumes until 6");
 }
 
-TEST(Populations, WhatIsNotANumberIsReplacedAndNeverCopied) {
+TEST(Populations, MembersWithNaNAreReplacedAndNeverCopied) {
   Story story(population_of(4, 6, 2));
   for (int i = 0; i < 4; ++i) story.begins();
   story.comes_to_its_rung(0, std::nullopt);
@@ -145,15 +146,14 @@ TEST(Populations, WhatIsNotANumberIsReplacedAndNeverCopied) {
   story.comes_to_its_rung(3, 0.8);
   EXPECT_EQ(story.next(), "2 resumes until 4");
   EXPECT_EQ(story.next(), "3 resumes until 4");
-  // One of four is replaced, and of the other two that are equally bad one is above it.
+  // One of four is replaced, and one of the other two equally bad members is above it.
   EXPECT_EQ(story.next(), "0 resumes until 4");
   EXPECT_EQ(story.next(), "4 takes over from 2 at 2 for 1");
 }
 
-// A plateau is to be left.
-// The best one has a patience of its own: it exited after epoch 1, so there is no checkpoint of
-// epoch 2 to start from.
-TEST(Populations, WhoLeftBeforeTheRungIsNobodysParent) {
+// The best member stopped by its own patience after epoch 1, so no checkpoint of epoch 2 exists to
+// start from.
+TEST(Populations, AMemberThatLeftBeforeTheRungIsNoParent) {
   Story story(population_of(4, 6, 2));
   for (const double loss : {kNaN, 0.2, 0.3, 0.9}) story.begins(loss);
   story.leaves_before_its_rung(0, 0.1);
@@ -178,7 +178,7 @@ TEST(Populations, NoMemberIsReplacedFromAWorseOne) {
   EXPECT_EQ(story.next(), "3 resumes until 4");
 }
 
-TEST(Populations, WhereNoReportIsOfTheRungAllMayBeParents) {
+TEST(Populations, AllMayBeParentsIfNoReportIsOfTheRung) {
   Story story(population_of(4, 6, 2));
   for (int i = 0; i < 4; ++i) story.begins();
   for (const std::size_t trial : {0, 1, 2, 3}) {
@@ -188,7 +188,7 @@ TEST(Populations, WhereNoReportIsOfTheRungAllMayBeParents) {
   EXPECT_EQ(story.next(), "4 takes over from 0 at 2 for 3");
 }
 
-TEST(Failures, AreNotMadeUpForByOneThatLeftBeforeTheRung) {
+TEST(Failures, AreNotReplacedFromAMemberThatLeftEarly) {
   Story story(population_of(3, 6, 2));
   for (const double loss : {kNaN, 0.2, 0.3}) story.begins(loss);
   story.leaves_before_its_rung(0, 0.1);
@@ -199,7 +199,7 @@ TEST(Failures, AreNotMadeUpForByOneThatLeftBeforeTheRung) {
   EXPECT_EQ(story.next(), "4 takes over from 1 at 2 for 3");
 }
 
-TEST(Populations, OfEqualsTheYoungestIsReplaced) {
+TEST(Populations, TheYoungestOfEqualMembersIsReplaced) {
   Story story(population_of(4, 6, 2));
   for (int i = 0; i < 4; ++i) story.begins(0.5);
   for (int i = 0; i < 3; ++i) {
@@ -208,7 +208,7 @@ TEST(Populations, OfEqualsTheYoungestIsReplaced) {
   EXPECT_EQ(story.next(), "4 takes over from 0 at 2 for 3");
 }
 
-TEST(Populations, WhereNothingIsFiniteAllGoOn) {
+TEST(Populations, AllContinueIfNoValueIsFinite) {
   Story story(population_of(2, 6, 2));
   for (int i = 0; i < 2; ++i) story.begins();
   for (int i = 0; i < 2; ++i) story.comes_to_its_rung(i, std::nullopt);
@@ -235,7 +235,7 @@ TEST(Populations, TheWayUpIsTheObjectives) {
   EXPECT_EQ(story.next(), "2 takes over from 0 at 2 for 1");
 }
 
-TEST(Failures, AtTheStartAreMadeUpForByANewMember) {
+TEST(Failures, AtTheStartAreReplacedByANewMember) {
   Story story(population_of(2, 6, 2));
   story.begins();
   story.begins();
@@ -247,7 +247,7 @@ TEST(Failures, AtTheStartAreMadeUpForByANewMember) {
   EXPECT_EQ(trials_missing(story.problem, story.history), 0);
 }
 
-TEST(Failures, LaterAreMadeUpForByACopyWhereTheOthersAre) {
+TEST(Failures, LaterAreReplacedByACopyAtTheOthersRung) {
   Story story(population_of(3, 8, 2));
   for (const double loss : {0.1, 0.2, 0.15}) story.begins(loss);
   EXPECT_EQ(story.next(), "0 resumes until 4");
@@ -260,7 +260,7 @@ TEST(Failures, LaterAreMadeUpForByACopyWhereTheOthersAre) {
   EXPECT_EQ(trials_missing(story.problem, story.history), 0);
 }
 
-TEST(Failures, OfWhatWasDeletedByHandAreNotMadeUpFor) {
+TEST(Failures, OfDeletedTrialsAreNotReplaced) {
   Story story(population_of(2, 6, 2));
   story.begins();
   story.begins(0.3);
@@ -322,7 +322,7 @@ TEST_P(EveryPopulation, KeepsItsSizeItsPaceAndItsCheckpoints) {
       ASSERT_EQ(complaint(problem.parameters, point), "") << point.dump();
     }
     EXPECT_EQ(harvest.complaints, std::vector<std::string>());
-    // Everybody came to the end, at the cost of as many full trainings.
+    // All members came to the end, at the cost of as many full trainings.
     EXPECT_EQ(harvest.results, members);
     if (!fails) {
       EXPECT_EQ(harvest.steps, members * max);
@@ -357,7 +357,7 @@ double best_loss(const Problem& problem, const Train& train, std::int64_t worker
   return work(problem, {.workers = workers}, train).best;
 }
 
-// Two workers, one of which can only improve a and the other only b: neither gets beyond 0.4 alone.
+// Two workers: the first can only improve a, the second only b. Neither gets beyond 0.4 alone.
 TEST(Figure2, ExploitAndExploreGetWhereNoFixedChoiceDoes) {
   const Train train = [](FarmTrial& trial) {
     const bool first = trial.parameters.find("h")->as_string() == "first";
@@ -367,7 +367,7 @@ TEST(Figure2, ExploitAndExploreGetWhereNoFixedChoiceDoes) {
     Problem problem = population_of(2, 300, 6);
     problem.parameters = {choice("h", {"first", "second"})};
     problem.algorithm.seed = seed;
-    EXPECT_LT(best_loss(problem, train, 2), -1.1) << seed;  // 1.2 is all there is
+    EXPECT_LT(best_loss(problem, train, 2), -1.1) << seed;  // 1.2 is the maximum
     problem.algorithm = {};
     problem.algorithm.name = api::AlgorithmKind::kGrid;
     EXPECT_GT(best_loss(problem, train, 2), -0.4);

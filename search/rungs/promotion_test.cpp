@@ -31,12 +31,12 @@ Problem asha_on(std::int64_t min, std::int64_t max) {
   return out;
 }
 
-// A history that is told what trials reported, as a runner would.
+// A history to which trials report, as a runner would.
 class Story {
  public:
   explicit Story(Problem problem) : problem_(std::move(problem)), steps_(ladder_of(problem_)) {}
 
-  // A new trial, and what it has at the rungs it comes to before it pauses.
+  // Adds a trial with its losses at the rungs it comes to before it pauses.
   std::int64_t begins(std::size_t bracket, const std::vector<double>& losses) {
     const auto trial = static_cast<std::int64_t>(history.trials.size());
     const auto rung = static_cast<std::int64_t>(bracket);
@@ -61,7 +61,7 @@ class Story {
     event.fact.values = {std::nullopt};
     history.events.push_back(event);
   }
-  // The next promotion, carried out: its trial; -1 if there is none.
+  // Carries out the next promotion. Returns its trial; -1 without a promotion.
   std::int64_t promotes(bool last = false) {
     const auto promotion = next_promotion(problem_, history, last);
     if (!promotion) return -1;
@@ -87,7 +87,7 @@ TEST(Rungs, DescendFromTheLastStep) {
   EXPECT_LE(rung_ladder({"epoch", 1, 1'000'000'000}, 1.0000001).size(), 100U);
 }
 
-TEST(Rungs, AreThoseThatFactsAreWantedAt) {
+TEST(Rungs, AreTheStepsOfFacts) {
   EXPECT_THAT(rung_steps(problem_on("bohb", 1, 30).algorithm, std::nullopt, {"epoch", 1, 30}),
               ElementsAre(1, 3, 10));
   const Problem asha = asha_on(1, 81);
@@ -152,7 +152,7 @@ TEST(Promotion, TheBestThirdOfARungGoesOn) {
   EXPECT_EQ(story.promotes(), 1);
   EXPECT_EQ(story.promotes(), -1);  // it runs, and no other trial is among the best third
   story.begins(0, {0.3});
-  EXPECT_EQ(story.promotes(), 3);  // it took the place of trial 1, which went on already
+  EXPECT_EQ(story.promotes(), 3);  // it took the place of trial 1, which was promoted
   story.comes_to(1, 1, 0.35);
   story.comes_to(3, 1, 0.2);
   EXPECT_EQ(story.promotes(), -1);
@@ -164,7 +164,7 @@ TEST(Promotion, TheBestThirdOfARungGoesOn) {
   EXPECT_EQ(story.history.stages[3].until_step, 9);
 }
 
-TEST(Promotion, TheReasonSaysWhatWasCompared) {
+TEST(Promotion, TheReasonShowsTheComparison) {
   Story story(asha_on(1, 9));
   for (const double loss : {0.5, 0.4, 0.6}) story.begins(0, {loss});
   EXPECT_EQ(next_promotion(story.problem(), story.history, false)->reason,
@@ -179,7 +179,7 @@ TEST(Promotion, MaximisedObjectivesAreTurnedAround) {
   EXPECT_EQ(story.promotes(), 2);
 }
 
-TEST(Promotion, WhatIsInfeasibleFailedOrStoppedStaysBehind) {
+TEST(Promotion, InfeasibleFailedAndStoppedTrialsStayBehind) {
   Story story(asha_on(1, 9));
   for (int i = 0; i < 9; ++i) story.begins(0, {0.1 * i});
   story.history.events.push_back(fact(0, api::FactKind::kFailed, 1, std::nullopt));
@@ -197,7 +197,7 @@ TEST(Promotion, ATrialOfAHigherBracketIsRankedWhereItPassesBy) {
   EXPECT_EQ(story.promotes(), -1);  // the best of three is trial 0, and it is further already
 }
 
-TEST(Promotion, OnceNothingElseWillComeTheBestGoesToTheEnd) {
+TEST(Promotion, TheLastCallSendsTheBestToTheEnd) {
   Story story(asha_on(1, 9));
   story.begins(0, {0.5});
   const std::int64_t running = story.begins(0, {});
@@ -226,7 +226,7 @@ TEST(Promotion, WhereTheBestHasFailedTheNextBestGoesToTheEnd) {
   EXPECT_EQ(story.promotes(/*last=*/true), -1) << "one at the end is enough";
 }
 
-// It left before its rung, with a value or without.
+// The trial left before its rung, with a value or without.
 TEST(Promotion, ATrialThatEndedItsLegIsNotAtWorkHoweverFarItCame) {
   Story story(asha_on(3, 9));
   const std::int64_t early = story.begins(0, {});
@@ -240,7 +240,7 @@ TEST(Promotion, ATrialThatEndedItsLegIsNotAtWorkHoweverFarItCame) {
   EXPECT_TRUE(any_runs(story.problem(), story.history)) << "its second leg has begun";
 }
 
-TEST(Promotion, ThoseWithinAllConstraintsComeFirst) {
+TEST(Promotion, TrialsWithinAllConstraintsComeFirst) {
   Story story(asha_on(1, 9));
   story.begins(0, {0.1});
   story.history.events[0].fact.infeasible = true;
@@ -249,7 +249,8 @@ TEST(Promotion, ThoseWithinAllConstraintsComeFirst) {
   EXPECT_EQ(story.promotes(), within);
 }
 
-// Whether trial 1 goes on to the last rung after trial 0, whose loss at the second one is the same.
+// Whether trial 1 is promoted to the last rung after trial 0, which has the same loss at the
+// second.
 bool promotes_second(std::int64_t revision, double second_at_start) {
   Problem problem = asha_on(1, 9);
   problem.revision = revision;
@@ -261,14 +262,14 @@ bool promotes_second(std::int64_t revision, double second_at_start) {
   return story.promotes() == 1;
 }
 
-TEST(Promotion, TheTwinOfOneThatWasPromotedStays) {
+TEST(Promotion, TheTwinOfAPromotedTrialStays) {
   EXPECT_FALSE(promotes_second(kNewestRevision, 1.0));
   EXPECT_TRUE(promotes_second(kNewestRevision, 1.5)) << "different below: no twin";
   EXPECT_TRUE(promotes_second(kFirstRevision, 1.0));
 }
 
-// Five trials that are equal at the lowest rung, of which four came to the next one, where they had
-// these values. Whether the fifth follows.
+// Whether the last of five trials that are equal at the lowest rung is promoted, after the other
+// four had these values at the next rung.
 bool promotes_fifth(std::int64_t revision, const std::vector<double>& second) {
   Problem problem = asha_on(1, 9);
   problem.revision = revision;
@@ -347,7 +348,7 @@ TEST(Probe, ATrialOfAHigherBracketDoesNotTellWhereReportsBegin) {
   }
 }
 
-TEST(Probe, OneThatFailsIsTheLast) {
+TEST(Probe, AFailedProbeIsTheLast) {
   Story story(asha_on(1, 9));
   for (int i = 0; i < 2; ++i) story.says_nothing(story.begins(0, {}));
   EXPECT_EQ(story.promotes(), 0);
@@ -357,7 +358,7 @@ TEST(Probe, OneThatFailsIsTheLast) {
   EXPECT_THAT(silent_for_good(story.problem(), story.history), ElementsAre(1));
 }
 
-TEST(Probe, NoneIsSentWhereOthersReportAtTheFirstRung) {
+TEST(Probe, NoProbeIsSentIfOthersReportAtTheFirstRung) {
   Story story(asha_on(1, 9));
   story.begins(0, {0.5});
   story.says_nothing(story.begins(0, {}));
@@ -405,16 +406,16 @@ TEST(Trust, IsCorrectedForTheSelectionOfPairs) {
   EXPECT_NEAR(trust_in(selected), 0.89, 0.06);
 }
 
-TEST(Trust, WithoutResultsIsTheProductOfWhatLeadsToTheEnd) {
+TEST(Trust, WithoutResultsIsTheProductOverTheRungs) {
   Story story(problem_on("bohb", 1, 9));
   for (int i = 0; i < 40; ++i) story.begins(1, {1.0 * i, -1.0 * i});
   const RungTable table(story.problem(), story.history, {1, 3, 9});
   EXPECT_DOUBLE_EQ(table.trust(0), table.agreement(0, 1, 0.9) * 0.9);
-  EXPECT_DOUBLE_EQ(table.trust(1), 0.9);  // what is believed of it, without a pair
+  EXPECT_DOUBLE_EQ(table.trust(1), 0.9);  // the prior, without a pair
   EXPECT_DOUBLE_EQ(table.trust(2), 1);
 }
 
-// The lower rungs agree with each other, and both are refuted by the end.
+// The lower rungs agree with each other, and the end refutes both.
 TEST(Trust, GoesByTheEndOnceResultsAreThere) {
   Story story(problem_on("bohb", 1, 9));
   for (int i = 0; i < 20; ++i) story.begins(2, {1.0 * i, 2.0 * i, (i * 7) % 20 + 0.0});
@@ -424,8 +425,8 @@ TEST(Trust, GoesByTheEndOnceResultsAreThere) {
   EXPECT_LT(table.trust(1), 0.5);
 }
 
-// A quarter of the work: with rungs at 1, 3 and 9 a trial of the lowest bracket brings about 3
-// steps, one of the highest 9. However the rungs agree.
+// With rungs at 1, 3 and 9, a trial of the lowest bracket costs 3 steps, one of the highest 9. The
+// hedge gets a quarter of the work, however well the rungs agree.
 TEST(Brackets, AQuarterOfTheWorkIsForTrialsThatNoRungDecidesOn) {
   Story story(problem_on("bohb", 1, 9));
   for (int i = 0; i < 40; ++i) story.begins(0, {1.0 * i});
@@ -440,7 +441,7 @@ TEST(Brackets, AQuarterOfTheWorkIsForTrialsThatNoRungDecidesOn) {
   EXPECT_NEAR(9 * begun[2] / (9 * begun[2] + low), 0.25, 0.02);
 }
 
-TEST(Trust, WhereTheFirstRungSaysNothingTrialsBeginHigher) {
+TEST(Trust, AnUninformativeFirstRungMovesTrialsUp) {
   Random random(4);
   Story blind(problem_on("bohb", 1, 9));
   Story seeing(problem_on("bohb", 1, 9));
@@ -460,22 +461,22 @@ TEST(Trust, WhereTheFirstRungSaysNothingTrialsBeginHigher) {
   EXPECT_GT(share_of_lowest(seeing), 180);
 }
 
-TEST(Scores, HigherRungsPutRightWhatLowerOnesSaid) {
+TEST(Scores, HigherRungsCorrectLowerRungs) {
   Story story(problem_on("bohb", 1, 9));
-  story.begins(0, {0.1});       // good, and never looked at again
+  story.begins(0, {0.1});       // good, and never compared again
   story.begins(1, {0.2, 0.9});  // good early, poor later
   story.begins(1, {0.3, 0.5});  // the other way round
   story.begins(0, {0.4});
   story.begins(2, {0.5, 0.95, 0.05});  // poor early, poor later, the best at the end of one
   const std::vector<double> scores = scores_from_rung(story.problem(), story.history, 0);
-  // Places of rung 0: 0 1 2 3 4. At rung 1 trials 1, 2 and 4 share out places 1, 2 and 4.
+  // Places of rung 0: 0 1 2 3 4. At rung 1, trials 1, 2 and 4 exchange places 1, 2 and 4.
   EXPECT_LT(scores[0], scores[2]);
   EXPECT_LT(scores[2], scores[1]);
   EXPECT_LT(scores[1], scores[3]);
   EXPECT_LT(scores[3], scores[4]);
 }
 
-TEST(Scores, EqualTrialsHoldEqualOnes) {
+TEST(Scores, EqualTrialsHoldEqualScores) {
   Problem problem = problem_on("bohb", 1, 9);
   Story story(problem);
   for (const double loss : {1.0, 2.0, 3.0, 4.0}) story.begins(0, {loss, 5.0});
@@ -486,7 +487,7 @@ TEST(Scores, EqualTrialsHoldEqualOnes) {
             scores_from_rung(problem, story.history, 0)[3]);
 }
 
-TEST(Scores, OfAHigherRungKnowNothingOfLowerOnes) {
+TEST(Scores, OfAHigherRungIgnoreLowerRungs) {
   Story story(problem_on("bohb", 1, 9));
   story.begins(0, {0.1});
   story.begins(1, {0.2, 0.9});

@@ -21,7 +21,8 @@
 namespace fettle::search {
 namespace {
 
-// After how many events each trial first had a place from rung `first` on, ascending.
+// Returns, ascending, the numbers of events after which each trial first had a place from rung
+// `first` on.
 std::vector<std::size_t> times_of_places(const Problem& problem, const History& history,
                                          std::int64_t first) {
   const std::vector<std::int64_t> steps = ladder_of(problem);
@@ -41,10 +42,10 @@ std::vector<std::size_t> times_of_places(const Problem& problem, const History& 
   return out;
 }
 
-// Equal trials that are the best a model knows, from which on nothing is to be found beside them.
+// If this number of trials are equally the best of a model, nothing better is expected near them.
 constexpr std::int64_t kUsedUp = 3;
 
-// The history as the model of one bracket gets it.
+// The history as seen by the model of one bracket.
 class View {
  public:
   View(const Problem& problem, const History& history, std::int64_t bracket, bool models)
@@ -58,8 +59,8 @@ class View {
     tell(scores, problem.resource.max);
   }
 
-  // A trial without a value, which began at rung `began`. One that will not come to the rungs that
-  // count here is passed over (History): its place is neither known nor about to be.
+  // Adds a trial without a value, which began at rung `began`. A trial that will not come to the
+  // rungs of this bracket is passed over (History): its place is neither known nor about to be.
   void add(const Json& point, std::int64_t began) {
     history_.trials.push_back(began >= bracket_ ? point : Json::object());
   }
@@ -69,9 +70,9 @@ class View {
   static std::int64_t begun_at(const History& history, std::size_t trial) {
     return history.stages.empty() ? 0 : history.stages[trial].bracket;
   }
-  // The places as they were when hyperparameters were fitted last, and when the anchor was set that
-  // this fit started from. A fold keeps what it was told by then (../gp/outcomes.h), so a fit is
-  // the same until the next one is due.
+  // Adds the places as they were when hyperparameters were last fitted, and when the anchor of that
+  // fit was set. The sampler keeps the results of that time (../gp/outcomes.h), so a fit stays the
+  // same until the next one is due.
   void tell_as_of_fits(const Problem& problem, const History& history) {
     const std::vector<std::size_t> times = times_of_places(problem, history, bracket_);
     const auto count = static_cast<std::int64_t>(times.size());
@@ -83,7 +84,7 @@ class View {
     }
   }
 
-  // The score of each trial that has one: new ones for those that were told of, then the others.
+  // Adds the score of each trial that has one: first updates of known trials, then new trials.
   void tell(const std::vector<double>& scores, std::int64_t step) {
     told_.resize(scores.size());
     for (const bool again : {true, false}) {
@@ -109,10 +110,11 @@ class View {
 
   const std::int64_t bracket_;
   History history_;
-  std::vector<bool> told_;  // by trial: whether an event says its place
+  std::vector<bool> told_;  // by trial: whether an event gives its place
 };
 
-// "among the best 12 % (5 to 24 %)", with a deviation to either side, of a predicted normal score.
+// Returns "among the best 12 % (5 to 24 %)" for a predicted normal score, with one deviation to
+// either side.
 std::string place_text(const Explanation& predicted) {
   const auto percent = [](double score) {
     return std::to_string(std::clamp(std::llround(100 * normal_cdf(score)), 1LL, 100LL));
@@ -123,8 +125,8 @@ std::string place_text(const Explanation& predicted) {
          percent(*predicted.mean + *predicted.deviation) + " %)";
 }
 
-// The models of the brackets during one call. New ones each time: one more value may change the
-// places of all.
+// The models of the brackets during one call. They are made anew each time, since one more value
+// may change all places.
 class Models {
  public:
   Models(const Problem& problem, const Problem& places, const ModelFactory& factory, bool models,
@@ -137,7 +139,8 @@ class Models {
     for (const Json& point : history.trials) tried_.insert(point.dump());
   }
 
-  // The point of one more trial, which will begin in `bracket`; nothing if none is left.
+  // Returns the point of one more trial, which will begin in `bracket`; nullopt if no point is
+  // left.
   std::optional<Json> next(std::int64_t bracket) {
     std::optional<Json> point = is_used_up(bracket) ? draw() : ask(bracket);
     // Only the lowest bracket's model knows of every trial.
@@ -155,9 +158,9 @@ class Models {
     std::unique_ptr<Sampler> sampler;
   };
 
-  // Whether a model of this bracket has nothing to go on: its best trials are one curve, found
-  // again and again, which it would propose once more. Ties are judged by the lowest rung, where
-  // there are most.
+  // Whether a model of this bracket can learn nothing more: its best trials are one curve, found
+  // again and again, which it would propose once more. Ties are judged by the lowest rung, which
+  // has the most trials.
   bool is_used_up(std::int64_t bracket) const {
     if (!models_places_ || problem_.revision < 2) return false;
     const std::vector<double> scores = scores_from_rung(problem_, history_, bracket);
@@ -167,12 +170,12 @@ class Models {
            ties_repeat({problem_, history_, ladder_of(problem_)}, /*rung=*/0);
   }
 
-  // A draw from the prior, by the trial's number.
+  // Draws from the prior, by the trial's number.
   std::optional<Json> draw() const {
     History points;
     points.trials = history_.trials;
     for (const auto& [point, began] : added_) points.trials.push_back(point);
-    auto space = Space::make(problem_.parameters);  // as the factory has
+    auto space = Space::make(problem_.parameters);  // which the factory has checked
     const auto random = make_random(std::move(space).value(), problem_.algorithm.seed);
     Suggestion one = random->suggest(points, 1);
     if (one.points.empty()) return std::nullopt;
@@ -224,15 +227,15 @@ class RungModel final : public Sampler {
     }
     return out;
   }
-  // What the model of the next trial's bracket holds of the point. It predicts places, which people
-  // are told as such: losses at its rungs do not compare.
+  // Explains the point by the model of the next trial's bracket. The model predicts places, and the
+  // text says so: losses at its rungs do not compare.
   std::optional<Explanation> explain(const History& history, const Json& point) override {
     const std::int64_t bracket = brackets_of(history, 1).front();
     const View view(problem_, history, bracket, models_places_);
-    // make_rung_model() has tried the factory on this problem: there is a sampler.
+    // make_rung_model() has tried the factory on this problem, so it succeeds.
     std::optional<Explanation> out = factory_(places_).value()->explain(view.history(), point);
     if (!out) return std::nullopt;
-    // A bracket is called by the rung where it begins (Stage::bracket).
+    // A bracket is named by the rung at which it begins (Stage::bracket).
     const std::int64_t step = ladder_of(problem_)[static_cast<std::size_t>(bracket)];
     const std::string at = problem_.resource.unit + " " + std::to_string(step);
     if (out->mean) {
@@ -251,7 +254,7 @@ class RungModel final : public Sampler {
   }
 
  private:
-  // Where the next trials will begin.
+  // Returns the brackets in which the next trials will begin.
   std::vector<std::int64_t> brackets_of(const History& history, std::size_t n) const {
     std::vector<std::int64_t> out(n, 0);
     if (!promotes(problem_)) return out;
@@ -267,9 +270,9 @@ class RungModel final : public Sampler {
   const std::string name_;
 };
 
-// Infinity, the score of no place, for a trial that failed or has, at one of the rungs from `first`
-// on, a value that is not finite. So has an infeasible result at the last rung (rung_table.h).
-// `events`: as many as count.
+// Sets the score to infinity, which is no place, for a trial that failed or has a value that is not
+// finite at a rung from `first` on. An infeasible result is such a value at the last rung
+// (rung_table.h). `events`: the number of events that count.
 void mark_infeasible(const RungTable& table, const History& history, std::int64_t first,
                      std::size_t events, std::vector<double>& scores) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -285,8 +288,8 @@ void mark_infeasible(const RungTable& table, const History& history, std::int64_
   }
 }
 
-// Gives trials that are equal at a rung the mean of the scores they hold, so that the model sees no
-// slope between them.
+// Gives trials that are equal at a rung the mean of their scores, so that the model sees no slope
+// between them.
 void level_ties(const std::vector<RungTable::Entry>& entries, std::vector<double>& scores) {
   for (std::size_t from = 0; from < entries.size();) {
     std::size_t to = from;
@@ -301,14 +304,14 @@ void level_ties(const std::vector<RungTable::Entry>& entries, std::vector<double
   }
 }
 
-// Ranks the trials of one rung, best first in `entries`, among each other, and leaves all others
-// where they are. Invariant: the trials of the rung together hold the same scores as before, so
-// each keeps its rank relative to the trials it met on lower rungs; only who holds which of these
-// scores changes. With `keep_ties` equal trials share the mean of theirs.
+// Ranks the trials of one rung, best first in `entries`, among each other, and leaves all others in
+// place. Invariant: the trials of the rung together hold the same scores as before, so each keeps
+// its rank relative to the trials it met on lower rungs; only their assignment changes. With
+// `keep_ties`, equal trials share the mean of their scores.
 void merge_ranks(const std::vector<RungTable::Entry>& entries, bool keep_ties,
                  std::vector<double>& scores) {
   const std::vector<double> fresh = normal_scores(entries);
-  // A trial that began at this rung brings a score of its own: that of its rank here.
+  // A trial that began at this rung adds its own score: the score of its rank here.
   std::vector<double> held;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const double score = scores[static_cast<std::size_t>(entries[i].trial)];

@@ -1,16 +1,16 @@
 // RungModel: a sampler that learns from trials that paused at different rungs (bohb and dehb; after
-// Falkner et al. 2018, "BOHB"). Other samplers are fed with one number a trial: its place among all
-// trials, as a normal score.
+// Falkner et al. 2018, "BOHB"). An inner sampler gets one number for each trial: its place among
+// all trials, as a normal score.
 //
-// Each bracket has a model of its own, which knows what is known at the rung where the bracket
-// begins and above, and proposes the points of the trials that begin there. So a trial that no low
-// rung will decide on is not chosen by low rungs either: where those mislead, the brackets that
-// hedge against it (halving.h) do not inherit the error.
+// Each bracket has its own model, which sees the values at the rung where the bracket begins and
+// above, and proposes the points of the trials that begin there. So a trial that no low rung will
+// decide on is not chosen by low rungs either: if low rungs mislead, the brackets that hedge
+// against it (halving.h) do not inherit the error.
 //
 // Values at different rungs do not compare, so only ranks within a rung count: trials are ranked at
-// the lowest rung; those that came to the next one share out the places they hold by their values
-// there; and so on up. A trial that was lucky or poor early is thereby put right among its like,
-// and a poor one that ran to the end for the sake of hedging stays poor.
+// the lowest rung; the trials that came to the next one exchange their places by their values
+// there; and so on up. This corrects a trial that was lucky or poor early among its peers, and a
+// poor one that ran to the end as a hedge stays poor.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@
 
 namespace fettle::search {
 
-// Makes the sampler that is fed, for a problem with the places as its one objective.
+// Makes the inner sampler, for a problem with the places as its one objective.
 using ModelFactory = std::function<Result<std::unique_ptr<Sampler>>(const Problem&)>;
 
 // `models`: whether the samplers model the places, with hyperparameters by schedule
-// (../maths/fit_schedule.h). From the second revision on they are told first which places trials
-// had when a fit was due: every new value changes the places of all, and would change past fits.
-// Errors: those of the factory.
+// (../maths/fit_schedule.h). From the second revision on they first get the places of the time when
+// a fit was due: every new value changes all places, and would change past fits. Errors: the
+// factory's.
 Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory,
                                                  bool models);
 

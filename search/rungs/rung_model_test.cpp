@@ -1,4 +1,4 @@
-// The model of places: what it is told, and what it suggests.
+// The model of places: its history and its suggestions.
 #include "search/rungs/rung_model.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 using namespace testing;  // NOLINT: the helpers of this folder
 
 constexpr std::int64_t kSteps[] = {1, 3, 9};
-constexpr std::int64_t kAsked = 6;  // at once: enough for every bracket
+constexpr std::int64_t kAsked = 6;  // enough for every bracket
 
 Problem bohb_problem(std::int64_t revision) {
   Problem out = problem_of({real("x", 0, 1), real("y", 0, 1), choice("z", {"a", "b"})}, "bohb", 7);
@@ -65,7 +65,7 @@ History history_of(std::int64_t trials) {
   return out;
 }
 
-// What the last program of the first revision suggested after as many trials.
+// Expects the suggestions that the last program of the first revision made after as many trials.
 void expect_recorded(std::int64_t trials, const std::vector<std::string>& recorded) {
   const auto sampler = std::move(make_sampler(bohb_problem(kFirstRevision))).value();
   const std::vector<Json> now = sampler->suggest(history_of(trials), kAsked).points;
@@ -79,7 +79,7 @@ void expect_recorded(std::int64_t trials, const std::vector<std::string>& record
   }
 }
 
-TEST(RungModel, TheFirstRevisionSuggestsWhatItDid) {
+TEST(RungModel, TheFirstRevisionSuggestsTheRecordedPoints) {
   expect_recorded(30, {R"({"x":0.23991053998510886,"y":0.3703908326102845,"z":"b"})",
                        R"({"x":0.24662299509201302,"y":0.3059840554544811,"z":"b"})",
                        R"({"x":0.22009623866386105,"y":0.5156368168075729,"z":"b"})",
@@ -94,7 +94,7 @@ TEST(RungModel, TheFirstRevisionSuggestsWhatItDid) {
                        R"({"x":0.2896834306592987,"y":0.620685988789765,"z":"b"})"});
 }
 
-// Keeps the longest history it was told: that of the model of the lowest bracket.
+// Keeps the longest history that it saw: the history of the lowest bracket's model.
 class Listener final : public Sampler {
  public:
   explicit Listener(History& told) : told_(told) {}
@@ -118,7 +118,7 @@ History told_to_model(std::int64_t revision, const History& history) {
   return out;
 }
 
-// The places that trials held when a fold had been told of `count` of them.
+// Returns the places of trials when `count` of them were told.
 std::map<std::int64_t, double> places_at(const History& told, std::size_t count) {
   std::map<std::int64_t, double> out;
   for (const Event& event : told.events) {
@@ -137,7 +137,7 @@ TEST(RungModel, AFitRestsOnThePlacesOfItsTime) {
   }
   EXPECT_NE(told_to_model(kFirstRevision, history_of(42)).events.at(0).fact.values,
             told_to_model(kFirstRevision, history_of(43)).events.at(0).fact.values);
-  // In the end all have their places of now.
+  // In the end all trials have their present places.
   const std::vector<double> now =
       scores_from_rung(bohb_problem(kNewestRevision), history_of(43), 0);
   const std::map<std::int64_t, double> last = places_at(later, 1000);
@@ -145,7 +145,7 @@ TEST(RungModel, AFitRestsOnThePlacesOfItsTime) {
   for (const auto& [trial, place] : last) EXPECT_EQ(place, now[static_cast<std::size_t>(trial)]);
 }
 
-// How many fits a second ask makes, after one more trial has ended.
+// Returns the number of fits of a second ask, after one more trial has ended.
 std::size_t fits_of_next_ask(std::int64_t revision) {
   const auto memo = std::make_shared<gp::FitMemo>();
   const auto factory = [&](const Problem& places) -> Result<std::unique_ptr<Sampler>> {
@@ -179,7 +179,7 @@ TEST(RungModel, SuggestsTheSameAfterARestart) {
 }
 
 // Trials whose losses at the two lowest rungs are the same in half of the space, where they are
-// best; `apart`: how much sets them apart at the second rung.
+// best; `apart`: the difference between them at the second rung.
 History plateau(std::int64_t trials, double apart) {
   History out = history_of(trials);
   for (Event& event : out.events) {
@@ -191,8 +191,8 @@ History plateau(std::int64_t trials, double apart) {
   return out;
 }
 
-// How many of the points that are asked for one by one, each forgotten again, are draws from the
-// prior: those that random search has at this place.
+// Returns how many of the points, asked for one by one and forgotten again, are draws from the
+// prior: the points that random search suggests here.
 int draws(std::int64_t revision, double apart) {
   const Problem problem = bohb_problem(revision);
   Problem random = problem;

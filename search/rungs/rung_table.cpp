@@ -12,12 +12,12 @@
 namespace fettle::search {
 namespace {
 
-// What is believed of neighbouring rungs before pairs are seen, and how many pairs any belief is
-// worth: few, since where it is wrong all that is spent before it is given up is lost.
+// The prior agreement of neighbouring rungs, and the number of pairs that a prior is worth: few,
+// since a wrong prior wastes all work until it is given up.
 constexpr double kPriorTrust = 0.9;
 constexpr double kPriorPairs = 2;
 
-// What is not finite comes last, outside or not.
+// A loss that is not finite comes last, outside a constraint or not.
 bool is_before(const RungTable::Entry& a, const RungTable::Entry& b) {
   const auto place = [](const RungTable::Entry& entry) {
     return std::tuple(std::isinf(entry.loss), entry.outside, entry.loss, entry.trial);
@@ -201,7 +201,7 @@ double RungTable::agreement(std::int64_t rung, std::int64_t higher, double prior
   const std::vector<double> high_scores = normal_scores(high);
   std::map<std::int64_t, double> score_above;
   for (std::size_t i = 0; i < high.size(); ++i) score_above[high[i].trial] = high_scores[i];
-  // `all`: every score at the low rung; `pairs`: those of trials with a value at both rungs.
+  // `all`: every score at the low rung; `pairs`: the scores of trials with a value at both rungs.
   Moments all;
   Moments pairs;
   for (std::size_t i = 0; i < low.size(); ++i) {

@@ -1,6 +1,6 @@
-// The rules that judge by the trial's own learning curve: patience (no improvement for N
-// reports), threshold (a value that is beyond hope), curve (forecast.h: too little chance to end
-// among the best, even if the forecast is as wrong as those of other trials were).
+// The rules that judge by the trial's own learning curve: patience (no improvement for N reports),
+// threshold (a value beyond hope), curve (forecast.h: too little chance to end among the best, even
+// if the forecast is as wrong as the forecasts of other trials were).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -22,24 +22,24 @@ std::string percent(double probability) {
 }
 
 // Losses of the others that came to their end, ascending.
-std::vector<double> results_of_others(const Question& question) {
+std::vector<double> results_of_others(const JudgedRung& judged) {
   std::vector<double> out;
-  for (std::size_t i = 0; i < question.event; ++i) {
-    const Event& event = question.history.events[i];
-    if (event.trial == question.trial || event.fact.kind != api::FactKind::kResult) continue;
-    const double loss = loss_of(event.fact, question.sign);
+  for (std::size_t i = 0; i < judged.event; ++i) {
+    const Event& event = judged.history.events[i];
+    if (event.trial == judged.trial || event.fact.kind != api::FactKind::kResult) continue;
+    const double loss = loss_of(event.fact, judged.sign);
     if (std::isfinite(loss)) out.push_back(loss);
   }
   std::sort(out.begin(), out.end());
   return out;
 }
 
-// How far trials lie apart: the middle half of all values at rungs and of all results, or what
-// there is if that is nothing.
-double spread_of(const Question& question) {
+// Returns the distance between trials: the middle half of all values at rungs and of all results,
+// or their whole range if that is 0.
+double spread_of(const JudgedRung& judged) {
   std::vector<double> losses;
-  for (std::size_t i = 0; i <= question.event; ++i) {
-    const double loss = loss_of(question.history.events[i].fact, question.sign);
+  for (std::size_t i = 0; i <= judged.event; ++i) {
+    const double loss = loss_of(judged.history.events[i].fact, judged.sign);
     if (std::isfinite(loss)) losses.push_back(loss);
   }
   const double middle = quantile(losses, 0.75) - quantile(losses, 0.25);
@@ -48,18 +48,17 @@ double spread_of(const Question& question) {
   return all > 0 && std::isfinite(all) ? all : 1;
 }
 
-// By how much the ends of other trials differ from what would have been forecast of them at this
-// step: what an extrapolation from here has been worth in this Study. Of the newest trials that
-// came to their end.
-std::vector<double> past_errors(const Question& question, std::int64_t last_step, double spread) {
+// Returns the errors of forecasts made at this step for the newest trials that came to their end:
+// how good an extrapolation from here has been in this Study.
+std::vector<double> past_errors(const JudgedRung& judged, std::int64_t last_step, double spread) {
   std::map<std::int64_t, std::map<std::int64_t, double>> curves;  // by trial, by step
   std::vector<std::pair<std::int64_t, double>> ends;              // trial and loss, newest last
-  for (std::size_t i = 0; i < question.event; ++i) {
-    const Event& event = question.history.events[i];
-    const double loss = loss_of(event.fact, question.sign);
-    if (event.trial == question.trial || !std::isfinite(loss)) continue;
+  for (std::size_t i = 0; i < judged.event; ++i) {
+    const Event& event = judged.history.events[i];
+    const double loss = loss_of(event.fact, judged.sign);
+    if (event.trial == judged.trial || !std::isfinite(loss)) continue;
     if (event.fact.kind == api::FactKind::kResult) ends.emplace_back(event.trial, loss);
-    const bool early = event.fact.step <= question.step;
+    const bool early = event.fact.step <= judged.step;
     if (event.fact.kind == api::FactKind::kRung && early) {
       curves[event.trial][event.fact.step] = loss;
     }
@@ -75,8 +74,8 @@ std::vector<double> past_errors(const Question& question, std::int64_t last_step
   return out;
 }
 
-// The chance that a forecast gives, or, if that is larger, the one that it has when each of the
-// past errors is as likely to be made again.
+// Returns the chance given by the forecast or, if it is larger, the chance when each past error is
+// equally likely to occur again.
 double careful_chance(const Forecast& forecast, double mark, const std::vector<double>& errors) {
   double sum = 0;
   for (const double error : errors) sum += forecast.probability_below(mark - error);
@@ -86,8 +85,8 @@ double careful_chance(const Forecast& forecast, double mark, const std::vector<d
 
 }  // namespace
 
-void judge_patience(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
-  const std::vector<CurvePoint> curve = curve_of(question, question.trial);
+void judge_patience(const JudgedRung& judged, const api::EarlyStopping& rules, Judgement& out) {
+  const std::vector<CurvePoint> curve = curve_of(judged, judged.trial);
   double best = kWorstLoss;
   std::int64_t without = 0;  // reports since the best one
   for (const CurvePoint& point : curve) {
@@ -95,46 +94,46 @@ void judge_patience(const Question& question, const api::EarlyStopping& rules, J
     best = std::min(best, point.loss);
   }
   if (without >= rules.patience) out.verdict = Verdict::kStop;
-  out.reason = opening(api::StoppingKind::kPatience, out, question) + std::to_string(without) +
-               " reports without an improvement on " + value_text(question, best) + ", " +
+  out.reason = opening(api::StoppingKind::kPatience, out, judged) + std::to_string(without) +
+               " reports without an improvement on " + value_text(judged, best) + ", " +
                std::to_string(rules.patience) + " end a trial";
 }
 
-void judge_threshold(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
-  const double limit = rules.threshold.value_or(question.sign * kWorstLoss);
-  const bool worse = question.loss > question.sign * limit || question.loss == kWorstLoss;
+void judge_threshold(const JudgedRung& judged, const api::EarlyStopping& rules, Judgement& out) {
+  const double limit = rules.threshold.value_or(judged.sign * kWorstLoss);
+  const bool worse = judged.loss > judged.sign * limit || judged.loss == kWorstLoss;
   if (worse) out.verdict = Verdict::kStop;
-  out.reason = opening(api::StoppingKind::kThreshold, out, question) +
-               value_text(question, question.loss) + " is " + (worse ? "" : "not ") +
-               "worse than " + Json(limit).dump();
+  out.reason = opening(api::StoppingKind::kThreshold, out, judged) +
+               value_text(judged, judged.loss) + " is " + (worse ? "" : "not ") + "worse than " +
+               Json(limit).dump();
 }
 
-void judge_curve(const Question& question, const api::EarlyStopping& rules, std::int64_t last_step,
+void judge_curve(const JudgedRung& judged, const api::EarlyStopping& rules, std::int64_t last_step,
                  Judgement& out) {
-  const std::string at = opening(api::StoppingKind::kCurve, out, question);
-  const std::vector<double> results = results_of_others(question);
+  const std::string at = opening(api::StoppingKind::kCurve, out, judged);
+  const std::vector<double> results = results_of_others(judged);
   const auto needed = static_cast<std::size_t>(std::max(rules.min_trials, rules.top));
   if (results.size() < needed) {
     out.reason = at + "only " + std::to_string(results.size()) + " of " + std::to_string(needed) +
                  " other trials have come to their end";
     return;
   }
-  std::vector<CurvePoint> curve = curve_of(question, question.trial);
+  std::vector<CurvePoint> curve = curve_of(judged, judged.trial);
   std::erase_if(curve, [](const CurvePoint& point) { return !std::isfinite(point.loss); });
   if (curve.empty()) {
     out.verdict = Verdict::kStop;
     out.reason = at + "its objective never had a finite value";
     return;
   }
-  // Results ascend, and `needed` says that there are `top` of them: what a trial must beat.
+  // Results ascend, and `needed` ensures that there are `top` of them. This is the one to beat.
   const double mark = results[static_cast<std::size_t>(rules.top - 1)];
-  const double spread = spread_of(question);
+  const double spread = spread_of(judged);
   const Forecast forecast(curve, last_step, spread);
-  const double chance = careful_chance(forecast, mark, past_errors(question, last_step, spread));
+  const double chance = careful_chance(forecast, mark, past_errors(judged, last_step, spread));
   if (chance < rules.probability) out.verdict = Verdict::kStop;
-  out.reason = at + "expected to end at " + value_text(question, forecast.mean()) +
+  out.reason = at + "expected to end at " + value_text(judged, forecast.mean()) +
                ", better than the best " + (rules.top == 1 ? "" : std::to_string(rules.top) + " ") +
-               "(" + value_text(question, mark) + ") with a probability of " + percent(chance);
+               "(" + value_text(judged, mark) + ") with a probability of " + percent(chance);
 }
 
 }  // namespace fettle::search

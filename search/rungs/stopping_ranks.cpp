@@ -2,9 +2,10 @@
 //
 // asha: the stopping variant of Li et al. 2020, "A system for massively parallel hyperparameter
 // tuning": at each rung the best 1/eta of all values recorded there so far continue, and at least
-// the best one. median: Golovin et al. 2017, "Google Vizier": a trial stops whose best value so far
-// is worse than the median of the running averages of the others at that step. percentile: one
-// stops whose best value so far is worse than N percent of the others' best values up to that step.
+// the best one. median: Golovin et al. 2017, "Google Vizier": a trial stops if its best value so
+// far is worse than the median of the running averages of the others at that step. percentile: a
+// trial stops if its best value so far is worse than N percent of the others' best values up to
+// that step.
 #include <algorithm>
 #include <cmath>
 #include <compare>
@@ -15,18 +16,18 @@
 namespace fettle::search {
 namespace {
 
-// A value with its place: those outside a constraint, as of then, come after all others.
+// A value in the order of places: values outside a constraint, as of then, come after all others.
 struct Placed {
   bool outside = false;
   double loss = 0;
   auto operator<=>(const Placed&) const = default;
 };
 
-// Of each trial the newest value at exactly this step, up to the event that is judged; best first.
-std::vector<Placed> values_at_step(const Question& question) {
+// Returns the newest value of each trial at exactly this step, up to the judged event; best first.
+std::vector<Placed> values_at_step(const JudgedRung& judged) {
   std::map<std::int64_t, Placed> by_trial;
-  for_each_rung(question, [&](const Event& event, double loss) {
-    if (event.fact.step != question.step) return;
+  for_each_rung(judged, [&](const Event& event, double loss) {
+    if (event.fact.step != judged.step) return;
     by_trial[event.trial] = {is_outside(event.fact) || loss == kWorstLoss, loss};
   });
   std::vector<Placed> out;
@@ -40,20 +41,20 @@ struct Progress {
   double mean = 0;
   double best = kWorstLoss;
   double count = 0;
-  bool arrived = false;  // has one at that step
+  bool arrived = false;  // has a value at that step
 };
 
-// The mean, or the best, of each other trial that has come to the step.
-std::vector<double> of_others(const Question& question, double Progress::*what) {
+// Returns the mean, or the best, of each other trial that has come to the step.
+std::vector<double> of_others(const JudgedRung& judged, double Progress::*what) {
   std::map<std::int64_t, Progress> by_trial;
-  for_each_rung(question, [&](const Event& event, double loss) {
-    if (event.trial == question.trial || event.fact.step > question.step) return;
+  for_each_rung(judged, [&](const Event& event, double loss) {
+    if (event.trial == judged.trial || event.fact.step > judged.step) return;
     Progress& its = by_trial[event.trial];
     its.count += 1;
-    // Term by term, so that the sum of large values is not more than a double holds.
+    // Updates the mean term by term, so that a sum of large values does not overflow.
     its.mean = its.mean * ((its.count - 1) / its.count) + loss / its.count;
     its.best = std::min(its.best, loss);
-    its.arrived |= event.fact.step == question.step;
+    its.arrived |= event.fact.step == judged.step;
   });
   std::vector<double> out;
   for (const auto& [trial, its] : by_trial) {
@@ -62,10 +63,10 @@ std::vector<double> of_others(const Question& question, double Progress::*what) 
   return out;
 }
 
-double best_so_far(const Question& question) {
+double best_so_far(const JudgedRung& judged) {
   double best = kWorstLoss;
-  for_each_rung(question, [&](const Event& event, double loss) {
-    if (event.trial == question.trial) best = std::min(best, loss);
+  for_each_rung(judged, [&](const Event& event, double loss) {
+    if (event.trial == judged.trial) best = std::min(best, loss);
   });
   return best;
 }
@@ -85,56 +86,55 @@ double quantile(std::vector<double> values, double share) {
   const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, values.size() - 1);
-  if (values[below] == values[above]) return values[below];  // also where both are infinite
+  if (values[below] == values[above]) return values[below];  // also if both are infinite
   const double part = place - static_cast<double>(below);
   return part == 0 ? values[below] : (1 - part) * values[below] + part * values[above];
 }
 
-void judge_asha(const Question& question, double reduction_factor, Judgement& out) {
-  if (question.loss == kWorstLoss) {
+void judge_asha(const JudgedRung& judged, double reduction_factor, Judgement& out) {
+  if (judged.loss == kWorstLoss) {
     out.verdict = Verdict::kStop;
     out.reason =
-        opening(api::StoppingKind::kAsha, out, question) + "its objective has no finite value";
+        opening(api::StoppingKind::kAsha, out, judged) + "its objective has no finite value";
     return;
   }
-  const std::vector<Placed> values = values_at_step(question);
+  const std::vector<Placed> values = values_at_step(judged);
   const auto recorded = static_cast<double>(values.size());
   const auto continuing =
       static_cast<std::size_t>(std::max(1.0, std::floor(recorded / reduction_factor)));
-  // There are `continuing` values at least: the one that is judged is among them.
-  const bool among_best = Placed{question.outside, question.loss} <= values[continuing - 1];
+  // At least `continuing` values exist: the judged one is among them.
+  const bool among_best = Placed{judged.outside, judged.loss} <= values[continuing - 1];
   if (!among_best) out.verdict = Verdict::kStop;
-  out.reason = opening(api::StoppingKind::kAsha, out, question) +
-               value_text(question, question.loss) +
-               (question.outside ? ", outside a constraint so far," : "") +
+  out.reason = opening(api::StoppingKind::kAsha, out, judged) + value_text(judged, judged.loss) +
+               (judged.outside ? ", outside a constraint so far," : "") +
                (among_best ? " is" : " is not") + " among the best " + std::to_string(continuing) +
                " of " + std::to_string(values.size());
 }
 
-void judge_median(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
-  const std::vector<double> averages = of_others(question, &Progress::mean);
-  const std::string at = opening(api::StoppingKind::kMedian, out, question);
+void judge_median(const JudgedRung& judged, const api::EarlyStopping& rules, Judgement& out) {
+  const std::vector<double> averages = of_others(judged, &Progress::mean);
+  const std::string at = opening(api::StoppingKind::kMedian, out, judged);
   if (too_few(averages.size(), rules, at, out)) return;
-  const double best = best_so_far(question);
+  const double best = best_so_far(judged);
   const double middle = quantile(averages, 0.5);
   const bool worse = best > middle;
   if (worse) out.verdict = Verdict::kStop;
-  out.reason = at + "the best value so far, " + value_text(question, best) + ", is " +
-               (worse ? "" : "not ") + "worse than the median " + value_text(question, middle) +
+  out.reason = at + "the best value so far, " + value_text(judged, best) + ", is " +
+               (worse ? "" : "not ") + "worse than the median " + value_text(judged, middle) +
                " of " + std::to_string(averages.size()) + " others";
 }
 
-void judge_percentile(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
-  const std::vector<double> others = of_others(question, &Progress::best);
-  const std::string at = opening(api::StoppingKind::kPercentile, out, question);
+void judge_percentile(const JudgedRung& judged, const api::EarlyStopping& rules, Judgement& out) {
+  const std::vector<double> others = of_others(judged, &Progress::best);
+  const std::string at = opening(api::StoppingKind::kPercentile, out, judged);
   if (too_few(others.size(), rules, at, out)) return;
-  const double best = best_so_far(question);
+  const double best = best_so_far(judged);
   const double limit = quantile(others, rules.percentile / 100);
-  // A trial without a finite value stops even where `limit` is infinite as well.
+  // A trial without a finite value stops even if `limit` is infinite as well.
   const bool worse = best > limit || best == kWorstLoss;
   if (worse) out.verdict = Verdict::kStop;
-  out.reason = at + "the best value so far, " + value_text(question, best) + ", is " +
-               (worse ? "" : "not ") + "worse than " + value_text(question, limit) +
+  out.reason = at + "the best value so far, " + value_text(judged, best) + ", is " +
+               (worse ? "" : "not ") + "worse than " + value_text(judged, limit) +
                ", which the best " + Json(rules.percentile).dump() + " % of " +
                std::to_string(others.size()) + " others reached";
 }

@@ -7,7 +7,7 @@ namespace fettle::search {
 
 namespace {
 
-// Pairs that speak for it, at least, and the share of all pairs.
+// Minimum number of equal pairs, and their minimum share of all pairs.
 constexpr std::int64_t kLeastPairs = 3;
 constexpr double kLeastShare = 0.75;
 
@@ -16,11 +16,11 @@ constexpr double kLeastShare = 0.75;
 bool ties_repeat(const RungTable& table, std::int64_t rung) {
   if (rung + 1 >= table.rungs()) return false;
   const std::vector<RungTable::Entry>& entries = table.at(rung);
-  // Pairs: of the first one of a tie that came to the next rung with each of the others.
+  // Pairs the first trial of a tie that came to the next rung with each of the others.
   std::int64_t pairs = 0;
   std::int64_t equal = 0;
   for (std::size_t from = 0; from < entries.size();) {
-    std::vector<double> above;  // of those of this tie that came to the next rung
+    std::vector<double> above;  // losses at the next rung
     std::size_t to = from;
     for (; to < entries.size() && are_tied(entries[from], entries[to]); ++to) {
       const std::optional<double> loss = table.loss(entries[to].trial, rung + 1);

@@ -188,7 +188,7 @@ TEST(CmaEs, DrawsStayWithinBoundsAndAdoptedPointsNearTheMean) {
   EXPECT_EQ(axes[2].from_unit(near[2]), 3);
 }
 
-TEST(CategoricalDistribution, LearnsWhatIsBestAndKeepsAFloor) {
+TEST(CategoricalDistribution, LearnsTheBestChoiceAndKeepsAFloor) {
   CategoricalDistribution distribution({4, 3});
   Random random(4);
   for (int generation = 0; generation < 60; ++generation) {

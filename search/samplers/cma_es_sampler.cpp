@@ -19,7 +19,7 @@
 #include <deque>
 #include <limits>
 
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/maths/ranking.h"
 #include "search/samplers/categorical_distribution.h"
 #include "search/samplers/cma_es_distribution.h"
@@ -55,7 +55,7 @@ Axes axes_of(const Space& space) {
   return out;
 }
 
-// A draw of all parameters, including inactive ones.
+// A draw of all parameters, active or not.
 struct Draw {
   Eigen::VectorXd position;
   Choices choices;
@@ -67,11 +67,11 @@ struct Distribution {
   std::int64_t restart = 0;
 };
 
-class CmaesSampler final : public FoldingSampler {
+class CmaesSampler final : public IncrementalSampler {
  public:
   CmaesSampler(Space space, std::int64_t seed, std::optional<std::int64_t> population,
                std::vector<api::Objective> objectives)
-      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
+      : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
         axes_(axes_of(this->space())),
         usual_population_(population.value_or(
             CmaEs::usual_population(axes_.numeric.size() + axes_.categorical.size()))),

@@ -100,7 +100,7 @@ TEST(Cmaes, FindsTheBestIntegersBesideContinuousParameters) {
   EXPECT_LT(median_best(problem, loss, 300, 1), 1e-3);
 }
 
-TEST(Cmaes, FindsTheBestChoiceAndWhatHangsOnIt) {
+TEST(Cmaes, FindsTheBestChoiceAndItsParameters) {
   const Loss loss = [](const Json& point) -> std::optional<double> {
     const Json* momentum = point.find("momentum");
     const double x = std::pow(number(point, "x") - 0.6, 2);
@@ -197,7 +197,7 @@ TEST(Cmaes, PlateausAndNothingFeasibleEndInFurtherStarts) {
   }
 }
 
-TEST(Cmaes, SaysWhatItCannotSearch) {
+TEST(Cmaes, RefusesSpacesItCannotSearch) {
   std::vector<api::Parameter> many;
   for (int i = 0; i < 1001; ++i) many.push_back(real("p" + std::to_string(i), 0, 1));
   const auto refused = make_sampler(problem_of(many, "cmaes"));

@@ -87,7 +87,7 @@ DensityRatio::Good DensityRatio::good_trials(std::size_t group) {
   return out;
 }
 
-// Returns the other trials among the newest ended ones, by age.
+// Returns the other trials among the newest ended trials, by age.
 std::vector<std::int64_t> DensityRatio::bad_trials(std::size_t group,
                                                    const std::vector<std::int64_t>& good) const {
   std::vector<std::int64_t> out;

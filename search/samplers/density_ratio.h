@@ -35,7 +35,7 @@ class DensityRatio {
   // Keeps a reference to `space`.
   DensityRatio(const Space& space, std::vector<api::Objective> objectives);
 
-  // The fold, as in FoldingSampler (fold.h).
+  // Update the state, as in IncrementalSampler (incremental_sampler.h).
   void add_trial(const Point* point);
   void remove_trial();
   void add_event(const Event& event);
@@ -46,7 +46,7 @@ class DensityRatio {
   // Increases whenever earlier draws and densities are out of date.
   std::int64_t version() const { return version_; }
 
-  // Fits the models to the current history. Call it after the fold has caught up and before any
+  // Fits the models to the current history. Call it after the state is up to date and before any
   // function below; at least one trial must have ended.
   void fit();
 
@@ -65,8 +65,8 @@ class DensityRatio {
 
   // Draws one group's coordinates from the good density.
   Point draw(std::size_t group, Random& random) const;
-  // Chooses a whole point group by group, since later groups depend on the choices in earlier ones.
-  // `of_group`: returns a point with a group's coordinates.
+  // Chooses a whole point group by group, since later groups depend on the choices in earlier
+  // groups. `of_group`: returns a point with a group's coordinates.
   template <class OfGroup>
   Point choose(const OfGroup& of_group) const {
     Point point(space_.dimensions(), kInactive);

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <array>
 
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/maths/ranking.h"
 #include "search/samplers/samplers.h"
 
@@ -23,10 +23,10 @@ constexpr double kScale = 0.5;
 constexpr double kCrossover = 0.5;
 constexpr int kMaxAttempts = 8;  // offspring that were already tried
 
-class DifferentialEvolution final : public FoldingSampler {
+class DifferentialEvolution final : public IncrementalSampler {
  public:
   DifferentialEvolution(Space space, std::int64_t seed, std::vector<api::Objective> objectives)
-      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
+      : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
         objectives_(std::move(objectives)),
         ranking_(objectives_),
         population_(std::clamp(kMembersPerParameter * this->space().dimensions(), kLeastPopulation,

@@ -1,15 +1,15 @@
 // GridSampler: suggests the first untried point of the enumeration. The grid is never listed: point
 // number k is computed from k (space.h), its position in the random order by a keyed permutation.
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/samplers/samplers.h"
 
 namespace fettle::search {
 namespace {
 
-class GridSampler final : public FoldingSampler {
+class GridSampler final : public IncrementalSampler {
  public:
   GridSampler(Space space, std::int64_t seed, bool shuffle)
-      : FoldingSampler(std::move(space), seed, shuffle), shuffle_(shuffle) {}
+      : IncrementalSampler(std::move(space), seed, shuffle), shuffle_(shuffle) {}
 
   std::string description() const override {
     std::string out = shuffle_ ? "grid in random order" : "grid";

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/maths/pareto.h"
 #include "search/maths/ranking.h"
 #include "search/samplers/quasi_random_start.h"
@@ -26,11 +26,11 @@ constexpr double kMutationIndex = 20;
 constexpr double kCrossoverProbability = 0.9;
 constexpr int kMaxAttempts = 16;  // children that were already tried
 
-class Nsga2Sampler final : public FoldingSampler {
+class Nsga2Sampler final : public IncrementalSampler {
  public:
   Nsga2Sampler(Space space, std::int64_t seed, std::int64_t population,
                std::vector<api::Objective> objectives)
-      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
+      : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
         population_(static_cast<std::size_t>(population)),
         objectives_(std::move(objectives)),
         results_(objectives_),

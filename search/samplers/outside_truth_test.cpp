@@ -26,7 +26,7 @@ const Json& truth() {
   return kTruth;
 }
 
-TEST(OutsideTruth, SobolPointsAreThoseOfSciPy) {
+TEST(OutsideTruth, SobolPointsMatchSciPy) {
   const SobolSequence sequence(SobolSequence::kMaxDimensions, std::nullopt);
   const Json& expected = *truth().find("sobol");
   const Json::Array& dimensions = expected.find("dimensions")->as_array();
@@ -51,7 +51,7 @@ Point point_of(const Json& row) {
           values[3].as_double()};
 }
 
-TEST(OutsideTruth, TpeDensitiesAreThoseOfOptuna) {
+TEST(OutsideTruth, TpeDensitiesMatchOptuna) {
   const Space space = Space::make({real("x", -1, 3), real("rate", 1e-5, 1, api::Scale::kLog),
                                    integer("layers", 1, 9), choice("kind", {"a", "b", "c"})})
                           .value();

@@ -30,7 +30,7 @@ class Parzen {
  public:
   // `trials`: indices into `columns`, ascending, all active in `parameters`. `weights`: of each
   // trial, where the prior has 1. Without weights they follow age: 1 for the newest 25, less for
-  // older ones.
+  // older trials.
   Parzen(const Space& space, const std::vector<std::size_t>& parameters, const Columns& columns,
          const std::vector<std::int64_t>& trials, std::vector<double> weights = {},
          KernelWidths widths = {});

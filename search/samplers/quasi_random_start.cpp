@@ -1,6 +1,6 @@
 #include "search/samplers/quasi_random_start.h"
 
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 
 namespace fettle::search {
 

@@ -1,15 +1,15 @@
 // RandomSampler (Bergstra & Bengio 2012). Trial i is a function of (seed, i) and, if a draw was
 // already tried, of the points tried.
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/samplers/samplers.h"
 
 namespace fettle::search {
 namespace {
 
-class RandomSampler final : public FoldingSampler {
+class RandomSampler final : public IncrementalSampler {
  public:
   RandomSampler(Space space, std::int64_t seed)
-      : FoldingSampler(std::move(space), seed, /*random_order=*/true) {}
+      : IncrementalSampler(std::move(space), seed, /*random_order=*/true) {}
   std::string description() const override { return "random"; }
 
  protected:

@@ -1,5 +1,6 @@
-// Factories of the samplers; make_sampler (search.h) picks among them. All are FoldingSampler
-// (fold.h): they read each entry of the history once and keep the set of tried points.
+// Factories of the samplers; make_sampler (search.h) picks among them. All are IncrementalSampler
+// (incremental_sampler.h): they read each entry of the history once and keep the set of tried
+// points.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,7 @@ struct GpSettings {
   std::optional<std::int64_t> startup_trials{};  // before the model is used; nullopt: by the space
   std::int64_t candidates = 1000;           // points at which the acquisition is evaluated first
   std::optional<CostBudget> cost{};         // nullopt: costs do not count
-  bool opinion = false;                     // whether tpe's density ratio counts, too
+  bool tpe_prior = false;                   // whether tpe's density ratio counts, too
   std::int64_t revision = kNewestRevision;  // of the search (search.h)
   std::shared_ptr<gp::FitMemo> memo{};
 };

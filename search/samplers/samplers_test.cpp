@@ -127,7 +127,7 @@ TEST_P(EverySampler, TriesEachPointOfAFiniteSpaceOnceAndEnds) {
   }
 }
 
-TEST_P(EverySampler, AsksForMoreThanThereIsGetWhatThereIs) {
+TEST_P(EverySampler, AskingForTooManyPointsReturnsTheRest) {
   if (testing::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
   const Problem problem = problem_of({boolean("a"), integer("b", 1, 3)}, GetParam());
   const Suggestion suggestion = sampler_of(problem)->suggest({}, 100);
@@ -274,7 +274,7 @@ TEST(RandomSampler, DrawsUniformlyOnEveryScale) {
   EXPECT_NEAR(low, low_share * kTrials, 4 * std::sqrt(kTrials * low_share * (1 - low_share)));
 }
 
-TEST(RandomSampler, BranchesAreEquallyProbableWhateverHangsOnThem) {
+TEST(RandomSampler, BranchesAreEquallyProbableForAnyChildren) {
   const Problem problem = problem_of(
       {choice("o", {"a", "b"}), only_if(integer("n", 1, 1'000'000), "o", {"a"})}, "random");
   int long_branch = 0;
@@ -360,7 +360,7 @@ TEST(AutoSampler, ChoosesAndSaysWhy) {
   EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("because 51 parameters are more than"));
 }
 
-TEST(Samplers, WhatCannotBeSearchedIsRefused) {
+TEST(Samplers, InvalidSpacesAreRefused) {
   const std::vector<api::Parameter> x = {real("x", 0, 1)};
   std::vector<api::Parameter> many;
   for (int i = 0; i < 3668; ++i) many.push_back(boolean("p" + std::to_string(i)));

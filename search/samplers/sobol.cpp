@@ -1,16 +1,16 @@
 // SobolSampler: trial i takes point i of a scrambled Sobol sequence with one dimension per
 // parameter; if that point was already tried (finite spaces), it draws an untried one.
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/maths/sobol_sequence.h"
 #include "search/samplers/samplers.h"
 
 namespace fettle::search {
 namespace {
 
-class SobolSampler final : public FoldingSampler {
+class SobolSampler final : public IncrementalSampler {
  public:
   SobolSampler(Space space, std::int64_t seed)
-      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
+      : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
         sequence_(this->space().dimensions(), draw_key(seed, Purpose::kScramble)) {}
   std::string description() const override { return "sobol"; }
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 #include "search/samplers/density_ratio.h"
 #include "search/samplers/quasi_random_start.h"
 #include "search/samplers/samplers.h"
@@ -21,11 +21,11 @@ constexpr std::size_t kServed = 8;    // suggestions served by the same candidat
 constexpr int kMaxModelAttempts = 4;  // choices of the model that were already tried
 constexpr int kMaxGoodDraws = 32;     // draws from the good density before the model is given up
 
-class TpeSampler final : public FoldingSampler {
+class TpeSampler final : public IncrementalSampler {
  public:
   TpeSampler(Space space, std::int64_t seed, TpeSettings settings,
              std::vector<api::Objective> objectives)
-      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
+      : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
         settings_(settings),
         enough_(std::clamp<std::int64_t>(settings.startup_trials, 1, DensityRatio::kEnough)),
         ratio_(this->space(), std::move(objectives)),

@@ -93,7 +93,7 @@ TEST_F(ParzenTest, WithoutPointsItIsThePrior) {
   EXPECT_GT(parzen.log_density({0.5, 0, 0, 0}), parzen.log_density({0.0, 0, 0, 0}));
 }
 
-TEST_F(ParzenTest, ManyPointsAtOnceAreThosePointsOneByOne) {
+TEST_F(ParzenTest, ManyPointsAtOnceEqualSinglePoints) {
   const Parzen parzen(space_, {0, 1, 2, 3}, columns_, trials_);
   Random random(6);
   std::vector<Point> points(21, Point(4, 0));
@@ -117,7 +117,7 @@ std::vector<std::uint32_t> sorted(const Columns& columns, std::size_t parameter,
   return out;
 }
 
-TEST(Columns, KeepTheOrderWhateverIsPushedAndPopped) {
+TEST(Columns, KeepTheOrderAfterAnyPushesAndPops) {
   const Space space = Space::make({real("x", 0, 1), choice("c", {"a", "b"}),
                                    only_if(integer("n", 1, 50), "c", {"a"})})
                           .value();

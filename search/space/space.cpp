@@ -160,7 +160,7 @@ Point Space::at(std::uint64_t index) const {
   for (std::size_t i = 0; i < dimensions_.size(); ++i) {
     if (!active(i, point)) continue;
     CHECK(!dimensions_[i].continuous(), "points of a continuum have no numbers");
-    // Cells in order: runs of plain ones, one point each, between the cells that conditions name.
+    // Cells in order: runs of plain cells, one point each, between the cells that conditions name.
     double next = 0;
     std::uint64_t left = digits[i];
     for (const Branch& branch : branches_[i]) {

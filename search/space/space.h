@@ -50,7 +50,8 @@ class Space {
   // for its first kUnbounded points.
   Point at(std::uint64_t index) const;
 
-  // The point at a position in the unit cube (one number per parameter; unused for inactive ones).
+  // The point at a position in the unit cube (one number per parameter; unused for inactive
+  // parameters).
   Point from_unit(const std::vector<double>& unit) const;
   // The middle of every scale (Dimension::middle).
   Point middle() const;

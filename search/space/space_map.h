@@ -23,7 +23,7 @@ namespace fettle::search {
 
 class SpaceMap {
  public:
-  // `names`: maps names of this space to names in the earlier Study. Errors: those of Space::make.
+  // `names`: maps names of this space to names in the earlier Study. Errors: Space::make's.
   static Result<SpaceMap> make(const std::vector<api::Parameter>& parameters,
                                std::map<std::string, std::string> names);
 

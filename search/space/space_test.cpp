@@ -191,7 +191,7 @@ TEST(Space, OneAndOnePointZeroAreOneNumber) {
             space.key(*read(R"({"x":0,"n":0,"c":1})")));
 }
 
-TEST(Space, WhatIsNotOfTheSpaceIsNotRead) {
+TEST(Space, PointsOutsideTheSpaceAreNotRead) {
   const Space space =
       space_of({choice("o", {"sgd", "adam"}), only_if(stepped("m", 0, 1, 0.25), "o", {"sgd"})});
   EXPECT_TRUE(space.read(*parse_json(R"({"o":"sgd","m":0.5})")));
@@ -202,7 +202,7 @@ TEST(Space, WhatIsNotOfTheSpaceIsNotRead) {
   }
 }
 
-TEST(Space, ErrorsNameTheParameterAndWhatIsWrong) {
+TEST(Space, ErrorsNameTheParameterAndTheFault) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<std::vector<api::Parameter>, std::string>> cases = {
       {{real("x", 2, 1)}, "parameter \"x\": the lower bound 2 is above the upper bound 1"},

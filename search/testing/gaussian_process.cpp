@@ -26,8 +26,8 @@ Hyperparameters draw_hyperparameters(const Axes& axes, Random& random) {
   out.log_noise = -4 + random.normal();
   out.ties.resize(axes.branches);
   for (double& tie : out.ties) tie = random.normal();
-  out.bends.resize(2 * static_cast<Index>(axes.numbers.size()));
-  for (double& bend : out.bends) bend = 0.4 * random.normal();
+  out.warps.resize(2 * static_cast<Index>(axes.numbers.size()));
+  for (double& warp : out.warps) warp = 0.4 * random.normal();
   return out;
 }
 

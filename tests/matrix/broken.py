@@ -42,7 +42,7 @@ MUTATIONS = [
     Mutation("complete-is-known", "A Complete Job whose pod is gone counts as one that reported nothing.",
              "runtime/kubernetes/run_of_job.cpp", "if (pods_.count(0) == 0) run_.read_error", "if (pods_.size() > 99) run_.read_error", ENDS),
     Mutation("leg-is-forgotten", "A run that continues a disrupted one must report again.",
-             "core/no_result.cpp", "if (!was_cut_short(earlier)) step = earlier.last_step;", "step = earlier.last_step;", ENDS),
+             "core/missing_objective.cpp", "if (!was_cut_short(earlier)) step = earlier.last_step;", "step = earlier.last_step;", ENDS),
     Mutation("log-is-not-awaited", "The end of a run is recorded before its log was read.",
              "runtime/kubernetes/run_output.cpp", "return !reading.complete && !hopeless;", "return hopeless && !hopeless;", ENDS),
     Mutation("unread-in-silence", "A trial that waits for a log does not say so.",

@@ -12,7 +12,7 @@
 
 namespace fettle::scale {
 
-// Returns a Study with `ended` trials that are done and recorded, and after them `running` ones,
+// Returns a Study with `ended` trials that are done and recorded, and after them `running` more,
 // the most that may run. The status was written at `now_ms`.
 api::Study crowded_study(const std::string& algorithm, std::int64_t ended, std::int64_t running,
                          std::int64_t now_ms);

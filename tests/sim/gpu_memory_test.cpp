@@ -62,7 +62,7 @@ class GpuMemoryPacking : public testing::Test {
   std::vector<api::TrialPtr> trials_;
 };
 
-TEST_F(GpuMemoryPacking, TwoAndAHalfTimesAsManyTrialsTrainAtOnceAsOnWholeCards) {
+TEST_F(GpuMemoryPacking, TwoAndAHalfTimesTheTrialsTrainAtOnce) {
   api::Study study = mixed_study(96, 48);
   study.spec.trial.gpu->count = 1;
   const std::int64_t on_whole_cards = run(study);
@@ -95,7 +95,7 @@ TEST_F(GpuMemoryPacking, OneTrialOfAShapeFindsOutAndTheOthersKnow) {
   EXPECT_EQ(study_.status.trials.completed, 60);
 }
 
-TEST_F(GpuMemoryPacking, WhatNoCardHoldsIsInfeasibleAndTheStudyContinues) {
+TEST_F(GpuMemoryPacking, ATrialBeyondEveryCardIsInfeasible) {
   api::Study study = mixed_study(40, 8);
   study.spec.trial.gpu->memory = api::kAutoAmount;
   run(study, [](const Json& parameters) { return 2 * used(parameters); });

@@ -30,7 +30,7 @@ std::string blocked_message(const api::Study& study) {
   return core::is_blocked(study.status) ? core::blocked_message(study.status) : "";
 }
 
-TEST(Manager, ARunThatCanNeverStartIsAFailureOfItsTrialInTheWordsOfWhoRefused) {
+TEST(Manager, ARefusedRunFailsItsTrialWithTheRefusalsMessage) {
   Simulation simulation(digits_study(), all_finish);
   simulation.runs().refuse_starts("spec.trial.template names no command");
   simulation.run_to_end();
@@ -83,7 +83,7 @@ api::Trial foreign_trial(const std::string& name, const std::string& owner) {
   return foreign;
 }
 
-TEST(Manager, ATrialThatIsNobodysIsNotTakenOverAndBlocksTheStudyThatWantsItsName) {
+TEST(Manager, AnUnownedTrialBlocksAStudyThatNeedsItsName) {
   Simulation simulation(digits_study(), all_finish);
   simulation.expect_refusals();
   ASSERT_TRUE(simulation.store().create_trial(foreign_trial("digits-0", "")).ok());
@@ -110,7 +110,7 @@ TEST(Manager, ForeignTrialsOfOtherNamesAreIgnored) {
   EXPECT_EQ(simulation.runs().finished("digits-of-mine"), 0);
 }
 
-TEST(Manager, AStudyDeletedAndMadeAgainAtOnceWaitsForTheEarlierTrialsAndStartsAfresh) {
+TEST(Manager, ARecreatedStudyWaitsForItsEarlierTrialsToGo) {
   Simulation simulation(digits_study(), all_finish);
   simulation.run_to_end();
   const std::string before = simulation.fingerprint(/*order=*/false);
@@ -138,7 +138,7 @@ TEST(Manager, AStudyDeletedAndMadeAgainAtOnceWaitsForTheEarlierTrialsAndStartsAf
   }
 }
 
-TEST(Manager, WhatIsRefusedThreeTimesIsSaidAndAskedForAgain) {
+TEST(Manager, AThirdRefusalIsReportedAndRetried) {
   Simulation simulation(digits_study(), all_finish);
   simulation.expect_refusals();
   simulation.run_until(5);
@@ -158,7 +158,7 @@ TEST(Manager, WhatIsRefusedThreeTimesIsSaidAndAskedForAgain) {
   EXPECT_EQ(simulation.study().status.trials.completed, 12);
 }
 
-TEST(Manager, AStudyWhoseStatusIsRefusedTooIsAtLeastSeenByTheObserver) {
+TEST(Manager, TheObserverSeesAStudyWhoseStatusIsRefused) {
   Simulation simulation(digits_study(), all_finish);
   simulation.expect_refusals();
   simulation.store().refuse_writes("the webhook answers 500");
@@ -218,7 +218,7 @@ class Recorder : public control::Observer {
   int actions = 0;
 };
 
-TEST(Manager, TheObserverHearsWhatIsDone) {
+TEST(Manager, TheObserverHearsEachAction) {
   Simulation simulation(digits_study(), all_finish);
   Recorder recorder;
   control::Manager manager(simulation.store(), simulation.runs(), simulation.clock(), recorder);

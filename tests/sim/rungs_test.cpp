@@ -99,7 +99,7 @@ TEST_P(Rude, AProgramThatReportsEverySecondStepIsSearchedLikeAnyOther) {
   expect_all_ended(simulation);
 }
 
-TEST_P(Rude, AProgramThatReportsEveryThirdStepMeetsTheRungsAndIsAsGoodAsOneThatReportsAll) {
+TEST_P(Rude, AProgramReportingEveryThirdStepIsSearchedAsWell) {
   const auto every_third = [](std::int64_t, std::int64_t) { return Script{.every = 3}; };
   Simulation sparse(study_of(GetParam()), every_third);
   sparse.run_to_end();
@@ -109,7 +109,7 @@ TEST_P(Rude, AProgramThatReportsEveryThirdStepMeetsTheRungsAndIsAsGoodAsOneThatR
 }
 
 // One member exits early: it has its own patience, or its data has ended.
-TEST_P(Rude, OneThatLeavesEarlyIsJudgedByWhatItSaidAndNobodyWaitsForIt) {
+TEST_P(Rude, AnEarlyExitIsJudgedByItsReports) {
   const auto one_quits = [](std::int64_t index, std::int64_t) {
     return index == 1 ? Script{Fate::kQuit, 1} : Script{};
   };
@@ -122,7 +122,7 @@ TEST_P(Rude, OneThatLeavesEarlyIsJudgedByWhatItSaidAndNobodyWaitsForIt) {
   expect_all_ended(simulation);
 }
 
-TEST_P(Rude, OneThatSaysNothingHasFailedAndNobodyWaitsForIt) {
+TEST_P(Rude, ASilentProgramFailsWithoutDelayingOthers) {
   const auto one_is_silent = [](std::int64_t index, std::int64_t) {
     return index == 1 ? Script{Fate::kSilent, 0} : Script{};
   };
@@ -133,7 +133,7 @@ TEST_P(Rude, OneThatSaysNothingHasFailedAndNobodyWaitsForIt) {
   expect_all_ended(simulation);
 }
 
-TEST_P(Rude, IfNobodyGetsToTheEndTheStudySaysSo) {
+TEST_P(Rude, AStudyReportsThatNoTrialReachedTheEnd) {
   const auto all_quit = [](std::int64_t, std::int64_t) { return Script{Fate::kQuit, 2}; };
   Simulation simulation(study_of(GetParam()), all_quit);
   simulation.run_to_end();

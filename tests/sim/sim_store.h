@@ -2,9 +2,9 @@
 // that can crash its caller at any write, lose watch events and serve stale reads. One thread.
 //
 // The rulebook of the API server (api/testing/rulebook.h) judges writes, and this store refuses the
-// same ones. Every write is also checked for this: a written fact never changes. A trial belongs to
-// the Study whose uid it names; the trials of a deleted Study are deleted one after the other, over
-// time.
+// same writes. Every write is also checked for this: a written fact never changes. A trial belongs
+// to the Study whose uid it names; the trials of a deleted Study are deleted one after the other,
+// over time.
 #pragma once
 
 #include <cstdint>

@@ -84,7 +84,7 @@ TEST(Simulation, BadDaysAreSurvived) {
   expect_ended_once(simulation);
 }
 
-TEST(Simulation, WhateverIsWrittenSurvivesItsDocument) {
+TEST(Simulation, EveryObjectSurvivesItsDocument) {
   api::Study study = digits_study();
   study.spec.early_stopping = api::EarlyStopping{.name = api::StoppingKind::kAsha};
   Simulation simulation(study, bad_days);
@@ -93,7 +93,7 @@ TEST(Simulation, WhateverIsWrittenSurvivesItsDocument) {
   expect_ended_once(simulation);
 }
 
-TEST(Simulation, AshaStopsThePoorOnes) {
+TEST(Simulation, AshaStopsPoorTrials) {
   api::Study study = digits_study();
   study.spec.budget.trials = 27;
   study.spec.early_stopping = api::EarlyStopping{.name = api::StoppingKind::kAsha};

@@ -72,7 +72,7 @@ class StudyControllerTest : public testing::Test {
     return out;
   }
 
-  // Expects the trials created after these to be those that a sampler without a cache suggests.
+  // Expects the trials created after these to equal the suggestions of a sampler without a cache.
   void expect_as_without_cache(std::size_t before) {
     api::Study study = store_.get_study({"", "digits"}).value();
     std::vector<api::TrialPtr> earlier = trials();
@@ -152,7 +152,7 @@ TEST_F(StudyControllerTest, TheEndOfATrialDoesNotWaitForASampler) {
 }
 
 // In every reconcile one trial has ended before, and one ends while the sampler is at work.
-TEST_F(StudyControllerTest, DecisionsRestOnTheirBasisWhateverEndsMeanwhile) {
+TEST_F(StudyControllerTest, DecisionsRestOnTheirBasisThoughTrialsEnd) {
   const auto end_one = [&] {
     const std::vector<api::TrialPtr> all = trials();
     const auto active = std::find_if(all.begin(), all.end(), [](const api::TrialPtr& trial) {
@@ -191,7 +191,7 @@ TEST_F(StudyControllerTest, UnderANewSpecFactsWaitForAReconcile) {
   EXPECT_THAT(places(0), IsEmpty());
 }
 
-TEST_F(StudyControllerTest, ADeletedTrialDoesNotHideWhatIsLearntAfterwards) {
+TEST_F(StudyControllerTest, ADeletedTrialDoesNotHideLaterFacts) {
   complete(0, 0.9);
   complete(1, 0.5);
   ASSERT_TRUE(reconcile().ok());
@@ -285,7 +285,7 @@ TEST_F(TemplateCheckTest, AStudyThatWasMendedIsAskedAgainAndGoesOn) {
   EXPECT_FALSE(core::is_finished(study().status));
 }
 
-TEST_F(TemplateCheckTest, WhatNobodyKnowsYetIsAskedAgain) {
+TEST_F(TemplateCheckTest, AnUnknownVerdictIsAskedAgain) {
   runs_.refusal = "the API server does not answer";
   runs_.code = ErrorCode::kUnavailable;
   EXPECT_FALSE(reconcile().ok());

@@ -19,7 +19,7 @@
 namespace fettle::kernels {
 namespace {
 
-// FETTLE_CUDA_GRAPHS=0: each launch enqueues the work anew, for comparison and to find a fault.
+// FETTLE_CUDA_GRAPHS=0: each launch enqueues the work again, for comparison and debugging.
 bool wants_graphs() {
   const char* value =
       std::getenv("FETTLE_CUDA_GRAPHS");  // NOLINT(concurrency-mt-unsafe): read only
@@ -147,7 +147,7 @@ class CudaBackend final : public Backend {
     check_not_capturing();
     return cuda::make_upload_buffers(*device_, bytes);
   }
-  // Nothing may have no address, and a graph takes no node for it.
+  // An empty array may have no address, and a graph takes no node for it.
   void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override {
     if (bytes == 0) return;
     cuda::must_succeed(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes),
@@ -217,7 +217,7 @@ class CudaBackend final : public Backend {
 
 Result<std::unique_ptr<Backend>> cuda_backend() {
   FETTLE_ASSIGN(auto device, cuda::Device::open());
-  // cuda_sum_of_squares cannot say that there is no memory.
+  // cuda_sum_of_squares cannot report a lack of memory.
   FETTLE_TRY(device->reserve_scratch(kSquaresScratch));
   FETTLE_TRY(device->reserve_counters(1));
   return std::unique_ptr<Backend>(std::make_unique<CudaBackend>(std::move(device)));

@@ -8,8 +8,8 @@
 
 namespace fettle::kernels {
 
-// On this process's first GPU. All calls are enqueued on one stream; graphs are CUDA graphs.
-// Errors: there is no GPU that it could run on, in words (cuda/runtime/device.h).
+// Creates the backend on this process's first GPU. All calls are enqueued on one stream; graphs are
+// CUDA graphs. Errors: no usable GPU, in words (cuda/runtime/device.h).
 Result<std::unique_ptr<Backend>> cuda_backend();
 
 }  // namespace fettle::kernels

@@ -1,5 +1,5 @@
-// The backend "cuda" as a whole, on the emulator: memory, uploads, readbacks and graphs keep
-// their order, also where the device does its work only when the host waits.
+// The backend "cuda" as a whole, on the emulator: memory, uploads, readbacks and graphs keep their
+// order, even if the device works only when the host waits.
 #include "kernels/backends/cuda/backend.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ class CudaBackend : public ::testing::TestWithParam<emulator::Streams> {
 TEST_P(CudaBackend, UploadsAreInOrderAndLeaveTheirSourceFree) {
   auto device = std::move(DeviceArray<float>::create(*backend_, 3)).value();
   std::vector<float> host(3);
-  for (float i = 0; i < 40; ++i) {  // more than are staged at once
+  for (float i = 0; i < 40; ++i) {  // more than can be staged at once
     host.assign(3, i);
     device.upload(host);
   }
@@ -43,7 +43,7 @@ TEST_P(CudaBackend, UploadsAreInOrderAndLeaveTheirSourceFree) {
   EXPECT_THAT(device.download(), Each(39.0F));
 }
 
-// More pieces than are under way at once; each is free when the call returns, and in its place.
+// More pieces than can be under way at once. The host memory is free when the call returns.
 TEST_P(CudaBackend, ALargeUploadComesInPieces) {
   constexpr std::int64_t kFloats = (std::int64_t{40} << 18) + 777;  // 40 MiB and a rest
   auto device = std::move(DeviceArray<float>::create(*backend_, kFloats)).value();
@@ -55,7 +55,7 @@ TEST_P(CudaBackend, ALargeUploadComesInPieces) {
   EXPECT_TRUE(device.download() == expected) << "the source is free at once";
 }
 
-TEST_P(CudaBackend, AGraphDoesNothingUntilItIsLaunchedAndThenWhatItsCallsDid) {
+TEST_P(CudaBackend, AGraphRepeatsItsCallsOnlyWhenLaunched) {
   auto x = array({1, 2, 3}), y = array({0, 0, 0}), z = array({9, 9, 9});
   const auto work = [&] {
     backend_->add_scaled(3, 2, x.data(), y.data());
@@ -67,7 +67,7 @@ TEST_P(CudaBackend, AGraphDoesNothingUntilItIsLaunchedAndThenWhatItsCallsDid) {
 
   graph->launch();
   EXPECT_THAT(z.download(), ElementsAre(2, 4, 6));
-  x.upload(std::vector<float>{10, 10, 10});  // is read by then
+  x.upload(std::vector<float>{10, 10, 10});  // the old values have been read by then
   graph->launch();
   const std::vector<float> replayed = z.download();
   y.upload(std::vector<float>{2, 4, 6});
@@ -77,7 +77,7 @@ TEST_P(CudaBackend, AGraphDoesNothingUntilItIsLaunchedAndThenWhatItsCallsDid) {
   EXPECT_THAT(replayed, ElementsAre(22, 24, 26));
 }
 
-TEST_P(CudaBackend, NothingIsCopiedAndClearedWithoutAnAddress) {
+TEST_P(CudaBackend, ZeroBytesNeedNoAddress) {
   const auto work = [&] {
     backend_->copy(nullptr, nullptr, 0);
     backend_->set_zero(nullptr, 0);
@@ -87,12 +87,12 @@ TEST_P(CudaBackend, NothingIsCopiedAndClearedWithoutAnAddress) {
   backend_->download(nullptr, nullptr, 0);
 }
 
-// Of a copy that is under way the host asks whether it is done; the launch behind it must not find
-// "not ready" among the errors.
+// The host asks whether a copy under way is done; the launch after it must not find "not ready"
+// among the errors.
 TEST_P(CudaBackend, ACopyThatIsNotDoneYetIsNoErrorOfTheNextLaunch) {
   auto x = array({1}), y = array({1});
   x.upload(std::vector<float>{2});
-  x.upload(std::vector<float>{3});  // is the first one's buffer free?
+  x.upload(std::vector<float>{3});  // asks whether the first upload's buffer is free
   backend_->add_scaled(1, 1, x.data(), y.data());
   EXPECT_THAT(y.download(), ElementsAre(4));
 }
@@ -110,8 +110,7 @@ TEST_P(CudaBackend, AReadbackBringsValuesAsTheyWereWhenItWasEnqueued) {
   EXPECT_EQ(second, 2);
 }
 
-// Without one of its events it would bring some block too late or too early.
-// Layers of each kind that keep memory or use the workspace.
+// Makes layers of each kind that keeps memory or uses the workspace.
 Status make_layers(Backend& backend, std::vector<std::shared_ptr<void>>& kept) {
   const PlanOptions plan{16, DataType::kBFloat16};
   const auto keep = [&](auto made) -> Status {
@@ -128,7 +127,7 @@ Status make_layers(Backend& backend, std::vector<std::shared_ptr<void>>& kept) {
   return keep(backend.pool({PoolKind::kMax, {16, 16, 32}}, plan));
 }
 
-TEST_P(CudaBackend, SaysWhatMemoryLayersNeedBesideTheirOperands) {
+TEST_P(CudaBackend, ReportsTheWorkspaceOfLayers) {
   const std::int64_t before = *backend_->free_memory();
   const auto needed = backend_->workspace([&] {
     std::vector<std::shared_ptr<void>> dropped;
@@ -139,7 +138,7 @@ TEST_P(CudaBackend, SaysWhatMemoryLayersNeedBesideTheirOperands) {
   ASSERT_TRUE(backend_->reserve_workspace(*needed).ok());
   std::vector<std::shared_ptr<void>> kept;
   ASSERT_TRUE(make_layers(*backend_, kept).ok());
-  // Counters of blocks are a few bytes more, padding a few less.
+  // Covers the blocks' counters (a few bytes more) and padding (a few bytes less).
   constexpr std::int64_t kSlack = 16 * 1024;
   EXPECT_NEAR(static_cast<double>(before - *backend_->free_memory()),
               static_cast<double>(needed->total()), kSlack);
@@ -147,7 +146,7 @@ TEST_P(CudaBackend, SaysWhatMemoryLayersNeedBesideTheirOperands) {
   EXPECT_GT(needed->shared, kSlack);
 }
 
-TEST_P(CudaBackend, NamesWhatImplementsEachPass) {
+TEST_P(CudaBackend, NamesTheImplementationOfEachPass) {
   std::vector<std::shared_ptr<void>> kept;
   ASSERT_TRUE(make_layers(*backend_, kept).ok());
   ASSERT_TRUE(make_layers(*backend_, kept).ok()) << "the same again";
@@ -167,6 +166,7 @@ TEST_P(CudaBackend, NamesWhatImplementsEachPass) {
   EXPECT_TRUE(backend_->take_recent_implementations().empty());
 }
 
+// Any missing event would bring some block too late or too early.
 TEST_P(CudaBackend, UploadBuffersBringEveryBlockToTheWorkThatIsEnqueuedBehindIt) {
   constexpr std::int64_t kBlocks = 7;
   const auto upload_buffers = std::move(backend_->upload_buffers(2 * sizeof(float))).value();
@@ -188,7 +188,7 @@ TEST_P(CudaBackend, AFeedKnowsHowLongItWasWaitedFor) {
     (void)upload_buffers->next();
     (void)upload_buffers->enqueue(std::int64_t{1} << 24);
   }
-  // Only there the work comes first, and the copy afterwards.
+  // kOthersFirst alone does the work before the copy.
   EXPECT_EQ(upload_buffers->waited() > 0, GetParam() == emulator::Streams::kOthersFirst);
 }
 
@@ -201,7 +201,7 @@ TEST_P(CudaBackend, KnowsTheMemoryThatIsLeft) {
 INSTANTIATE_TEST_SUITE_P(, CudaBackend, ::testing::ValuesIn(emulator::kEveryStreams),
                          [](const auto& instance) { return emulator::name_of(instance.param); });
 
-TEST(CudaBackendDeathTest, WhatIsRecordedMustNotWait) {
+TEST(CudaBackendDeathTest, ARecordedCallMustNotWait) {
   const auto backend = std::move(cuda_backend()).value();
   EXPECT_DEATH(backend->capture([&] { backend->wait(); }), "must neither allocate");
   EXPECT_DEATH(backend->capture([&] { (void)backend->allocate(4); }), "must neither allocate");

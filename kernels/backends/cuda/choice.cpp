@@ -1,7 +1,7 @@
-// Who does the work of a matrix product, a convolution and attention on a GPU: the library, or
-// kernels of our own (docs/decisions/0017). FETTLE_CUDA_OWN=1 gives all of it to ours, for
-// comparison. A library decides pass by pass what it has no plan for (cuda/libraries/fall_back.h).
-// The emulator has a choice of its own (emulator/choice.cpp).
+// Chooses between the library and our own kernels for matrix products, convolutions and attention
+// on a GPU (docs/decisions/0017). FETTLE_CUDA_OWN=1 gives everything to our own kernels, for
+// comparison. If a library has no plan, it falls back pass by pass (cuda/libraries/fall_back.h).
+// The emulator makes its own choice (emulator/choice.cpp).
 #include <cstdlib>
 #include <string_view>
 

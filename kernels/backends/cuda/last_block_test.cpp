@@ -1,5 +1,5 @@
-// The block that comes last: exactly one, when all others have written, every time that a kernel is
-// launched or replayed; and the same sum whichever it is.
+// The last block of a grid: exactly one block ends after all others have written, in every launch
+// or replay of a kernel, and the sum is the same whichever block it is.
 #include "kernels/cuda/device_code/last_block.cuh"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Floats = std::vector<float>;
 
 // ---- The helper --------------------------------------------------------------------------------
 
-// Each block writes first + its number; the last one sums what is there.
+// Each block writes first + its number; the last block sums these numbers.
 __global__ void add_numbers(int first, int* of_blocks, unsigned* counter, int* lasts, int* sum) {
   const auto block = static_cast<int>(blockIdx.x);
   if (threadIdx.x == 33) of_blocks[block] = first + block;
@@ -34,7 +34,7 @@ __global__ void add_numbers(int first, int* of_blocks, unsigned* counter, int* l
   if (threadIdx.x == 5) *sum = all;
 }
 
-// Runs the test in every order of blocks, and leaves the usual one.
+// Runs the test in every order of blocks, then restores the default order.
 void in_every_order(const std::function<void()>& test) {
   for (const auto order : {emulator::Order::kRising, emulator::Order::kFalling,
                            emulator::Order::kShuffled, emulator::Order::kInterleaved}) {
@@ -44,11 +44,11 @@ void in_every_order(const std::function<void()>& test) {
   emulator::set_order(emulator::Order::kRising);
 }
 
-TEST(LastBlock, IsOneAndFindsWhatAllHaveWritten) {
+TEST(LastBlock, IsUniqueAndReadsTheWritesOfAllBlocks) {
   in_every_order([] {
     unsigned counter = 0;
     for (const int blocks : {1, 2, 3, 64, 65, 200}) {
-      for (int first = 1; first < 4; ++first) {  // what the launch before wrote is of no use
+      for (int first = 1; first < 4; ++first) {  // so a stale number of an earlier launch is wrong
         std::vector<int> of_blocks(static_cast<std::size_t>(blocks));
         int lasts = 0, sum = 0;
         launch(nullptr, {.blocks = static_cast<unsigned>(blocks), .threads = 96}, add_numbers,
@@ -89,7 +89,7 @@ TEST(LastBlock, SumsInTheOrderOfABlockOfAnotherSize) {
   }
 }
 
-// ---- The operations that end so ----------------------------------------------------------------
+// ---- Operations that end with a last block -----------------------------------------------------
 
 Floats random_floats(std::int64_t count, std::uint64_t seed) {
   Random random(seed);
@@ -98,15 +98,14 @@ Floats random_floats(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-// Runs an operation once, by `call`, on random numbers; gives its sums.
+// Runs an operation once, by `call`, on random numbers; returns its sums.
 using Call = std::function<void(const std::function<void()>&)>;
 using Outcome = std::function<std::vector<double>(Device&, std::uint64_t seed, const Call&)>;
 
 void at_once(const std::function<void()>& work) { work(); }
 
-// Again and again on one device, launched and replayed, it is what it is on a device that has done
-// nothing before. The numbers are others each time: what a call left in the workspace is wrong for
-// the next one.
+// Repeated launches and replays on one device give the outcome of a fresh device. The numbers
+// differ each time, so that leftovers of a call in the workspace are wrong for the next.
 void expect_the_same_every_time(const Outcome& outcome) {
   std::vector<std::vector<double>> expected;
   for (std::uint64_t seed = 0; seed < 3; ++seed) {

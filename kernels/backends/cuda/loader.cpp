@@ -32,7 +32,7 @@ std::string package_of(std::string_view library) {
   return "";
 }
 
-// `reason`: the dynamic linker's own words, "libcudnn.so.9: cannot open shared object file: ...".
+// `reason`: the dynamic linker's message, "libcudnn.so.9: cannot open shared object file: ...".
 Error explain(const std::string& path, const std::string& reason) {
   const std::size_t colon = reason.find(": cannot open shared object file");
   const std::string missing = reason.substr(0, colon);
@@ -52,7 +52,7 @@ Error not_built(const std::vector<std::string>& places) {
                  "FETTLE_CUDA_LIBRARY names one that lies elsewhere");
 }
 
-// What the library's function of this name makes.
+// Calls the library's function of this name and returns the object that it makes.
 template <class Made>
 Result<std::unique_ptr<Made>> load(const std::vector<std::string>& places, const char* name) {
   FETTLE_ASSIGN(const CudaLibrary library, CudaLibrary::open(places));
@@ -82,7 +82,8 @@ Result<CudaLibrary> CudaLibrary::open(const std::vector<std::string>& places) {
   std::error_code ignored;
   for (const std::string& path : places) {
     if (!std::filesystem::exists(path, ignored)) continue;
-    // RTLD_NOW: a function that another library lacks is missed here, not in the middle of a step.
+    // RTLD_NOW: a function missing from another library is an error here, not in the middle of a
+    // step.
     void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return explain(path, ::dlerror());
     CudaLibrary library(path, handle);

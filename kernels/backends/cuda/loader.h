@@ -1,8 +1,8 @@
 // Finds and loads libfettle_cuda.so, so that one program runs with and without CUDA.
 //
-// Where: FETTLE_CUDA_LIBRARY alone if it is set; else the program's own folder, then ../lib from
-// there. The library stays loaded until the process ends, because objects of it may live as long.
-// Any thread. Errors name what was looked for, and say the way out.
+// Places: FETTLE_CUDA_LIBRARY alone if it is set; else the program's own folder, then ../lib from
+// there. The library stays loaded until the process ends, because its objects may live that long.
+// Any thread. Errors name the places searched and suggest a remedy.
 #pragma once
 
 #include <memory>
@@ -22,10 +22,11 @@ std::vector<std::string> cuda_library_places();
 
 class CudaLibrary {
  public:
-  // Loads the first that exists. Errors: there is none; it lacks a library; it is of another build.
+  // Loads the first library that exists. Errors: none exists, it lacks a library, or it is from
+  // another build.
   static Result<CudaLibrary> open(const std::vector<std::string>& places);
 
-  // A function that the library exports under this name.
+  // The function that the library exports under this name.
   Result<void*> find(const char* name) const;
 
  private:
@@ -35,9 +36,9 @@ class CudaLibrary {
   void* handle_;
 };
 
-// The backend "cuda".
+// Creates the backend "cuda".
 Result<std::unique_ptr<Backend>> load_cuda_backend(const std::vector<std::string>& places);
-// All-reduce between this process's GPU and those of others. Errors: as above, and no GPU.
+// All-reduces between this process's GPU and other processes' GPUs. Errors: as above, and no GPU.
 Result<std::unique_ptr<CommunicatorMaker>> load_communicators(
     const std::vector<std::string>& places);
 

@@ -1,4 +1,4 @@
-// Loading libfettle_cuda.so, tried with small libraries of testing/ in its place.
+// Loads small libraries of testing/ in place of libfettle_cuda.so.
 #include "kernels/backends/cuda/loader.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ TEST(CudaLoader, TakesTheFirstThatExists) {
   EXPECT_TRUE(load_cuda_backend({"/nowhere/cuda.so", plugin("works"), plugin("refuses")}).ok());
 }
 
-TEST(CudaLoader, SaysHowToBuildWhatIsNotThere) {
+TEST(CudaLoader, ExplainsHowToBuildAMissingLibrary) {
   EXPECT_THAT(why_not({"/nowhere/cuda.so"}),
               AllOf(HasSubstr("/nowhere/cuda.so"), HasSubstr("make build CUDA=1"),
                     HasSubstr("FETTLE_CUDA_LIBRARY")));
@@ -66,11 +66,11 @@ TEST(CudaLoader, RefusesAFileThatIsNoLibrary) {
   EXPECT_THAT(why_not({source_path("README.md")}), HasSubstr("could not be loaded"));
 }
 
-TEST(CudaLoader, HandsOnWhatTheLibrarySaysOfTheMachine) {
+TEST(CudaLoader, PassesOnTheLibrarysErrorAboutTheMachine) {
   EXPECT_THAT(why_not({plugin("refuses")}), HasSubstr("no GPU"));
 }
 
-TEST(CudaLoader, IsWhatTheBackendCudaIsMadeBy) {
+TEST(CudaLoader, MakesTheBackendCuda) {
   ASSERT_EQ(::setenv("FETTLE_CUDA_LIBRARY", plugin("refuses").c_str(), 1), 0);
   const auto made = make_backend("cuda", 1);
   ::unsetenv("FETTLE_CUDA_LIBRARY");

@@ -1,4 +1,4 @@
-// Notes that kernels of our own do an operation, as they are meant to: no fall-back.
+// Notes that our own kernels do an operation by design, not as a fall-back.
 #pragma once
 
 #include "kernels/cuda/libraries/library_plans.h"

@@ -1,4 +1,4 @@
-// What libfettle_cuda.so exports for the program (plugin.h). Everything else in it is hidden.
+// Entry points that libfettle_cuda.so exports to the program (plugin.h). Everything else is hidden.
 #include "kernels/backends/cuda/plugin.h"
 
 #include "kernels/backends/cuda/backend.h"

@@ -4,8 +4,8 @@
 
 #include "kernels/backends/reference/backend.h"
 #include "kernels/fast_operations.h"
-#include "kernels/linear/beside_gelu.h"
 #include "kernels/linear/choice.h"
+#include "kernels/linear/unfused_gelu.h"
 #include "kernels/onednn/weighted.h"
 #include "kernels/reference_operations.h"
 #include "kernels/relu/formulas.h"
@@ -13,7 +13,7 @@
 namespace fettle::kernels {
 namespace {
 
-// Operations of our own run in bf16 on any processor.
+// Our own operations run in bf16 on any processor.
 Status check_own_type(DataType type) {
   if (type != DataType::kFloat16) return success();
   return invalid(
@@ -29,7 +29,7 @@ Status check_type(DataType type) {
       "backend reference, which emulates it");
 }
 
-// What is not here is the reference's.
+// Inherits the reference of every operation that it does not override.
 class OnednnBackend : public ReferenceBackend {
  public:
   std::string_view name() const override { return "onednn"; }
@@ -38,10 +38,10 @@ class OnednnBackend : public ReferenceBackend {
                                                 const PlanOptions& plan) override {
     FETTLE_TRY(check_type(plan.type));
     if (linear_by(onednn_cpu(), shape, plan) == LinearBy::kPackedProduct) {
-      return beside_gelu(*this, shape, plan, fast_linear(shape, plan));
+      return unfused_gelu(*this, shape, plan, fast_linear(shape, plan));
     }
     FETTLE_ASSIGN(auto linear, onednn_linear(shape, plan));
-    return beside_gelu(*this, shape, plan, std::move(linear));
+    return unfused_gelu(*this, shape, plan, std::move(linear));
   }
   Result<std::unique_ptr<WeightedOp>> make_conv(const ConvShape& shape,
                                                 const PlanOptions& plan) override {

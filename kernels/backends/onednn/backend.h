@@ -7,7 +7,7 @@
 
 namespace fettle::kernels {
 
-// `threads` is the number of threads of the calling thread's operations (OpenMP), at least 1.
+// `threads`: OpenMP threads of the calling thread's operations, at least 1.
 Result<std::unique_ptr<Backend>> onednn_backend(int threads);
 
 }  // namespace fettle::kernels

@@ -2,8 +2,8 @@
 // order of summation: the same inputs give the same bits on every machine. bf16 is emulated
 // (reference/floats.h).
 //
-// Memory is the process's own, every call is done when it returns, and a graph is the function that
-// was captured. One thread.
+// Memory is the process's own, every call is done when it returns, and a graph is the captured
+// function. One thread.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 #include "kernels/backend.h"
 #include "kernels/cast/loops.h"
 #include "kernels/gather/reference.h"
-#include "kernels/linear/beside_gelu.h"
+#include "kernels/linear/unfused_gelu.h"
 #include "kernels/optimizer/loops.h"
 #include "kernels/optimizer/step.h"
 #include "kernels/reference_operations.h"
@@ -65,7 +65,7 @@ class CpuReadback final : public Readback {
   std::deque<std::vector<std::byte>> posted_;
 };
 
-// Nothing is copied: a block is used where it was written.
+// Copies nothing: a block is used where it was written.
 class CpuUploadBuffers final : public UploadBuffers {
  public:
   explicit CpuUploadBuffers(std::int64_t bytes) {
@@ -89,7 +89,7 @@ class ReferenceBackend : public Backend {
 
   Result<std::unique_ptr<LinearOp>> make_linear(const LinearShape& shape,
                                                 const PlanOptions& plan) override {
-    return beside_gelu(*this, shape, plan, reference_linear(shape, plan));
+    return unfused_gelu(*this, shape, plan, reference_linear(shape, plan));
   }
   Result<std::unique_ptr<WeightedOp>> make_conv(const ConvShape& shape,
                                                 const PlanOptions& plan) override {
@@ -179,7 +179,7 @@ class ReferenceBackend : public Backend {
   Result<std::unique_ptr<UploadBuffers>> upload_buffers(std::int64_t bytes) override {
     return std::unique_ptr<UploadBuffers>(std::make_unique<CpuUploadBuffers>(bytes));
   }
-  // Nothing may have no address, which memcpy and memset do not allow.
+  // An empty array may have no address, which memcpy and memset do not allow.
   void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }

@@ -1,11 +1,11 @@
-// Sums over the rows of a matrix [rows, channels], one a channel, in a fixed order: what the
-// gradients of biases and the statistics of a batch norm are made of.
+// Sums over the rows of a matrix [rows, channels], one for each channel, in a fixed order: for bias
+// gradients and the statistics of batch norm.
 //
-// Bound by bytes. The rows are cut into slices, one a block; in a block, `lanes` neighbouring
-// threads read one row, `kWidth` channels (16 bytes where they fit) each, and the blockDim / lanes
-// threads above each other read rows that far apart. So a warp reads whole sectors whatever the
-// number of channels. The second stage, a launch of its own or the last block's (last_block.cuh),
-// sums the slices: every sum is made in the same order each time, without atomics.
+// Bound by bytes. The rows are cut into slices, one for each block. In a block, `lanes`
+// neighbouring threads read one row, `kWidth` channels (16 bytes where they fit) each, and the
+// blockDim / lanes groups of threads read rows that far apart. So a warp reads whole sectors
+// whatever the number of channels. The second stage, in a separate launch or the last block
+// (last_block.cuh), sums the slices: every sum has the same order each time, without atomics.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace fettle::kernels::cuda {
 
-// Rows that a thread has in flight at once.
+// Number of rows that a thread has in flight.
 constexpr int kRowsAtOnce = 4;
 
 struct ColumnSums {
@@ -29,7 +29,7 @@ struct ColumnSums {
   int slices = 1;  // of the rows
 };
 
-// Which channels and rows are a thread's. Threads past the last channel have no rows.
+// The channels and rows of a thread. Threads past the last channel have no rows.
 template <int kWidth>
 struct ColumnThread {
   __device__ explicit ColumnThread(const ColumnSums& sums)
@@ -51,9 +51,10 @@ struct ColumnThread {
   std::int64_t end;
 };
 
-// The threads of a column merge what they have; the first of them ends with all of it. `shared`
-// holds kWidth x blockDim.x values. Every thread of the block calls it. Threads a multiple of
-// `lanes` apart have the same columns, and every `reach` is one: both are powers of two.
+// Merges the values of the threads of a column; the first of these threads gets the result.
+// `shared` holds kWidth x blockDim.x values. Every thread of the block calls it. Threads a multiple
+// of `lanes` apart have the same columns, and every `reach` is such a multiple: both are powers of
+// two.
 template <int kWidth, class Value, class Merge>
 __device__ void merge_rows(int lanes, Value* shared, Value (&mine)[kWidth], Merge merge) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -78,11 +79,11 @@ __device__ void merge_rows(int lanes, Value* shared, Value (&mine)[kWidth], Merg
 // Threads of a summing block: a power of two, and at most 48 KiB of shared memory for merge_rows.
 constexpr unsigned kSumThreads = 256;
 
-// Most threads side by side in a row.
+// Maximum number of threads side by side in a row.
 constexpr int kMaxLanes = 32;
 
-// Slices enough to fill the device four times, as long as each thread has a few rows. `width`:
-// channels that a thread reads at once; `threads`: of a block.
+// Chooses enough slices to fill the device four times, provided that each thread has a few rows.
+// `width`: channels that a thread reads at once; `threads`: of a block.
 inline ColumnSums column_sums(const Device& device, std::int64_t rows, std::int64_t channels,
                               int width, unsigned threads) {
   constexpr std::int64_t kMaxSlices = 1024;

@@ -1,10 +1,10 @@
 // Operations on one element at a time: y[i] = function(inputs[i]...), in fp32.
 //
-// Bound by bytes: on an H100 there are some 70 instructions of arithmetic in the time that it takes
-// to move 16 bytes. So a thread reads and writes packs of neighbouring elements, 16 bytes or more
-// with each instruction, and asks for all inputs before it uses the first. One pack a thread is
-// enough: 2048 threads on a multiprocessor have 32 KB under way, about twice what hides the
-// latency. Where an address is no multiple of a pack's size, the same kernel goes one element a
+// Bound by bytes: an H100 can execute some 70 arithmetic instructions in the time that it takes to
+// move 16 bytes. So a thread reads and writes packs of neighbouring elements, 16 bytes or more with
+// each instruction, and requests all inputs before it uses the first. One pack a thread is enough:
+// 2048 threads on a multiprocessor have 32 KB under way, about twice the amount that hides the
+// latency. If an address is no multiple of a pack's size, the same kernel handles one element a
 // thread.
 //
 // The output may be one of the inputs: a thread has read its elements before it writes them.

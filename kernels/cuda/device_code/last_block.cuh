@@ -1,22 +1,22 @@
-// Sums of a whole grid in one launch: every block writes down its part, and the block that comes
-// last sums all parts, in an order that does not depend on which one it is. So the bits are
-// those of a second launch that sums, and its time is saved: a launch takes longer than what
-// most kernels of a small network do. (CUDA's sample threadFenceReduction.)
+// Sums of a whole grid in one launch: every block writes its part, and the last block to finish
+// sums all parts, in an order that does not depend on which block it is. So the bits equal the bits
+// of a second launch that sums, and its time is saved: a launch takes longer than most kernels of a
+// small network. (CUDA's sample threadFenceReduction.)
 //
-// Which block is last, a counter in device memory says. atomicInc makes it zero again when the last
-// one has come, so the next launch finds it as this one did, also where a recorded graph launches
-// without a host that could clear it. It is Device::counters: as with the scratch memory that the
-// parts lie in, all kernels that use it are enqueued on the device's one stream.
+// A counter in device memory determines the last block. atomicInc resets it to zero when the last
+// block has counted, so the next launch finds it as this one did, even if a recorded graph launches
+// without a host that could clear it. It is Device::counters: as with the scratch memory that holds
+// the parts, all kernels that use it are enqueued on the device's one stream.
 //
-// Memory order. What a block's threads write is seen by its thread 0 after the barrier; its fence
-// comes before it counts, so a thread that finds the count finds what was written (fences are
+// Memory order. After the barrier, thread 0 of a block sees the writes of the block's threads; its
+// fence comes before it counts, so a thread that sees the count sees the writes (fences are
 // cumulative). The last block's fence and barrier do the same the other way round. __ldcg then
-// reads from the second-level cache, which all multiprocessors share: a line that the first-level
-// cache or a register kept from before is no matter. Parts must never be read through __ldg or a
-// pointer that says __restrict__: these read as if nothing was written.
+// reads from the second-level cache, which all multiprocessors share, so a stale line in the
+// first-level cache or a register does not matter. Parts must never be read through __ldg or a
+// __restrict__ pointer: these read as if nothing had been written.
 //
-// The emulator, in its orders of blocks, shows a wrong count, a sum that depends on which block is
-// last and, interleaved, a part that is written too late, but no fence that is missing.
+// The emulator, in its orders of blocks, detects a wrong count, a sum that depends on which block
+// is last and, interleaved, a part that is written too late, but not a missing fence.
 #pragma once
 
 #include "kernels/cuda/device_code/reduce.h"
@@ -24,8 +24,8 @@
 namespace fettle::kernels::cuda {
 
 // Whether the other `blocks` - 1 blocks that count with `counter` have all called this before: true
-// in one of them. `counter` is 0, and is 0 again then. Every thread of the block calls it, when the
-// block has written its part.
+// in exactly one block. `counter` starts at 0, and is 0 again then. Every thread of the block calls
+// it, when the block has written its part.
 __device__ inline bool is_last_block(unsigned blocks, unsigned* counter) {
   __syncthreads();
   if (blocks == 1) return true;
@@ -38,9 +38,9 @@ __device__ inline bool is_last_block(unsigned blocks, unsigned* counter) {
   return __syncthreads_or(last) != 0;
 }
 
-// The sum of value_of(0), ..., value_of(count - 1), in the order of a block of kThreads threads
-// that calls block_sum, however many threads, a multiple of 32, this one has. Every thread calls it
-// and gets the result.
+// Returns the sum of value_of(0), ..., value_of(count - 1), in the order of a block of kThreads
+// threads that calls block_sum, whatever the size of this block, a multiple of 32. Every thread
+// calls it and gets the result.
 template <int kThreads, class ValueOf>
 __device__ auto sum_as_block_of(int count, ValueOf value_of) {
   using T = decltype(value_of(0));

@@ -1,5 +1,5 @@
-// Launching a kernel: the only place that has CUDA's <<<>>>, so that the same code runs on the
-// emulator. Included by .cu files only.
+// Launches kernels: the only place with CUDA's <<<>>>, so that the same code runs on the emulator.
+// Included by .cu files only.
 #pragma once
 
 #include <algorithm>
@@ -27,10 +27,10 @@
 
 namespace fettle::kernels::cuda {
 
-// Threads of a block, where results do not depend on it: 2048 threads of a multiprocessor are eight
+// Threads of a block, if results do not depend on it: 2048 threads of a multiprocessor are eight
 // blocks, whose ends overlap with others' beginnings.
 inline constexpr unsigned kBlockThreads = 256;
-// Where blocks stride over the work: as many as a multiprocessor holds at a time.
+// For blocks that stride over the work: the number that a multiprocessor holds at a time.
 inline constexpr unsigned kBlocksPerMultiprocessor = 8;
 
 struct LaunchShape {
@@ -40,20 +40,20 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;
 };
 
-// Blocks of `threads` that cover `count`, one element a thread. At least 1; CUDA takes no more than
-// 2^31 - 1, so the kernel strides or `count` is known to be small.
+// Returns the blocks of `threads` that cover `count`, one element a thread. At least 1; CUDA takes
+// at most 2^31 - 1, so the kernel strides or `count` is known to be small.
 inline unsigned blocks_for(std::int64_t count, unsigned threads) {
   const std::int64_t blocks = (count + threads - 1) / threads;
   return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 0x7FFFFFFF));
 }
 
-// Blocks that stride over work for `most` of them.
+// Returns a grid of blocks that stride over work for `most` blocks.
 inline LaunchShape strided_shape(int multiprocessors, unsigned most) {
   const unsigned resident = static_cast<unsigned>(multiprocessors) * kBlocksPerMultiprocessor;
   return {.blocks = std::min(resident, most)};
 }
 
-// A stream, and who launches on it: for the sentence about a launch that fails.
+// A stream and the place of the launch, which appears in the error message of a failed launch.
 struct OnStream {
   cudaStream_t stream;
   SourcePlace where;
@@ -61,8 +61,8 @@ struct OnStream {
       : stream(on), where(from) {}
 };
 
-// kernel<<<shape, stream>>>(arguments...). Aborts where CUDA refuses the shape: that is never a
-// matter of the input.
+// Launches kernel<<<shape, stream>>>(arguments...). Aborts if CUDA refuses the shape, which never
+// depends on input.
 template <class... Parameters, class... Arguments>
 void launch(const OnStream& on, const LaunchShape& shape, void (*kernel)(Parameters...),
             Arguments&&... arguments) {

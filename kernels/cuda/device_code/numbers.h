@@ -1,4 +1,4 @@
-// The three types of numbers in device code. Memory holds any of them; arithmetic is done in float.
+// The three types of numbers in device code. Memory holds any of them; arithmetic is in float.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ __device__ __forceinline__ __half from_float<__half>(float x) {
   return __float2half_rn(x);
 }
 
-// Calls `use` with a value of the C++ type that `type` means, on the host:
+// Calls `use` on the host with a value of the C++ type for `type`:
 //   with_type(type, [&](auto zero) { using T = decltype(zero); ... });
 template <class F>
 decltype(auto) with_type(DataType type, F&& use) {
@@ -44,8 +44,8 @@ decltype(auto) with_type(DataType type, F&& use) {
   return std::forward<F>(use)(float{});
 }
 
-// `N` numbers that are read or written with one instruction (16 bytes: 4 floats or 8 halves), where
-// the address is a multiple of their size.
+// `N` numbers that are read or written with one instruction (16 bytes: 4 floats or 8 halves). The
+// address is a multiple of their size.
 template <class T, int N = 16 / static_cast<int>(sizeof(T))>
 struct alignas(sizeof(T) * N) Pack {
   T at[N];

@@ -1,5 +1,5 @@
 // Packs of neighbouring numbers, read and written with instructions of 16 bytes, and the grid of
-// kernels that go over the packs of many rows. Included by .cu files only.
+// kernels that process the packs of many rows. Included by .cu files only.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace fettle::kernels::cuda {
 template <class T>
 inline constexpr int kPackWidth = Pack<T>::kCount;
 
-// A GPU ends the process where a pack's address is no multiple of its size; on the emulator this
-// does, with the address.
+// Ends the process, with the address, if a pack's address is no multiple of its size, as a GPU
+// would. Checks on the emulator only.
 template <class Whole>
 __device__ __forceinline__ void check_aligned([[maybe_unused]] const void* address) {
 #ifndef __CUDACC__
@@ -45,27 +45,28 @@ __device__ __forceinline__ void store_pack(const Pack<T, width>& pack, T* to) {
 
 // ---- On the host -------------------------------------------------------------------------------
 
-// Whether packs may begin at this address. nullptr: no packs will.
+// Whether packs may begin at this address. True for nullptr, where no pack begins.
 template <int width, class T>
 bool is_aligned(const T* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(Pack<T, width>) == 0;
 }
 
-// Calls use(width) with a constant that the compiler knows: `width`, or 1 without `packs`.
+// Calls use(width) with a compile-time constant: `width`, or 1 without `packs`.
 template <int width, class Use>
 decltype(auto) with_width(bool packs, Use&& use) {
   if (packs) return use(std::integral_constant<int, width>());
   return use(std::integral_constant<int, 1>());
 }
 
-// Elements of a pack where all rows of this many columns begin at a multiple of it; else 1.
+// Returns the elements of a pack if all rows of this many columns begin at a multiple of it; else
+// 1.
 template <class T>
 int pack_width_for(std::int64_t columns) {
   return columns % kPackWidth<T> == 0 ? kPackWidth<T> : 1;
 }
 
-// Calls use(zero, width): a value of the C++ type that `type` means, and pack_width_for its rows as
-// a constant that the compiler knows:
+// Calls use(zero, width) with a value of the C++ type for `type`, and pack_width_for its rows as a
+// compile-time constant:
 //   with_packs(type, columns, [&](auto zero, auto width) { kernel<decltype(zero), width()> ... });
 template <class Use>
 decltype(auto) with_packs(DataType type, std::int64_t columns, Use&& use) {
@@ -77,7 +78,7 @@ decltype(auto) with_packs(DataType type, std::int64_t columns, Use&& use) {
 
 // ---- Rows x columns ----------------------------------------------------------------------------
 
-// A grid whose x walks the columns and whose y walks the rows.
+// Returns a grid whose x walks the columns and whose y walks the rows.
 inline LaunchShape grid_over(std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t kMaxBlocksY = 65535;
   const auto threads =
@@ -87,7 +88,7 @@ inline LaunchShape grid_over(std::int64_t rows, std::int64_t columns) {
           .threads = threads};
 }
 
-// visit(row, column) for the cells of one thread.
+// Calls visit(row, column) for the cells of one thread.
 template <class Visit>
 __device__ __forceinline__ void for_each_cell(std::int64_t rows, std::int64_t columns,
                                               Visit visit) {

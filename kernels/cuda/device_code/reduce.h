@@ -24,7 +24,7 @@ struct Maximum {
   }
 };
 
-// A butterfly: lane l adds what lane l ^ 16, l ^ 8, ... has. All lanes get the same bits, as
+// A butterfly: lane l combines with lane l ^ 16, l ^ 8, ... All lanes get the same bits, as
 // `combine` is commutative.
 template <class T, class Combine>
 __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
@@ -43,9 +43,9 @@ __device__ __forceinline__ T warp_max(T value) {
   return warp_reduce(value, Maximum());
 }
 
-// Over a block of one dimension whose threads are a multiple of 32. `nothing` changes no result.
-// May be called again at once: the barrier at the end keeps the shared values until all have read
-// them.
+// Reduces over a block of one dimension whose threads are a multiple of 32. `nothing` is the
+// identity of `combine`. May be called again at once: the barrier at the end keeps the shared
+// values until all have read them.
 template <class T, class Combine>
 __device__ T block_reduce(T value, T nothing, Combine combine) {
   __shared__ T of_warps[kMaxWarps];
@@ -63,7 +63,7 @@ template <class T>
 __device__ T block_sum(T value) {
   return block_reduce(value, T(0), Sum());
 }
-// `lowest`: no value is less.
+// `lowest`: a lower bound of all values.
 template <class T>
 __device__ T block_max(T value, T lowest) {
   return block_reduce(value, lowest, Maximum());

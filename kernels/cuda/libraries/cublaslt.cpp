@@ -16,8 +16,8 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-// What the trainer's buffers are aligned to, 16-bit copies of parameters among them; the heuristic
-// would assume 256.
+// Alignment of the trainer's buffers, including 16-bit copies of parameters; the heuristic would
+// assume 256.
 constexpr std::uint32_t kAlignment = 32;
 
 Status status_of(cublasStatus_t status, const std::string& what) {
@@ -26,7 +26,7 @@ Status status_of(cublasStatus_t status, const std::string& what) {
                   cublasLtGetStatusString(status));
 }
 
-// One handle a device.
+// One handle for each device.
 class CublasLtLibrary {
  public:
   static Result<std::unique_ptr<CublasLtLibrary>> open() {
@@ -87,7 +87,7 @@ Status set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attr
                    "describing a matrix product to cuBLASLt");
 }
 
-// A matrix as it lies in memory, row-major, in cuBLASLt's column-major words.
+// Describes a row-major matrix in memory in cuBLASLt's column-major terms.
 Status make_layout(DataType type, std::int64_t rows, std::int64_t columns,
                    cublasLtMatrixLayout_t* layout) {
   return status_of(
@@ -101,7 +101,7 @@ std::string words_of(const MatrixShape& shape) {
          " by " + std::to_string(shape.depth) + " x " + std::to_string(shape.columns);
 }
 
-// What a plan depends on, and the version of the library that made it.
+// All properties on which a plan depends, including the version of the library that made it.
 std::string key_of(const MatrixShape& shape, const MatrixOptions& options) {
   std::string key = "cublaslt " + std::to_string(cublasLtGetVersion()) + " matmul";
   for (const std::int64_t number :
@@ -114,7 +114,7 @@ std::string key_of(const MatrixShape& shape, const MatrixOptions& options) {
   return key;
 }
 
-// An algorithm as its bytes, in hexadecimal digits: cuBLASLt promises that they can be kept.
+// An algorithm's bytes in hexadecimal digits; cuBLASLt promises that they can be stored.
 std::string text_of(const cublasLtMatmulAlgo_t& algorithm) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -192,7 +192,7 @@ Status MatrixProduct::describe(const MatrixShape& shape, const MatrixOptions& op
   FETTLE_TRY(status_of(cublasLtMatmulDescCreate(&description, compute, CUDA_R_32F),
                        "describing a matrix product to cuBLASLt"));
   description_.reset(description);
-  // Its A is our B and the other way round.
+  // cuBLASLt's A is our B, and the other way round.
   const cublasOperation_t of_a = shape.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t of_b = shape.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_TRANSA, of_a));
@@ -209,8 +209,8 @@ Status MatrixProduct::describe(const MatrixShape& shape, const MatrixOptions& op
   return success();
 }
 
-// The heuristic reads the pointers' alignment, so it is shown an address that has kAlignment and no
-// more; run() puts the right ones in.
+// The heuristic reads the pointers' alignment, so it gets an address aligned to exactly kAlignment;
+// run() sets the real pointers.
 Status MatrixProduct::describe_epilogue(Epilogue epilogue, const MatrixShape& shape) {
   epilogue_ = epilogue;
   if (epilogue == Epilogue::kNothing) return success();
@@ -218,7 +218,7 @@ Status MatrixProduct::describe_epilogue(Epilogue epilogue, const MatrixShape& sh
   FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue)));
   const void* aligned = static_cast<std::byte*>(device_->scratch(kWorkspaceBytes)) + kAlignment;
   if (has_matrix(epilogue)) {
-    // Our rows are its columns, so the matrix is as long from one to the next as C.
+    // Our rows are its columns, so the matrix has the same stride as C.
     FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.columns));
   }
   return set_pointers(aligned, aligned, epilogue);
@@ -234,7 +234,7 @@ Status MatrixProduct::choose_algorithm(const MatrixShape& shape, const MatrixOpt
   FETTLE_TRY(preference.fill());
   std::array<cublasLtMatmulHeuristicResult_t, PlanChooser::kMostTimed> found = {};
   int count = 0;
-  // Its C, which is added, and its D, which is written, are one matrix here.
+  // Its C, which is added, and its D, which is written, are the same matrix here.
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle_, description_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference.get(),
       static_cast<int>(found.size()), found.data(), &count);
@@ -245,7 +245,7 @@ Status MatrixProduct::choose_algorithm(const MatrixShape& shape, const MatrixOpt
   FETTLE_TRY(status_of(status, "cuBLASLt, " + words_of(shape)));
   FETTLE_TRY(status_of(found[0].state, "cuBLASLt, " + words_of(shape)));
   algorithm_ = found[0].algo;
-  // While the device only measures what memory is needed, blocks have no address to run on.
+  // While the device only measures memory, blocks have no address to run on.
   if (device_->is_measuring()) return success();
   return choose_among(key, shape, options, timed && plans.times(),
                       std::span(found).first(static_cast<std::size_t>(count)));
@@ -262,7 +262,7 @@ Status MatrixProduct::choose_among(const std::string& key, const MatrixShape& sh
           ? std::max(shape.rows, shape.columns) * std::int64_t{sizeof(float)}
           : 0;
   const std::int64_t matrix_bytes = has_matrix(options.epilogue) ? c_bytes : 0;
-  // A, B, C and the epilogue's vector and matrix; the arrays below are these.
+  // A, B, C and the epilogue's vector and matrix, in the order of `arrays` below.
   const std::int64_t bytes[] = {a_bytes, b_bytes, c_bytes, vector_bytes, matrix_bytes};
   const auto enqueue_candidate = [&](std::size_t i, std::span<void* const> arrays) -> Status {
     FETTLE_TRY(status_of(found[i].state, "cuBLASLt"));

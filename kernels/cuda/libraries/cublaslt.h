@@ -1,14 +1,14 @@
-// Matrix products by cuBLASLt, in the row-major words of the rest of this folder:
+// Matrix products by cuBLASLt, in the row-major terms of the rest of this folder:
 //
 //   C[rows, columns] = A[rows, depth] B[depth, columns]      (or C +=)
 //
-// cuBLASLt thinks in columns. A row-major matrix is the transpose of a column-major one, so it is
-// asked for C' = B' A', and nothing is copied. Sums are fp32. Plans are made once: the first few of
-// cuBLASLt's heuristic are timed (plan_chooser.h). Running one allocates nothing and can be
-// captured in a CUDA graph. The same operands give the same bits as long as one stream is used,
-// which NVIDIA promises of every algorithm.
+// cuBLASLt is column-major. A row-major matrix is the transpose of a column-major one, so it
+// computes C' = B' A', and nothing is copied. Sums are fp32. Plans are made once: the first few of
+// cuBLASLt's heuristic are timed (plan_chooser.h). Running a plan allocates nothing and can be
+// captured in a CUDA graph. The same operands give the same bits on a single stream, which NVIDIA
+// promises for every algorithm.
 //
-// Host code; compiled only where there is CUDA. Belongs to the device's thread.
+// Host code; compiled only with CUDA. Belongs to the device's thread.
 #pragma once
 
 #include <cublasLt.h>
@@ -24,7 +24,7 @@
 
 namespace fettle::kernels::cuda {
 
-// What else a product does while it has its numbers in registers.
+// Work fused into a product while its results are in registers.
 enum class Epilogue : std::uint8_t {
   kNothing,
   kBias,      // + vector[column], of A's type
@@ -35,7 +35,7 @@ enum class Epilogue : std::uint8_t {
   kGeluGradient,  // C *= GELU'(matrix)
   kSumOfA,        // vector[row] = sum of A[row, .], fp32: a bias gradient
 };
-// For epilogues with GELU: `matrix` has C's layout and type, and its columns are a multiple of
+// For epilogues with GELU, `matrix` has C's layout and type, and its columns are a multiple of
 // this.
 inline constexpr std::int64_t kGeluColumns = 8;
 
@@ -43,30 +43,30 @@ struct MatrixShape {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t depth = 0;
-  bool a_transposed = false;  // A lies in memory as [depth, rows]
-  bool b_transposed = false;  // B lies in memory as [columns, depth]
+  bool a_transposed = false;  // A is stored as [depth, rows]
+  bool b_transposed = false;  // B is stored as [columns, depth]
 };
 
 struct MatrixOptions {
   DataType type = DataType::kFloat32;    // of A and B
   DataType result = DataType::kFloat32;  // of C
-  bool add = false;                      // to what C holds
+  bool add = false;                      // to the contents of C
   bool tf32 = false;
   Epilogue epilogue = Epilogue::kNothing;
 };
 
 class MatrixProduct {
  public:
-  // Bytes of the device's scratch; something else may follow them.
+  // Bytes of the device's scratch; other data may follow them.
   static constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
-  // Without `timed`, by the first algorithm of the heuristic that runs. Errors: kNotFound where
-  // cuBLASLt has no algorithm, with the shape; otherwise its own words.
+  // Without `timed`, takes the first algorithm of the heuristic that runs. Errors: kNotFound, with
+  // the shape, if cuBLASLt has no algorithm; otherwise cuBLASLt's message.
   static Result<MatrixProduct> plan(LibraryPlans& plans, const MatrixShape& shape,
                                     const MatrixOptions& options, bool timed = true);
 
-  // All pointers are 32-byte aligned. `vector` and `matrix`: what the epilogue reads or writes,
-  // else nullptr.
+  // All pointers are 32-byte aligned. `vector` and `matrix`: operands of the epilogue, else
+  // nullptr.
   void run(ConstBuffer a, ConstBuffer b, Buffer c, const void* vector,
            const void* matrix = nullptr);
 
@@ -82,12 +82,13 @@ class MatrixProduct {
   Status describe(const MatrixShape& shape, const MatrixOptions& options);
   Status describe_epilogue(Epilogue epilogue, const MatrixShape& shape);
   Status choose_algorithm(const MatrixShape& shape, const MatrixOptions& options, bool timed);
-  // Sets algorithm_, among those found, to the one that is the fastest on this device, or, without
-  // `timed`, to the first that runs.
+  // Sets algorithm_ to the fastest algorithm found on this device, or, without `timed`, to the
+  // first that runs.
   Status choose_among(const std::string& key, const MatrixShape& shape,
                       const MatrixOptions& options, bool timed,
                       std::span<const cublasLtMatmulHeuristicResult_t> found);
-  // Whether `text`, of an earlier process, is an algorithm that this product can run.
+  // Takes the algorithm in `text`, from an earlier process; returns whether this product can run
+  // it.
   bool take_known(const std::string& text);
   Status set_pointers(const void* vector, const void* matrix, Epilogue epilogue);
   Status enqueue(ConstBuffer a, ConstBuffer b, Buffer c);

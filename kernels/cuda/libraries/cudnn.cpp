@@ -33,7 +33,7 @@ frontend::DataType_t library_type(DataType type) {
 // cuDNN writes pages about every engine that it tried.
 std::string first_line(const std::string& words) { return words.substr(0, words.find('\n')); }
 
-// What `call` returns, or an error that says what the frontend threw.
+// Returns the result of `call`, or an error with the exception that the frontend threw.
 template <class Call>
 auto guarded(const std::string& what, Call call) -> decltype(call()) {
   try {
@@ -48,7 +48,7 @@ auto guarded(const std::string& what, Call call) -> decltype(call()) {
   }
 }
 
-// Whether cuDNN has no plan for a graph, and nothing else is wrong.
+// Whether cuDNN merely has no plan for a graph.
 bool is_unsupported(frontend::error_object error) {
   using frontend::error_code_t;
   const error_code_t code = error.get_code();
@@ -84,7 +84,7 @@ bool names_another_cause(std::string_view message) {
   });
 }
 
-// Builds one graph, step by step, and keeps the first thing that cuDNN had to say against it.
+// Builds one graph, step by step, and keeps cuDNN's first error.
 class GraphBuilder {
  public:
   GraphBuilder(const Cudnn& cudnn, DataType type, std::string what)
@@ -105,27 +105,27 @@ class GraphBuilder {
     return tensor;
   }
 
-  // cuDNN says sizes as N, C, H, W, and by the strides that channels come last.
+  // cuDNN orders sizes as N, C, H, W, and expresses by strides that channels come last.
   static Tensor_attributes describe_image(Role role, std::int64_t samples,
                                           const ImageShape& image) {
     return describe(role, {samples, image.channels, image.height, image.width},
                     {image.size(), 1, image.width * image.channels, image.channels});
   }
 
-  // A result: the sizes and strides of `like`.
+  // Makes a tensor a result with the sizes and strides of `like`.
   static void make_output(const Tensor& tensor, const Tensor_attributes& like) {
     tensor->set_output(true).set_uid(like.get_uid());
     tensor->set_dim(like.get_dim()).set_stride(like.get_stride());
   }
 
-  // A tensor of the graph, for those that time it: its bytes.
+  // Notes the bytes of a tensor of the graph, for timing.
   void add_operand(const Tensor_attributes& tensor, DataType type) {
     operands_.emplace_back(tensor.get_uid(), bytes_of(tensor, type));
   }
 
-  // By an engine that has none of the `barred` properties: the fastest of the first few, or the
-  // first of cuDNN's heuristics that runs, or that can be built (TryOn). `key`: in the file of
-  // timed plans.
+  // Builds a plan whose engine has none of the `barred` properties: the fastest of the first few,
+  // or the first of cuDNN's heuristics that runs, or that can be built (TryOn). `key`: in the file
+  // of timed plans.
   Result<CudnnPlan> build(const std::vector<frontend::NumericalNote_t>& barred,
                           const std::string& key, TryOn on) {
     FETTLE_TRY(status_of(graph_->validate()));
@@ -146,7 +146,7 @@ class GraphBuilder {
   }
 
  private:
-  // The engine at this place, built; nothing: it is barred, or cannot be built.
+  // Builds the engine at this index; nullopt if it is barred or cannot be built.
   std::optional<CudnnPlan> plan_at(std::int64_t index) {
     CudnnPlan plan;
     if (graph_->build_plan_at_index(index).is_bad()) return std::nullopt;
@@ -167,7 +167,7 @@ class GraphBuilder {
     return std::nullopt;
   }
 
-  // The first that runs; where none is to be run, the first that can be built.
+  // Returns the first plan that runs; if plans are not run, the first that can be built.
   Result<CudnnPlan> build_first(TryOn on) {
     std::optional<CudnnPlan> plan;
     bool built = false;  // any
@@ -190,7 +190,7 @@ class GraphBuilder {
     });
   }
 
-  // Of the operands, and last the workspace.
+  // Bytes of the operands, then of the workspace.
   std::vector<std::int64_t> bytes_to_try(std::int64_t workspace_bytes) const {
     std::vector<std::int64_t> bytes;
     for (const auto& operand : operands_) bytes.push_back(operand.second);
@@ -252,7 +252,7 @@ class GraphBuilder {
   std::vector<std::pair<std::int64_t, std::int64_t>> operands_;  // uid, bytes
 };
 
-// ---- What plans are made for -------------------------------------------------------------------
+// ---- The device of a plan ----------------------------------------------------------------------
 
 Result<std::unique_ptr<Cudnn>> Cudnn::open() {
   std::unique_ptr<Cudnn> cudnn(new Cudnn());
@@ -282,7 +282,7 @@ Result<CudnnPlan> Cudnn::plan_once(const Key& key,
 }
 
 Cudnn::~Cudnn() {
-  plans_.clear();  // they are the handle's
+  plans_.clear();  // they belong to the handle
   if (handle_ != nullptr) cudnnDestroy(handle_);
 }
 
@@ -359,7 +359,7 @@ void add_backward(Graph& graph, const ConvShape& shape, const ConvTensors& tenso
   if (pass == ConvPass::kWeightsFloat32) dw->set_data_type(frontend::DataType_t::FLOAT);
 }
 
-// What no engine may do: cudnn.h has the reasons.
+// Properties that no engine may have; cudnn.h has the reasons.
 std::vector<frontend::NumericalNote_t> barred_for(const PlanOptions& plan) {
   using frontend::NumericalNote_t;
   std::vector barred = {NumericalNote_t::NONDETERMINISTIC};
@@ -408,7 +408,7 @@ void add_way_of_trying(Cudnn::Key& key, TryOn on) {
   key.insert(key.end(), {std::int64_t{on.runs()}, std::int64_t{on.timed}});
 }
 
-// As it is kept in the file of timed plans, with the version of the library that made the plan.
+// The key as stored in the file of timed plans, with the version of the library that made the plan.
 std::string text_of(const Cudnn::Key& key) {
   std::string text = "cudnn " + std::to_string(cudnnGetVersion());
   for (const std::int64_t number : key) text += " " + std::to_string(number);
@@ -423,7 +423,7 @@ Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const Pl
   Cudnn::Key key = key_of(PlanOf::kConv, pass, plan.type, plan.tf32, samples, shape.input.height,
                           shape.input.width, shape.input.channels, shape.channels, shape.kernel,
                           shape.stride, shape.padding, fused && shape.bias, fused && shape.relu);
-  // Names the plan in the file of timed plans; those in memory may be tried in other ways as well.
+  // Names the plan in the file of timed plans. Plans in memory also differ in how they were tried.
   const std::string text = text_of(key);
   add_way_of_trying(key, on);
   return cudnn.plan_once(key, [&] {
@@ -436,7 +436,7 @@ Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const Pl
 
 namespace {
 
-// [samples, heads, length, width], where a token's `channels` are `columns` x heads x width apart.
+// Describes [samples, heads, length, width] whose tokens are `columns` x heads x width apart.
 Tensor_attributes describe_tokens(Role role, const AttentionShape& shape, std::int64_t samples,
                                   std::int64_t columns) {
   const std::int64_t token = columns * shape.channels();
@@ -445,10 +445,10 @@ Tensor_attributes describe_tokens(Role role, const AttentionShape& shape, std::i
 }
 
 struct AttentionTensors {
-  static constexpr std::int64_t kAlone = 1;   // one of them in a token
+  static constexpr std::int64_t kAlone = 1;   // one part in a token
   static constexpr std::int64_t kPacked = 3;  // queries, keys and values side by side in a token
   Tensor_attributes queries, keys, values, output, statistics;
-  // Of the backward pass.
+  // For the backward pass.
   Tensor_attributes output_gradient, query_gradient, key_gradient, value_gradient;
   AttentionTensors(const AttentionShape& shape, std::int64_t samples)
       : queries(describe_tokens(Role::kQueries, shape, samples, kPacked)),
@@ -516,7 +516,7 @@ Result<CudnnPlan> make_attention_plan(const Cudnn& cudnn, const AttentionShape& 
       builder.add_operand(*tensor, type);
     }
   }
-  // The attribute says whether it is deterministic; a bar by its engines' notes could leave none.
+  // An attribute requests determinism; barring engines by their notes could leave no engine.
   return builder.build({}, key, on);
 }
 
@@ -526,7 +526,7 @@ Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape
                                  std::int64_t samples, AttentionPass pass, TryOn on) {
   Cudnn::Key key =
       key_of(PlanOf::kAttention, pass, type, samples, shape.length, shape.heads, shape.width);
-  // Names the plan in the file of timed plans; those in memory may be tried in other ways as well.
+  // Names the plan in the file of timed plans. Plans in memory also differ in how they were tried.
   const std::string text = text_of(key);
   add_way_of_trying(key, on);
   return cudnn.plan_once(key, [&] {

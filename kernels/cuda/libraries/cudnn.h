@@ -1,17 +1,17 @@
-// Plans of cuDNN (9.19, by its graph API) for convolutions and attention. The only header of
-// cuDNN's that others need: cudnn_frontend.h costs 20 to 50 seconds of compile time and stays in
+// Plans of cuDNN (9.19, by its graph API) for convolutions and attention. The only header that
+// other files need for cuDNN: cudnn_frontend.h costs 20 to 50 seconds of compile time and stays in
 // cudnn.cpp.
 //
-// A plan is made for one shape and number of samples, either for the device that is there or for
-// one that is only described: so plans can be checked where there is no GPU. Only deterministic
-// engines are taken (but for kBackwardFast), and for fp32 only those that multiply and add in fp32,
+// A plan is made for one shape and number of samples, either for the present device or for a
+// description of a device, so that plans can be checked without a GPU. Only deterministic engines
+// are used (except for kBackwardFast), and for fp32 only engines that multiply and sum in fp32,
 // unless TF32 is allowed: no Winograd and no FFT, which give 1e-7 where a sum is 0. The first few
-// that the heuristics rank are timed (plan_chooser.h). Running a plan allocates nothing on the
-// device and can be captured in a CUDA graph.
+// plans that the heuristics rank are timed (plan_chooser.h). Running a plan allocates nothing on
+// the device and can be captured in a CUDA graph.
 //
-// What cuDNN's frontend throws is caught in cudnn.cpp and is an error like those that it returns.
+// cudnn.cpp catches the exceptions of cuDNN's frontend and reports them like the errors it returns.
 //
-// Host code; compiled only where there is CUDA. Belongs to the device's thread.
+// Host code; compiled only with CUDA. Belongs to the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -56,21 +56,21 @@ enum class Role : std::int64_t {
   kValueGradient,
 };
 
-// Copies share what was planned. One may be run for several layers in turn, on one stream.
+// Copies share the plan. One plan may be run for several layers in turn, on one stream.
 class CudnnPlan {
  public:
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
-  // The engine and its settings, as cuDNN names them.
+  // The engine and its settings, in cuDNN's notation.
   const std::string& name() const { return name_; }
 
-  // Of one run, where it was timed, in this process or an earlier one.
+  // Microseconds of one run, if it was timed in this process or an earlier one.
   std::optional<double> microseconds() const { return microseconds_; }
 
   using Pointers = std::unordered_map<std::int64_t, void*>;
   static std::pair<std::int64_t, void*> at(Role role, const void* pointer) {
     return {static_cast<std::int64_t>(role), const_cast<void*>(pointer)};
   }
-  // `workspace`: 256-byte aligned, of workspace_bytes().
+  // `workspace`: workspace_bytes() bytes, 256-byte aligned.
   void run(const Device& device, const Cudnn& cudnn, Pointers pointers, void* workspace) const;
 
  private:
@@ -79,20 +79,20 @@ class CudnnPlan {
 
   friend class GraphBuilder;
   std::shared_ptr<cudnn_frontend::graph::Graph> graph_;
-  std::int64_t index_ = 0;  // of the engine among those of the graph
+  std::int64_t index_ = 0;  // of the engine, within the graph
   std::int64_t workspace_bytes_ = 0;
   std::string name_;
   std::optional<double> microseconds_;
 };
 
-// What plans are made for: device.library<Cudnn>(), or a description.
+// The target of plans: the current device (device.library<Cudnn>()), or a description.
 class Cudnn {
  public:
-  // The current device. Errors: cuDNN cannot be started, in its words.
+  // Opens the current device. Errors: cuDNN's message if it cannot start.
   static Result<std::unique_ptr<Cudnn>> open();
-  // A device that need not be there, as cuDNN writes one down (DeviceProperties::serialize: JSON).
-  // Plans for it cannot be run. Engines that are compiled at run time, and attention, cannot be
-  // planned without a driver.
+  // A device described in cuDNN's JSON (DeviceProperties::serialize), which need not exist. Plans
+  // for it cannot be run. Engines that are compiled at run time, and attention, cannot be planned
+  // without a driver.
   static Result<std::unique_ptr<Cudnn>> described(std::string_view device_json);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
@@ -103,10 +103,10 @@ class Cudnn {
     return properties_;
   }
 
-  // All that a plan depends on, as numbers.
+  // All properties on which a plan depends, as numbers.
   using Key = std::vector<std::int64_t>;
-  // make()'s plan or error, made once for a key and kept: a network has many layers of one shape,
-  // and heuristics and compilers take their time for each. Beyond kMostKept: made each time.
+  // Returns make()'s plan or error, made once for a key and kept: a network has many layers of one
+  // shape, and heuristics and compilers take time for each. Beyond kMostKept: made each time.
   Result<CudnnPlan> plan_once(const Key& key, const std::function<Result<CudnnPlan>()>& make) const;
   std::size_t plans_kept() const { return plans_.size(); }
 
@@ -119,11 +119,12 @@ class Cudnn {
   mutable std::map<Key, Result<CudnnPlan>> plans_;
 };
 
-// How plans are tried before one is taken.
+// How plans are tried before one is chosen.
 struct TryOn {
-  // nullptr: they are not, and the first that can be built is taken, as while a device measures.
+  // nullptr: plans are not run, and the first that can be built is chosen, as while a device
+  // measures.
   LibraryPlans* plans = nullptr;
-  // By time (plan_chooser.h); else the first that runs is taken.
+  // Chooses by time (plan_chooser.h); otherwise the first plan that runs.
   bool timed = false;
 
   bool runs() const { return plans != nullptr && !plans->device().is_measuring(); }
@@ -131,18 +132,18 @@ struct TryOn {
 
 enum class ConvPass : std::uint8_t {
   kForward,       // kInput, kWeights -> kOutput
-  kForwardFused,  // the same with kBias, then max(0, .) where the shape says so
+  kForwardFused,  // the same with kBias, then max(0, .) if the shape has a ReLU
   kInput,         // kOutput (its gradient), kWeights -> kInput (its gradient)
   kWeights,       // kOutput (its gradient), kInput -> kWeights (their gradient, in the plan's type)
   kWeightsFloat32,  // the same, the gradient in fp32
 };
 
-// Whether what cuDNN says names a cause that has nothing to do with the shape: an engine that
-// cannot be built because NVRTC is missing, say, also "has no plan".
+// Whether cuDNN's message names a cause unrelated to the shape: for example, an engine that cannot
+// be built because NVRTC is missing also "has no plan".
 bool names_another_cause(std::string_view message);
 
-// Errors: kNotFound where cuDNN has no plan, with its words and the shape; others are not about the
-// shape.
+// Errors: kNotFound if cuDNN has no plan, with its message and the shape; other errors do not
+// concern the shape.
 Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
                             std::int64_t samples, ConvPass pass, TryOn on = {});
 

@@ -1,9 +1,9 @@
-// Convolutions of the networks that Fettle trains have cuDNN plans for an H100 and an H200, in
-// every type and pass, on a machine without a GPU.
+// cuDNN has plans for an H100 and an H200 for the convolutions of the networks that Fettle trains,
+// in every type and pass, on a machine without a GPU.
 //
-// The two descriptions in kernels/testdata/devices/ are written by hand: the fields that cuDNN
-// writes down, with NVIDIA's published numbers. Left out is what cuDNN cannot plan without a
-// driver: attention, and engines that it compiles at run time.
+// The two descriptions in kernels/testdata/devices/ are handwritten: the fields that cuDNN
+// serialises, with NVIDIA's published numbers. The test omits plans that cuDNN cannot make without
+// a driver: attention, and engines that it compiles at run time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,7 +84,7 @@ TEST_P(Plans, AreMadeOnceForAllLayersThatDoTheSame) {
   };
   EXPECT_EQ(kept_after(plain, 64, ConvPass::kInput), 1U);
   EXPECT_EQ(kept_after(plain, 64, ConvPass::kInput), 1U);
-  EXPECT_EQ(kept_after(fused, 64, ConvPass::kInput), 1U);  // only the forward pass has it
+  EXPECT_EQ(kept_after(fused, 64, ConvPass::kInput), 1U);  // only forward fuses them
   EXPECT_EQ(kept_after(plain, 63, ConvPass::kInput), 2U);
   EXPECT_EQ(kept_after(plain, 64, ConvPass::kWeights), 3U);
   EXPECT_EQ(kept_after(wider, 64, ConvPass::kInput), 4U);
@@ -93,7 +93,7 @@ TEST_P(Plans, AreMadeOnceForAllLayersThatDoTheSame) {
   EXPECT_EQ(kept_after(fused, 64, ConvPass::kForwardFused), 7U);
 }
 
-// TF32 is another arithmetic, and only for those who ask for it.
+// TF32 is a different arithmetic, used only on request.
 TEST_P(Plans, Float32IsNotTf32UnlessAskedFor) {
   const std::unique_ptr<Cudnn> cudnn = device_named(GetParam());
   const ConvShape shape{{16, 16, 128}, 256, 3, 1, 1, false, false};
@@ -104,8 +104,8 @@ TEST_P(Plans, Float32IsNotTf32UnlessAskedFor) {
   EXPECT_NE(exact.value().name(), tf32.value().name());
 }
 
-// That there is no driver is not that there is no plan: nothing falls back for it.
-TEST_P(Plans, WhatCannotBePlannedIsSaidInWords) {
+// A missing driver does not mean a missing plan: nothing falls back because of it.
+TEST_P(Plans, AnImpossiblePlanIsAnErrorInWords) {
   const std::unique_ptr<Cudnn> cudnn = device_named(GetParam());
   const auto plan =
       plan_attention(*cudnn, {256, 6, 64}, DataType::kBFloat16, 64, AttentionPass::kForward);
@@ -120,7 +120,7 @@ TEST_P(Plans, WhatCannotBePlannedIsSaidInWords) {
 INSTANTIATE_TEST_SUITE_P(Cudnn, Plans, ::testing::Values("h100", "h200"),
                          [](const auto& instance) { return std::string(instance.param); });
 
-// As cuDNN 9 names them.
+// Uses the names of cuDNN 9.
 TEST(Cudnn, TellsAMissingLibraryFromAMissingPlan) {
   EXPECT_TRUE(names_another_cause("CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING"));
   EXPECT_TRUE(names_another_cause("error: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED"));

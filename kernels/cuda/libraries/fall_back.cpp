@@ -21,7 +21,7 @@ Status fall_back(LibraryPlans& plans, Implementation pass, const Error& reason) 
                    pass.operation + ", " + pass.pass);
   }
   pass.by = "own";
-  pass.fused.clear();  // that was of the library's kernel
+  pass.fused.clear();  // applied to the library's kernel
   pass.reason = reason.message;
   if (plans.implementations().add(pass)) {
     std::fprintf(stderr, "note: %s; our own kernels do it\n", reason.message.c_str());

@@ -1,5 +1,5 @@
-// What becomes of a pass that a library has no plan for: a kernel of ours does it, which may be far
-// slower. That is never silent: Backend::implementations() lists it, standard error says so once,
+// Fall-back for a pass that a library has no plan for: our own kernel does it, which may be far
+// slower. This is never silent: Backend::implementations() lists it, standard error notes it once,
 // and with FETTLE_CUDA_STRICT=1 it is an error. Belongs to the device's thread.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace fettle::kernels::cuda {
 
-// Notes that a kernel of ours does `pass` instead of `pass.by`, the library. Errors: it may not.
+// Notes that our own kernel does `pass` instead of `pass.by`, the library. Errors: not allowed.
 Status fall_back(LibraryPlans& plans, Implementation pass, const Error& reason);
 
-// The library's plan, or nothing where it has none for this shape (kNotFound) and ours does it.
-// Errors: any other of the library's; it may not fall back.
+// Returns the library's plan, or nullopt if it has none for this shape (kNotFound) and our own
+// kernel does the pass. Errors: the library's others, or the fall-back is not allowed.
 template <class Plan>
 Result<std::optional<Plan>> plan_or_own(LibraryPlans& plans, const Implementation& pass,
                                         Result<Plan> planned) {
@@ -29,18 +29,18 @@ Result<std::optional<Plan>> plan_or_own(LibraryPlans& plans, const Implementatio
   return std::optional<Plan>();
 }
 
-// Behind the reason why a plan could not be run, though it has been run once when it was taken
-// (plan_timer.h; not if there was no memory for that).
+// Appended to the reason why a plan could not be run, although it ran once when it was chosen
+// (plan_timer.h; not if memory was short).
 inline constexpr const char* kHowToGoOn =
     "; FETTLE_CUDA_OWN=1 trains with our own kernels, and compute-sanitizer or "
     "CUDA_LAUNCH_BLOCKING=1 show whose fault it is";
 
-// Notes that `pass.by`, the library, does `pass` without `fusion`, which is a kernel of ours.
+// Notes that `pass.by`, the library, does `pass` without `fusion`, which our own kernel does.
 void note_apart(LibraryPlans& plans, const Implementation& pass, const std::string& fusion,
                 const Error& reason);
 
-// The library's plan with a fusion that the pass can do without, or nothing, whatever the error: if
-// the library is at fault, its plan without the fusion has the same error. It is a note even with
+// Returns the library's plan with an optional fusion, or nullopt on any error: if the library is at
+// fault, its plan without the fusion fails in the same way. It is a note even with
 // FETTLE_CUDA_STRICT=1, because the pass is still the library's.
 template <class Plan>
 std::optional<Plan> plan_if_there(LibraryPlans& plans, const Implementation& pass,
@@ -50,8 +50,8 @@ std::optional<Plan> plan_if_there(LibraryPlans& plans, const Implementation& pas
   return std::nullopt;
 }
 
-// Whether libraries may do more in a product or convolution than what it is: a bias, a ReLU, a
-// GELU, a bias gradient. FETTLE_CUDA_EPILOGUES=0: they are kernels of ours, for comparison.
+// Whether libraries may fuse work into a product or convolution: a bias, a ReLU, a GELU, a bias
+// gradient. FETTLE_CUDA_EPILOGUES=0: our own kernels do it, for comparison.
 bool wants_epilogues();
 
 }  // namespace fettle::kernels::cuda

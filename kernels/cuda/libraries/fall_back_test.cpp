@@ -1,4 +1,4 @@
-// A library without a plan: ours does the pass, and says so; nothing else falls back.
+// A library without a plan: our own kernel does the pass, with a note; nothing else falls back.
 #include "kernels/cuda/libraries/fall_back.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ const Implementation kPass{"attention of 256 tokens", "backward", "cuDNN", "", "
 class FallBack : public ::testing::Test {
  protected:
   ~FallBack() override { ::unsetenv("FETTLE_CUDA_STRICT"); }
-  // What becomes of this plan; `said_` is what standard error got.
+  // Returns the outcome of this plan; `said_` gets standard error.
   Result<std::optional<int>> plan(Result<int> planned) {
     ::testing::internal::CaptureStderr();
     auto found = plan_or_own(plans_, kPass, std::move(planned));
@@ -51,8 +51,8 @@ TEST_F(FallBack, AnythingElseIsAnError) {
   EXPECT_TRUE(plans_.implementations().all().empty());
 }
 
-// A heuristic may answer INVALID_VALUE for an epilogue that it does not like.
-TEST_F(FallBack, AFusionIsOptionalWhateverTheLibrarySays) {
+// A heuristic may answer INVALID_VALUE for an epilogue that it does not support.
+TEST_F(FallBack, AFusionIsOptionalForAnyLibraryError) {
   ::setenv("FETTLE_CUDA_STRICT", "1", 1);
   for (const Error& error : {not_found("cuBLASLt has no algorithm"), io_error("INVALID_VALUE")}) {
     ::testing::internal::CaptureStderr();

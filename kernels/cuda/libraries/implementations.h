@@ -1,5 +1,5 @@
-// Implementations: which implementation does each pass of each operation of a device, for those who
-// ask (Backend::implementations). Belongs to the device's thread.
+// Implementations: the implementation of each pass of each operation of a device
+// (Backend::implementations). Belongs to the device's thread.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class Implementations {
   // A network has many layers of one shape, and a training a few sizes of batches.
   static constexpr std::size_t kMost = 1000;
 
-  // Whether it is new; beyond kMost nothing is.
+  // Returns whether the pass is new; false beyond kMost.
   bool add(const Implementation& pass) {
     if (recent_.size() < kMost) recent_.push_back(pass);
     if (passes_.size() == kMost) return false;
@@ -24,11 +24,11 @@ class Implementations {
     return true;
   }
   const std::vector<Implementation>& all() const { return passes_; }
-  // What was added since the last call, new or not.
+  // Passes added since the last call, new or not.
   std::vector<Implementation> take_recent() { return std::exchange(recent_, {}); }
 
  private:
-  std::vector<Implementation> passes_;  // in the order in which they were planned
+  std::vector<Implementation> passes_;  // in order of planning
   std::vector<Implementation> recent_;
 };
 

@@ -18,7 +18,7 @@ bool times_plans() {
 
 void warn(const Error& error) { std::fprintf(stderr, "warning: %s\n", error.message.c_str()); }
 
-// A file that cannot be used, or a folder that cannot be written, is a warning, once each.
+// Warns once about each file that cannot be used and each folder that cannot be written.
 PlanChooser chooser_for(const GpuKind& kind) {
   const auto warn_once = [said = std::make_shared<std::set<std::string>>()](const Error& error) {
     if (said->insert(error.message).second) warn(error);

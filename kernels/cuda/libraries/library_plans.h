@@ -1,7 +1,7 @@
 // LibraryPlans: the plans of libraries for one device: the choice among them by time, which later
 // processes read from a file, and which implementation does each pass.
 //
-// Its backend owns it, and operations that libraries do are made with it. Belongs to the device's
+// Owned by the backend, which makes operations of libraries with it. Belongs to the device's
 // thread.
 #pragma once
 
@@ -17,8 +17,8 @@ GpuKind kind_of(const Device& device);
 
 class LibraryPlans {
  public:
-  // `device` must outlive the plans. A file of timed plans that cannot be used is a warning on
-  // standard error.
+  // `device` must outlive the plans. Warns on standard error if a file of timed plans cannot be
+  // used.
   explicit LibraryPlans(Device& device);
   LibraryPlans(const LibraryPlans&) = delete;
   LibraryPlans& operator=(const LibraryPlans&) = delete;

@@ -1,5 +1,5 @@
-// Which plans of libraries a device runs, over processes that share a file, and how they are timed.
-// On the emulator, whose machine the tests choose.
+// The plans of libraries that a device runs, over processes that share a file, and their timing. On
+// the emulator, whose machine the tests choose.
 #include "kernels/cuda/libraries/library_plans.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ class LibraryPlansTest : public ::testing::Test {
     ::unsetenv("FETTLE_CUDA_PLANS");
     std::filesystem::remove_all(folder_);
   }
-  // Which of two plans it takes, where the second is the faster one.
+  // Returns the choice between two plans, the second of which is faster.
   static std::size_t choose(Opened& opened) {
     const std::vector<std::string> names{"first", "second"};
     const auto chosen = opened.plans.chooser().choose(
@@ -51,7 +51,7 @@ class LibraryPlansTest : public ::testing::Test {
   const std::string folder_;
 };
 
-TEST_F(LibraryPlansTest, KnowsWhatAnEarlierOneTimed) {
+TEST_F(LibraryPlansTest, ReadsThePlansTimedByAnEarlierProcess) {
   Opened first;
   EXPECT_EQ(kind_of(*first.device).name, "emulated GPU");
   EXPECT_EQ(kind_of(*first.device).compute_capability, "9.0");
@@ -63,8 +63,8 @@ TEST_F(LibraryPlansTest, KnowsWhatAnEarlierOneTimed) {
   EXPECT_EQ(*second.plans.chooser().known("key"), (TimedPlan{"second", 1}));
 }
 
-// Two trials of a Study that time at once run the same plans.
-TEST_F(LibraryPlansTest, TakesWhatAnotherKeptFirst) {
+// Two trials of a Study that time plans at once run the same plans.
+TEST_F(LibraryPlansTest, TakesThePlanThatAnotherProcessStoredFirst) {
   Opened first;
   Opened second;
   EXPECT_EQ(second.plans.chooser().known("key"), nullptr);

@@ -1,12 +1,13 @@
-// The Communicator of NVIDIA GPUs: NCCL 2.28, non-blocking, so that what hangs can be given up.
+// The Communicator of NVIDIA GPUs: NCCL 2.28, non-blocking, so that calls that hang can be given
+// up.
 //
-// NCCL's calls return at once and may continue in the background (ncclInProgress); work is enqueued
-// on the stream only when ncclCommGetAsyncError no longer says so, and no event may be recorded and
-// no other call be made before. That is a matter of connections that are set up with the first
-// calls; it waits for hosts, never for the GPU. Calls stay outside CUDA graphs: a graph that holds
-// NCCL's work outlives the communicator that is aborted, and keeps it from being taken down.
-// ncclCommAbort is safe when no other thread is inside NCCL, so every call takes the mutex, and
-// abort() waits for it, but not for ever: a call that never returns is what abort() is for.
+// NCCL's calls return at once and may continue in the background (ncclInProgress). Work is enqueued
+// on the stream only when ncclCommGetAsyncError no longer reports that; before, no event may be
+// recorded and no other call made. The delay sets up connections for the first calls; it waits for
+// hosts, never for the GPU. Calls stay outside CUDA graphs: a graph that holds NCCL's work outlives
+// an aborted communicator, and prevents its destruction. ncclCommAbort is safe when no other thread
+// is inside NCCL, so every call takes the mutex. abort() waits for it, but with a limit: abort()
+// exists for calls that never return.
 #include "kernels/cuda/libraries/nccl.h"
 
 #include <cuda_runtime.h>
@@ -45,15 +46,14 @@ Error nccl_error(const std::string& what, ncclResult_t result, ncclComm_t comm) 
 
 cudaEvent_t event_of(Event& event) { return static_cast<cudaEvent_t>(event.handle()); }
 
-// Events behind work that is under way, used again when they are reached. One thread adds,
-// another looks.
+// Events behind work under way, reused when they are reached. One thread adds, another polls.
 class Trail {
  public:
   ~Trail() {
     for (const cudaEvent_t event : spare_) cudaEventDestroy(event);
     for (const cudaEvent_t event : under_way_) cudaEventDestroy(event);
   }
-  // What is enqueued on the stream so far is one more piece of work.
+  // Counts the work enqueued on the stream since the last call as one more piece.
   Status add(cudaStream_t stream) {
     const std::scoped_lock lock(mutex_);
     if (spare_.empty()) {
@@ -78,7 +78,7 @@ class Trail {
   }
 
  private:
-  // Not is_reached (event.h), which aborts on an error: those who wait for the result report it.
+  // Unlike is_reached (event.h), it does not abort on an error: the waiting thread reports it.
   static bool is_done(cudaEvent_t event) {
     const cudaError_t state = cudaEventQuery(event);
     if (state == cudaErrorNotReady) (void)cudaGetLastError();
@@ -91,7 +91,7 @@ class Trail {
   std::int64_t done_ = 0;
 };
 
-// A word that the GPU reads in the host's memory.
+// A word in host memory that the GPU reads.
 class Flag {
  public:
   Flag() { must_succeed(cudaMallocHost(&memory_, sizeof(std::int32_t))); }
@@ -140,8 +140,8 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
-  // A broadcast from each worker, because ncclAllGather wants shares of one size. NCCL runs a group
-  // as one operation.
+  // Broadcasts from each worker, because ncclAllGather requires shares of one size. NCCL runs a
+  // group as one operation.
   Status enqueue_all_gather(std::span<float> values, std::span<const std::int64_t> bounds,
                             Event& after) override {
     return enqueue("all-gather", after, [&](ncclComm_t comm) {
@@ -164,14 +164,14 @@ class NcclCommunicator final : public Communicator {
 
   std::string trouble() override {
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock.owns_lock() || comm_ == nullptr) return "";  // a call that hangs is the time limit's
+    if (!lock.owns_lock() || comm_ == nullptr) return "";  // a call that hangs has a time limit
     const Result<bool> accepted = is_on_its_way("the GPUs' connection");
     return accepted.ok() ? "" : accepted.error().message;
   }
 
-  // The flag first: the GPU continues as soon as NCCL ends what it waits for.
+  // Sets the flag first: the GPU continues as soon as NCCL ends the work that it waits for.
   void abort() override {
-    const std::unique_lock lock(mutex_, kPatience);  // with it or not, see above
+    const std::unique_lock lock(mutex_, kPatience);  // proceeds without it, too; see above
     const ncclComm_t comm = comm_.exchange(nullptr);
     if (comm == nullptr) return;
     given_up_.set();
@@ -181,7 +181,7 @@ class NcclCommunicator final : public Communicator {
   const std::int32_t* given_up() const override { return given_up_.word(); }
 
  private:
-  // `call`: the one call of NCCL; `what`: its name, for errors. Returns when the work lies on the
+  // `call`: the one call of NCCL; `what`: its name, for errors. Returns when the work is on the
   // stream, where it waits for `after`.
   Status enqueue(const char* what, Event& after,
                  const std::function<ncclResult_t(ncclComm_t comm)>& call) {
@@ -192,11 +192,11 @@ class NcclCommunicator final : public Communicator {
       const ncclResult_t result = call(comm_);
       if (!is_accepted(result)) return nccl_error(what, result, comm_);
     }
-    FETTLE_TRY(await_acceptance(what));  // without the mutex, so that abort() can come in between
-    return trail_.add(stream_);          // an event behind this work, by which done() counts
+    FETTLE_TRY(await_acceptance(what));  // without the mutex, so that abort() can intervene
+    return trail_.add(stream_);          // an event behind this work, which done() counts
   }
 
-  // Until what was called last lies on the stream. Ends with abort() at the latest.
+  // Waits until the last call's work is on the stream. Ends with abort() at the latest.
   Status await_acceptance(const char* what) {
     for (;;) {
       {
@@ -209,7 +209,7 @@ class NcclCommunicator final : public Communicator {
     }
   }
 
-  // With the mutex. False: NCCL is still at it.
+  // Requires the mutex. Returns false while NCCL is still busy.
   Result<bool> is_on_its_way(const char* what) {
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
@@ -218,8 +218,9 @@ class NcclCommunicator final : public Communicator {
     return found == ncclSuccess;
   }
 
-  // Others may still need this worker for what is done here. Only the destructor calls it, when no
-  // other thread uses this object: so is_on_its_way needs no mutex in the loop.
+  // Leaves in step with the others, which may still need this worker for work that is done here.
+  // Only the destructor calls it, when no other thread uses this object, so is_on_its_way needs no
+  // mutex in the loop.
   void take_leave() {
     {
       const std::unique_lock lock(mutex_, kPatience);

@@ -8,7 +8,7 @@
 
 namespace fettle::kernels::cuda {
 
-// For this process's first GPU. Errors: it cannot be asked who it is.
+// For this process's first GPU. Errors: its UUID cannot be read.
 Result<std::unique_ptr<CommunicatorMaker>> nccl_communicators();
 
 }  // namespace fettle::kernels::cuda

@@ -1,5 +1,5 @@
-// A communicator of one rank: the only part of NCCL's code path that one GPU can execute. On a GPU
-// it is NCCL itself, elsewhere the emulated one.
+// A communicator of one rank: the only part of NCCL's code path that one GPU can execute. Uses NCCL
+// itself on a GPU, the emulated NCCL elsewhere.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ class NcclAlone : public ::testing::Test {
 
   std::span<float> span() { return {values_.data(), static_cast<std::size_t>(values_.size())}; }
 
-  // Whether this many calls' work is done within minutes.
+  // Whether the work of this many calls is done within minutes.
   bool done(std::int64_t calls) {
     for (int i = 0; i < 24'000 && communicator_->done() < calls; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -73,7 +73,7 @@ TEST_F(NcclAlone, TheSumOfOneIsItself) {
   EXPECT_EQ(*communicator_->given_up(), 0);
 }
 
-// As a backward pass is captured, with an event in it that the sum begins behind.
+// Captured like a backward pass, with an event inside after which the sum begins.
 TEST_F(NcclAlone, BeginsBehindAnEventInAGraph) {
   const auto graph = backend_->capture([&] {
     backend_->add_scaled(3, 1, values_.data(), values_.data());

@@ -1,10 +1,10 @@
-// PassPlans: what a library planned for the two passes of an operation, by number of samples, and
-// our own operation, which does a pass that the library has no plan for.
+// PassPlans: a library's plans for the two passes of an operation, by number of samples, and our
+// own operation, which does a pass for which the library has no plan.
 //
-// The passes are planned apart. Both for the largest number of samples, while the operation is
-// created and errors can still be told; for any other number (the last batch of an epoch) when a
-// pass first meets it. So an evaluation, which never goes backward, plans nothing backward. Belongs
-// to one thread.
+// Each pass is planned separately: for the largest number of samples when the operation is created
+// and errors can still be reported; for any other number (the last batch of an epoch) when the pass
+// first meets it. So an evaluation, which never goes backward, plans nothing backward. Belongs to
+// one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace fettle::kernels::cuda {
 template <class Forward, class Backward, class Own>
 class PassPlans {
  public:
-  // Plans a pass for a number of samples; nothing: our own operation does it (plan_or_own).
+  // Plans a pass for a number of samples; nullopt: our own operation does it (plan_or_own).
   template <class Plan>
   using Make = std::function<Result<std::optional<Plan>>(std::int64_t samples)>;
   struct Makers {
@@ -33,8 +33,8 @@ class PassPlans {
 
   explicit PassPlans(Makers makers) : makers_(std::move(makers)) {}
 
-  // For the largest number of samples, and our own operation if a pass is missing there. Errors:
-  // those of the makers.
+  // Plans the largest number of samples, and makes our own operation if a pass has no plan. Errors:
+  // the makers'.
   Status prepare(std::int64_t most) {
     FETTLE_ASSIGN(std::optional<Forward> forward, makers_.forward(most));
     FETTLE_ASSIGN(std::optional<Backward> backward, makers_.backward(most));
@@ -48,7 +48,7 @@ class PassPlans {
   Forward* forward(std::int64_t samples) { return find(forward_, makers_.forward, samples); }
   Backward* backward(std::int64_t samples) { return find(backward_, makers_.backward, samples); }
 
-  // Made when a pass first needs it: its workspace is large.
+  // Made when a pass first needs it, because its workspace is large.
   Own& own() {
     if (own_ == nullptr) {
       const Status made = make_own();
@@ -56,7 +56,7 @@ class PassPlans {
     }
     return *own_;
   }
-  // nullptr as long as nothing needs it.
+  // nullptr until a pass needs it.
   Own* own_if_made() { return own_.get(); }
 
  private:

@@ -1,4 +1,5 @@
-// Which passes are planned when, and who does those that are missing: with plans that are numbers.
+// When passes are planned, and which implementation does passes without a plan. Plans are numbers
+// here.
 #include "kernels/cuda/libraries/pass_plans.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ struct Backward {
 struct Own {};
 using Plans = PassPlans<Forward, Backward, Own>;
 
-// A library that notes what it is asked for.
+// A library that records its requests.
 struct Library {
   bool has_backward = true;
   bool has_own = true;
@@ -84,7 +85,7 @@ TEST(PassPlans, APassThatIsMissingIsOurs) {
   EXPECT_THAT(library.newly_asked(), ElementsAre("backward 17"));
 }
 
-// The library may lack the last batch of an epoch alone.
+// The library may lack a plan for the last batch of an epoch only.
 TEST(PassPlans, OursIsMadeWhenARemainderFirstNeedsIt) {
   Library library;
   Plans plans = library.plans();

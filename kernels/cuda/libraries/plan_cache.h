@@ -1,7 +1,7 @@
-// PlanCache: what a library planned for each number of samples that an operation has met: the
-// largest, and the remainder of an epoch. Bounded: the plan that was asked for the longest ago
-// makes room, and with it what a recorded graph may still launch of it. So the bound is far above
-// the handful of sizes that a training has. Belongs to one thread.
+// PlanCache: a library's plans for each number of samples that an operation has met: the largest,
+// and the remainder of an epoch. Bounded: the least recently used plan is dropped, and with it the
+// state that a recorded graph may still launch. So the bound is far above the handful of sizes in a
+// training. Belongs to one thread.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,13 @@ class PlanCache {
  public:
   static constexpr std::size_t kMostPlans = 32;
 
-  // Makes the first one, for the largest number of samples, where its error can still be told.
+  // Stores the first plan, for the largest number of samples, when its error can still be reported.
   void put(std::int64_t samples, std::unique_ptr<Plan> plan) {
     find(samples, [&](std::int64_t) { return std::move(plan); });
   }
 
-  // The plan for `samples`, by make(samples) if it is new: a std::unique_ptr<Plan>, nullptr if
-  // there is none, which is remembered, too. Valid until the next call.
+  // Returns the plan for `samples`, from make(samples) if it is new: a std::unique_ptr<Plan>.
+  // nullptr (no plan) is stored, too. Valid until the next call.
   template <class Make>
   Plan* find(std::int64_t samples, Make make) {
     const auto at = std::find_if(entries_.begin(), entries_.end(),
@@ -39,7 +39,7 @@ class PlanCache {
 
  private:
   using Entry = std::pair<std::int64_t, std::unique_ptr<Plan>>;
-  std::list<Entry> entries_;  // the last one asked for comes first
+  std::list<Entry> entries_;  // the most recently used comes first
 };
 
 }  // namespace fettle::kernels::cuda

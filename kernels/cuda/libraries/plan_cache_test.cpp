@@ -7,7 +7,7 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-// Plans are numbers here; counts what was made.
+// Plans are numbers here; counts the plans made.
 struct Maker {
   int made = 0;
   std::unique_ptr<std::int64_t> operator()(std::int64_t samples) {
@@ -28,7 +28,7 @@ TEST(PlanCache, MakesAPlanOnce) {
   EXPECT_EQ(maker.made, 2);
 }
 
-TEST(PlanCache, RemembersThatThereIsNone) {
+TEST(PlanCache, RemembersAMissingPlan) {
   PlanCache<std::int64_t> cache;
   Maker maker;
   EXPECT_EQ(cache.find(-1, std::ref(maker)), nullptr);
@@ -36,12 +36,12 @@ TEST(PlanCache, RemembersThatThereIsNone) {
   EXPECT_EQ(maker.made, 1);
 }
 
-TEST(PlanCache, MakesRoomByTheOneThatWasAskedForLongestAgo) {
+TEST(PlanCache, EvictsTheLeastRecentlyUsedPlan) {
   PlanCache<std::int64_t> cache;
   Maker maker;
   for (std::int64_t samples = 0; samples < kMost; ++samples) cache.find(samples, std::ref(maker));
   cache.find(0, std::ref(maker));
-  cache.find(kMost, std::ref(maker));  // 1 goes
+  cache.find(kMost, std::ref(maker));  // drops 1
   const int made = maker.made;
   cache.find(0, std::ref(maker));
   EXPECT_EQ(maker.made, made);

@@ -18,7 +18,7 @@ Result<std::size_t> PlanChooser::choose(const std::string& key, std::span<const 
   if (!times_) return std::size_t{0};
   std::optional<std::size_t> best;
   double best_time = 0;
-  double first_time = 0;  // of the first that runs
+  double first_time = 0;  // of the first plan that runs
   std::optional<Error> why_not_the_first;
   for (std::size_t i = 0; i < std::min(names.size(), kMostTimed); ++i) {
     const Result<double> measured = microseconds(i);
@@ -38,7 +38,7 @@ Result<std::size_t> PlanChooser::choose(const std::string& key, std::span<const 
   const TimedPlan mine{names[*best], best_time};
   const TimedPlan kept = shared_.keep(key, mine);
   const auto at = std::find(names.begin(), names.end(), kept.plan);
-  const bool is_here = at != names.end();  // or it cannot be built any more
+  const bool is_here = at != names.end();  // false: it can no longer be built
   known_.insert_or_assign(key, is_here ? kept : mine);
   return is_here ? static_cast<std::size_t>(at - names.begin()) : *best;
 }

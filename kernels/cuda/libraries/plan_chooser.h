@@ -1,13 +1,13 @@
-// PlanChooser: which of a library's plans is run for one product or convolution. Heuristics rank
-// plans without running them; here the first few are timed, once for each shape and kind of GPU,
-// and the result is kept (plan_file.h).
+// PlanChooser: chooses one of a library's plans for a product or convolution. Heuristics rank plans
+// without running them; here the first few are timed, once for each shape and kind of GPU, and the
+// result is kept (plan_file.h).
 //
-// A plan decides about the last bits of a result. So what was chosen once stays chosen, as long as
-// the file is there, and of two processes that time one key at once the second takes the plan of
-// the first: all trials that share the file run the same plans. FETTLE_CUDA_PLANS=first runs what
-// the heuristics rank first, and times nothing. One thread; decides by the numbers that it is
-// given. What is not timed is run once before it is taken (first_that_runs): an engine may plan and
-// then refuse to run.
+// A plan affects the last bits of a result. So a choice stays as long as the file exists, and of
+// two processes that time one key at once the second takes the first's plan: all trials that share
+// the file run the same plans. FETTLE_CUDA_PLANS=first runs the plan that the heuristics rank
+// first, and times nothing. One thread; decides by given numbers only. Plans that are not timed are
+// run once before they are chosen (first_that_runs), because an engine may plan and then refuse to
+// run.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +23,16 @@ namespace fettle::kernels::cuda {
 
 class PlanChooser {
  public:
-  // Plans of one key that are timed at most.
+  // Maximum number of plans of one key that are timed.
   static constexpr std::size_t kMostTimed = 8;
-  // How much faster than the one that the library ranks first another plan must be to be taken:
-  // the fastest of several measurements is also the luckiest one.
+  // Fraction of the first-ranked plan's time below which another plan must be to replace it: the
+  // fastest of several measurements is also the luckiest.
   static constexpr double kClearly = 0.97;
 
-  // Microseconds of one run of a candidate. Errors: it cannot be run.
+  // Returns the microseconds of one run of a candidate. Errors: it cannot be run.
   using Time = std::function<Result<double>(std::size_t candidate)>;
-  // Where choices are shared: each is offered to `keep`, which gives back the one that stays, and
-  // `read` tells what others have kept by now.
+  // Shared storage of choices: `keep` is offered each choice and returns the one that stays, and
+  // `read` returns the choices that others have kept.
   struct Shared {
     std::function<TimedPlan(const std::string& key, const TimedPlan& plan)> keep;
     std::function<TimedPlans()> read;
@@ -40,14 +40,14 @@ class PlanChooser {
 
   PlanChooser(bool times, Shared shared) : times_(times), shared_(std::move(shared)) {}
 
-  // Whether candidates beyond the first that runs are of any use.
+  // Whether candidates beyond the first that runs are useful.
   bool times() const { return times_; }
 
-  // The plan that was chosen for `key` before, here or elsewhere; nullptr: none.
+  // The plan chosen for `key` before, here or elsewhere; nullptr if none was.
   const TimedPlan* known(const std::string& key);
 
-  // Which of `names`, in the library's order, is run for `key` from now on. A candidate that cannot
-  // be run is passed over. Errors: that of the first, where none can be run.
+  // Chooses the plan for `key` from `names`, which are in the library's order; returns its index. A
+  // candidate that cannot be run is skipped. Errors: the first candidate's, if none can be run.
   Result<std::size_t> choose(const std::string& key, std::span<const std::string> names,
                              const Time& microseconds);
 
@@ -57,13 +57,13 @@ class PlanChooser {
   const Shared shared_;
 };
 
-// The first of `count` plans that can be run, in the library's order. Errors: that of the first,
-// where none can be run.
+// Returns the first of `count` plans that can be run, in the library's order. Errors: the first
+// plan's, if none can be run.
 Result<std::size_t> first_that_runs(std::size_t count,
                                     const std::function<Status(std::size_t candidate)>& run);
 
-// Whether the plan that rounds nothing is taken beside one that rounds its result to 16 bits. By
-// the microseconds of both; nothing: it was not timed. Exactness may cost 15 %.
+// Whether the plan that rounds nothing is preferred to one that rounds its result to 16 bits. Takes
+// the microseconds of both; nullopt: not timed. Exactness may cost 15 %.
 bool takes_exact(std::optional<double> exact, std::optional<double> rounded);
 
 }  // namespace fettle::kernels::cuda

@@ -23,7 +23,7 @@ class Chooser : public ::testing::Test {
                  },
              .read = [this] { return elsewhere_; }}};
   }
-  // Which plan is taken where runs take so long; below 0: it cannot be run.
+  // Returns the plan chosen for runs of these times; below 0: it cannot be run.
   Result<std::size_t> choose(PlanChooser& chooser, const std::vector<double>& microseconds) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < microseconds.size(); ++i)
@@ -57,7 +57,7 @@ TEST_F(Chooser, StaysWithTheLibrarysFirstUnlessAnotherIsClearlyFaster) {
   EXPECT_EQ(*choose(others, {100, 98, 96.9}), 2U);
 }
 
-TEST_F(Chooser, PassesOverWhatCannotBeRun) {
+TEST_F(Chooser, SkipsPlansThatCannotRun) {
   PlanChooser plans = chooser();
   EXPECT_EQ(*choose(plans, {-1, 30, -1, 20}), 3U);
   const auto none = choose(plans, {-1, -1});
@@ -65,7 +65,7 @@ TEST_F(Chooser, PassesOverWhatCannotBeRun) {
   EXPECT_EQ(none.error().message, "plan 0 does not run");
 }
 
-TEST_F(Chooser, SaysWhereThereIsNoneToChoose) {
+TEST_F(Chooser, ReportsAnEmptyListOfPlans) {
   for (const bool times : {true, false}) {
     PlanChooser plans = chooser(times);
     const auto none = choose(plans, {});
@@ -88,13 +88,13 @@ TEST_F(Chooser, WithoutTimingTakesTheFirstAndKnowsNothing) {
   EXPECT_TRUE(kept_.empty());
 }
 
-TEST_F(Chooser, RemembersWhatWasTimedBefore) {
+TEST_F(Chooser, RemembersTimedPlans) {
   PlanChooser plans = chooser(true, {{kKey, {"plan7", 5}}});
   ASSERT_NE(plans.known(kKey), nullptr);
   EXPECT_EQ(*plans.known(kKey), (TimedPlan{"plan7", 5}));
 }
 
-TEST_F(Chooser, TakesWhatAnotherProcessKeptWhileThisOneTimed) {
+TEST_F(Chooser, TakesThePlanStoredByAnotherProcessMeanwhile) {
   PlanChooser plans = chooser();
   EXPECT_EQ(plans.known(kKey), nullptr);
   elsewhere_ = {{kKey, {"plan2", 11}}};
@@ -102,7 +102,7 @@ TEST_F(Chooser, TakesWhatAnotherProcessKeptWhileThisOneTimed) {
   EXPECT_EQ(*plans.known(kKey), (TimedPlan{"plan2", 11}));
 }
 
-TEST_F(Chooser, KnowsWhatAnotherProcessKeptMeanwhile) {
+TEST_F(Chooser, FindsPlansThatAnotherProcessStored) {
   PlanChooser plans = chooser();
   EXPECT_EQ(plans.known(kKey), nullptr);
   elsewhere_ = {{kKey, {"plan2", 11}}};
@@ -110,14 +110,14 @@ TEST_F(Chooser, KnowsWhatAnotherProcessKeptMeanwhile) {
   EXPECT_EQ(*plans.known(kKey), (TimedPlan{"plan2", 11}));
 }
 
-TEST_F(Chooser, TakesItsOwnWhereTheKeptOneIsNotThere) {
+TEST_F(Chooser, TakesItsOwnPlanIfTheStoredPlanIsMissing) {
   PlanChooser plans = chooser();
   elsewhere_ = {{kKey, {"of another driver", 11}}};
   EXPECT_EQ(*choose(plans, {20, 12, 15}), 1U);
   EXPECT_EQ(*plans.known(kKey), (TimedPlan{"plan1", 12}));
 }
 
-// Of runs that succeed where `runs` says so: what was run, in order, and which is taken.
+// Tries runs that succeed as `runs` says; returns the runs tried, in order, and the chosen one.
 std::pair<std::vector<std::size_t>, Result<std::size_t>> first_of(const std::vector<bool>& runs) {
   std::vector<std::size_t> tried;
   auto first = first_that_runs(runs.size(), [&](std::size_t i) -> Status {
@@ -127,13 +127,13 @@ std::pair<std::vector<std::size_t>, Result<std::size_t>> first_of(const std::vec
   return {tried, std::move(first)};
 }
 
-TEST(FirstThatRuns, PassesOverWhatDoesNot) {
+TEST(FirstThatRuns, SkipsPlansThatDoNotRun) {
   const auto [tried, first] = first_of({false, false, true, true});
   EXPECT_EQ(*first, 2U);
   EXPECT_THAT(tried, ::testing::ElementsAre(0, 1, 2)) << "and tries no more";
 }
 
-TEST(FirstThatRuns, SaysWhyTheFirstDoesNotWhereNoneDoes) {
+TEST(FirstThatRuns, ReportsTheErrorOfTheFirstIfNoneRuns) {
   const Result<std::size_t> none = first_of({false, false}).second;
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().message, "plan 0 does not run");

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = 4 << 20;
 
-// "NVIDIA H100 80GB HBM3": "nvidia-h100-80gb-hbm3".
+// Turns "NVIDIA H100 80GB HBM3" into "nvidia-h100-80gb-hbm3".
 std::string file_name(std::string_view device) {
   std::string name;
   for (const char c : device) {
@@ -43,8 +43,8 @@ Status check_kind(const Json& file, const GpuKind& kind) {
   return success();
 }
 
-// A lock on a file beside the plans, which are replaced. On NFS it is the server's. A process that
-// dies releases it.
+// A lock on a separate file, because the plans' file is replaced. On NFS the server holds the lock.
+// A process that dies releases it.
 class Lock {
  public:
   static Result<Lock> take(const std::string& path) {
@@ -67,7 +67,7 @@ class Lock {
   }
 
  private:
-  // A holder reads and writes a small file: a minute is a file system that does not answer.
+  // A holder reads and writes a small file, so a minute means a file system that does not answer.
   static constexpr std::chrono::milliseconds kWait{5};
   static constexpr int kMostWaits = 60'000 / 5;
 
@@ -126,7 +126,7 @@ Result<TimedPlans> load_timed_plans(const GpuKind& kind) {
   Result<TimedPlans> plans = text.ok() ? read_timed_plans(*text, kind) : text.error();
   if (plans.ok()) return plans;
   Error error = plans.error();
-  // An error of read_file has the path, one of the parser has not.
+  // Errors of read_file contain the path, errors of the parser do not.
   const bool names_it = error.message.find(path) != std::string::npos;
   if (!names_it) error = std::move(error).in(path);
   error.message += "; plans are timed again, and the file is replaced";

@@ -1,5 +1,5 @@
-// The file of timed plans: what is written is read, and what was timed for something else, or never
-// timed, is refused with a sentence.
+// The file of timed plans: written plans are read back, and plans timed for something else, or
+// never timed, are refused with a message.
 #include "kernels/cuda/libraries/plan_file.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ class PlanFile : public ::testing::Test {
     }
     return success();
   }
-  // Why a file with this text is not used.
+  // Returns why a file with this text is not used.
   std::string why_not(const std::string& text) {
     EXPECT_TRUE(make_directories(folder_).ok());
     EXPECT_TRUE(write_file(plan_file_path(kH100), text).ok());
@@ -51,7 +51,7 @@ class PlanFile : public ::testing::Test {
   const std::string folder_;
 };
 
-TEST_F(PlanFile, WhatIsKeptIsFoundAgain) {
+TEST_F(PlanFile, FindsStoredPlansAgain) {
   const Status kept = keep(kPlans);
   ASSERT_TRUE(kept.ok()) << kept.error().message;
   EXPECT_EQ(plan_file_path(kH100), folder_ + "/nvidia-h100-80gb-hbm3-9-0.json");
@@ -66,7 +66,7 @@ TEST_F(PlanFile, IsAddedTo) {
   EXPECT_EQ(*load_timed_plans(kH100), all);
 }
 
-// As many trials of a Study may do that start together.
+// As many trials of a Study that start together may do.
 TEST_F(PlanFile, TheFirstWriterWinsForAll) {
   constexpr int kWriters = 6, kKeys = 12;
   std::vector<TimedPlans> taken(kWriters);
@@ -123,11 +123,11 @@ TEST_F(PlanFile, SaysThatItWasMeasuredForSomethingElse) {
   other.fettle = "0.0.9";
   EXPECT_THAT(why_not(written_for(other)), HasSubstr("fettle: found \"0.0.9\""));
   other = kH100;
-  other.name = "nvidia-h100-80gb hbm3";  // of the same file name
+  other.name = "nvidia-h100-80gb hbm3";  // gives the same file name
   EXPECT_THAT(why_not(written_for(other)), HasSubstr("device: found \"nvidia-h100-80gb hbm3\""));
 }
 
-TEST_F(PlanFile, RefusesWhatNobodyMeasured) {
+TEST_F(PlanFile, RefusesMalformedFiles) {
   Json file = to_json(kH100, kPlans);
   EXPECT_THAT(why_not("{\"device\": "), HasSubstr("line 1"));
   EXPECT_THAT(why_not("[]"), HasSubstr("device: found nothing"));

@@ -12,8 +12,8 @@ namespace fettle::kernels::cuda {
 
 namespace {
 
-// Arrays that hold zeros, for as long as plans are tried. Those of a language model's head are
-// gigabytes, which a neighbour on the GPU may need, so they go back to the device.
+// Arrays of zeros that live while plans are tried. For a language model's head they are gigabytes,
+// which a neighbour on the GPU may need, so they are returned to the device.
 class Arrays {
  public:
   Arrays(Device& device, std::span<const std::int64_t> bytes) : device_(device) {
@@ -32,7 +32,7 @@ class Arrays {
   Arrays(const Arrays&) = delete;
   Arrays& operator=(const Arrays&) = delete;
 
-  bool are_there() const { return are_there_; }  // or there is no memory for them
+  bool are_there() const { return are_there_; }  // false: not enough memory
   std::span<void* const> pointers() const { return pointers_; }
 
  private:
@@ -46,7 +46,7 @@ class Arrays {
 
 Result<double> microseconds_of(const Device& device, const std::function<Status()>& enqueue) {
   constexpr int kSamples = 3;
-  constexpr int kRuns = 4;  // between two events: the wait for the first of them counts little
+  constexpr int kRuns = 4;  // between two events, so that the wait for the first counts little
   FETTLE_TRY(enqueue());
   double least = std::numeric_limits<double>::infinity();
   for (int sample = 0; sample < kSamples; ++sample) {

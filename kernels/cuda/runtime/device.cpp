@@ -15,7 +15,8 @@ namespace fettle::kernels::cuda {
 namespace {
 
 constexpr std::int64_t kPieceBytes = std::int64_t{32} << 20;
-// A context, its kernels and those of the libraries. Reported as 300 to 500 MB; not measured here.
+// A context with its kernels and the libraries' kernels. Reported as 300 to 500 MB; not measured
+// here.
 constexpr std::int64_t kContextBytes = std::int64_t{512} << 20;
 
 class Block : public Memory {
@@ -32,7 +33,7 @@ class Block : public Memory {
 MachineFacts ask_runtime() {
   MachineFacts facts;
   const cudaError_t counted = cudaGetDeviceCount(&facts.devices);
-  cudaGetLastError();  // clears it: it is in the facts
+  cudaGetLastError();  // clears the error, which is in the facts
   facts.error = counted;
   facts.error_text = cudaGetErrorString(counted);
   cudaDriverGetVersion(&facts.driver_version);
@@ -40,7 +41,7 @@ MachineFacts ask_runtime() {
   if (counted != cudaSuccess || facts.devices == 0) return facts;
   cudaDeviceProp properties{};
   const cudaError_t asked = cudaGetDeviceProperties(&properties, 0);
-  if (asked != cudaSuccess) cudaGetLastError();  // clears it, likewise
+  if (asked != cudaSuccess) cudaGetLastError();  // clears it as above
   facts.error = asked;
   facts.error_text = cudaGetErrorString(asked);
   facts.name = properties.name;
@@ -54,13 +55,13 @@ bool wants_branches() {
   return value != nullptr && std::string_view(value) == "1";
 }
 
-// While a device measures.
+// A block without memory, while a device measures.
 class NoBlock : public Memory {
  public:
   Buffer data() override { return nullptr; }
 };
 
-// Only its alignment counts: nothing is read or written there.
+// An address for its alignment only: nothing is read or written there.
 void* no_address() {
   alignas(256) static std::byte place;
   return &place;
@@ -84,15 +85,15 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 
 Status find_gpu() { return check_machine(ask_runtime(), FETTLE_CUDA_ARCHITECTURES); }
 
-// What a process that shares its GPU may allocate: FETTLE_GPU_MEMORY, in MiB, less what CUDA itself
-// keeps there. Absent where the GPU is its own.
+// Returns the memory that a process sharing its GPU may allocate: FETTLE_GPU_MEMORY, in MiB, less
+// CUDA's own. nullopt if the GPU is not shared.
 Result<std::optional<std::int64_t>> share_of_memory() {
   const char* const text = std::getenv("FETTLE_GPU_MEMORY");  // NOLINT(concurrency-mt-unsafe)
   if (text == nullptr || *text == '\0') return std::optional<std::int64_t>();
   std::int64_t mebibytes = 0;
   const char* const end = text + std::string_view(text).size();
   const auto read = std::from_chars(text, end, mebibytes);
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // in bytes it still fits 64 bits
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // still fits 64 bits in bytes
   if (read.ec != std::errc() || read.ptr != end || mebibytes > kMost) {
     return invalid("FETTLE_GPU_MEMORY is \"" + std::string(text) +
                    "\", expected a whole number of MiB");
@@ -110,8 +111,8 @@ Result<std::unique_ptr<Device>> Device::open() {
   cudaDeviceProp properties;
   FETTLE_TRY(status_of(cudaGetDeviceProperties(&properties, 0), "asking what the GPU is"));
   FETTLE_TRY(status_of(cudaSetDevice(0), "choosing the GPU"));
-  // If the GPU's memory is the host's, as the emulated GPU's is, each block is an allocation of its
-  // own: then sanitizers see accesses outside of it.
+  // If the GPU's memory is the host's, as on the emulator, each block is a separate allocation, so
+  // that sanitizers see accesses outside of it.
   const std::int64_t piece_bytes = properties.integrated != 0 ? 0 : kPieceBytes;
   FETTLE_ASSIGN(const std::optional<std::int64_t> share_bytes, share_of_memory());
   std::unique_ptr<Device> device(new Device(piece_bytes, share_bytes));
@@ -132,7 +133,7 @@ Result<std::unique_ptr<Device>> Device::open() {
 
 Device::~Device() {
   if (stream_ != nullptr) cudaStreamSynchronize(stream_);
-  libraries_.clear();  // a handle of theirs still names a stream
+  libraries_.clear();  // their handles still name a stream
   for (cudaStream_t stream : {stream_, branch_stream_}) {
     if (stream != nullptr) cudaStreamDestroy(stream);
   }
@@ -147,13 +148,13 @@ bool Device::is_capturing() const {
   return status != cudaStreamCaptureStatusNone;
 }
 
-// Outside a graph a fork would cost the host more calls than it saves the GPU time. There, too, the
-// branch has its own workspace, which must have grown before it is captured.
+// Outside a graph a fork would cost the host more calls than it saves the GPU time. Even there, the
+// branch uses its own workspace, which must have grown before the graph is captured.
 void Device::run_beside(const std::function<void()>& branch,
                         const std::function<void()>& meanwhile) {
   CHECK(!in_branch_, "a branch has no branches");
   const bool forks = branches_ && is_capturing();
-  if (forks) {  // the wait makes the branch's stream part of the capture; the one below ends that
+  if (forks) {  // adds the branch's stream to the capture; the wait below ends that
     must_succeed(cudaEventRecord(fork_, stream_));
     must_succeed(cudaStreamWaitEvent(branch_stream_, fork_, 0));
   }
@@ -172,8 +173,8 @@ Result<std::unique_ptr<Memory>> Device::allocate(std::int64_t bytes) {
     measured_.own += Pool::padded(bytes);
     return std::unique_ptr<Memory>(std::make_unique<NoBlock>());
   }
-  // A piece of the pool would be given, and cleared by a node of the graph at each launch, beside a
-  // branch that has written it.
+  // In a capture, each launch of the graph would clear the new block, even after a concurrent
+  // branch has written to it.
   CHECK(
       !is_capturing(),
       "memory is allocated while a graph is captured: what is captured must have run once before");
@@ -201,7 +202,7 @@ Status Device::grow(Growing& memory, std::int64_t bytes) {
   return success();
 }
 
-// Counters are a few bytes beside the workspace.
+// Counters add only a few bytes to the workspace.
 std::int64_t& Device::measured_bytes(const Growing& memory) {
   return &memory == &branch_scratch_ ? measured_.branch : measured_.shared;
 }

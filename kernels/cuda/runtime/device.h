@@ -1,7 +1,7 @@
-// Device: one GPU as its backend uses it: a stream that all work is enqueued on, memory, and a
-// workspace that operations share.
+// Device: one GPU as its backend uses it: a stream for all work, memory, and a workspace that
+// operations share.
 //
-// Belongs to one thread, as its backend and all its operations do.
+// Belongs to one thread, as do its backend and all its operations.
 #pragma once
 
 #include <cstdint>
@@ -23,58 +23,58 @@
 
 namespace fettle::kernels::cuda {
 
-// 8-4-4-4-12 digits, as nvidia-smi has it behind "GPU-" or "MIG-".
+// Returns 8-4-4-4-12 digits, as nvidia-smi prints them behind "GPU-" or "MIG-".
 std::string uuid_text(const cudaUUID_t& uuid);
 
-// Whether the first GPU that the process sees (CUDA_VISIBLE_DEVICES) can run what was compiled.
+// Whether the first GPU that the process sees (CUDA_VISIBLE_DEVICES) can run the compiled code.
 // Errors: check_machine's (machine.h).
 Status find_gpu();
 
 class Device {
  public:
-  // The GPU that find_gpu() found, or its error.
+  // Opens the GPU that find_gpu() found, or returns its error.
   static Result<std::unique_ptr<Device>> open();
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // Where work is enqueued now.
+  // The stream on which work is enqueued now.
   cudaStream_t stream() const { return forked_ ? branch_stream_ : stream_; }
 
   // Enqueues both so that the GPU may do them at the same time: neither may write what the other
-  // reads or writes. With FETTLE_CUDA_BRANCHES=1, in a graph that is being captured, `branch` is a
-  // branch of its own, forked here and joined before this returns; elsewhere it comes first. The
-  // results are the same bits. `branch` has a workspace of its own, and no counters.
+  // reads or writes. With FETTLE_CUDA_BRANCHES=1, in a graph that is being captured, `branch`
+  // becomes a separate branch, forked here and joined before this returns; otherwise it comes
+  // first. The results are the same bits. `branch` has its own workspace, and no counters.
   void run_beside(const std::function<void()>& branch, const std::function<void()>& meanwhile);
   const DeviceIdentity& identity() const { return identity_; }
   const MachineFacts& facts() const { return facts_; }
   int multiprocessors() const { return multiprocessors_; }
 
-  // Zero at first. Errors: what was asked for, what is free, and what to do about it. Aborts while
-  // a graph is captured: what runs in a graph has run once before, and has all its memory.
+  // Allocates memory that is zero at first. Errors: the requested and the free size, and a remedy.
+  // Aborts while a graph is captured: work in a graph has run once before, and has all its memory.
   Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes);
-  // Pool::release_unused(); waits for the device.
+  // Calls Pool::release_unused(); waits for the device.
   void release_unused();
-  // The memory of this device that is handed out, and the most that ever was.
+  // Allocated memory of this device, and its maximum so far.
   std::int64_t used() const { return pool_.used(); }
   std::int64_t peak() const { return pool_.peak(); }
   std::int64_t available() const { return pool_.available(); }
 
-  // The workspace, which every operation may overwrite. An operation reserves what it needs while
-  // it is created, and asks for the address in every call: it moves when the workspace grows.
+  // The workspace, which every operation may overwrite. An operation reserves its need while it is
+  // created, and gets the address in every call: it moves when the workspace grows.
   Status reserve_scratch(std::int64_t bytes);
-  // The same for what it does in a branch.
+  // The same for the operation's work in a branch.
   Status reserve_branch_scratch(std::int64_t bytes);
-  // At least `bytes`; grows if that was not reserved, and aborts if there is no memory for it.
+  // Returns at least `bytes`; grows if they were not reserved, and aborts if memory runs out.
   void* scratch(std::int64_t bytes);
 
-  // At least `count` numbers that are 0 between kernels: one that counts in them leaves them so
-  // (last_block.cuh). Operations share them as they share the workspace, and reserve them likewise.
+  // Returns at least `count` numbers that are 0 between kernels: a kernel that counts in them
+  // resets them (last_block.cuh). Operations share and reserve them like the workspace.
   Status reserve_counters(std::int64_t count);
   unsigned* counters(std::int64_t count);
 
-  // What a library keeps for this device (its handle), opened by the first operation that asks.
-  // `Library`: has `static Result<std::unique_ptr<Library>> open()`.
+  // Returns a library's state for this device (its handle), opened by the first operation that
+  // needs it. `Library` has `static Result<std::unique_ptr<Library>> open()`.
   template <class Library>
   Result<Library*> library() {
     std::shared_ptr<void>& opened = libraries_[typeid(Library)];
@@ -85,8 +85,8 @@ class Device {
     return static_cast<Library*>(opened.get());
   }
 
-  // While true, nothing is allocated: blocks have no address, and what operations ask for is only
-  // summed. Operations that were created meanwhile cannot be run.
+  // While true, nothing is allocated: blocks have no address, and requested sizes are only summed.
+  // Operations created meanwhile cannot be run.
   void set_measuring(bool measuring);
   Workspace measured() const { return measured_; }
   bool is_measuring() const { return measuring_; }
@@ -100,15 +100,14 @@ class Device {
   bool is_capturing() const;
 
   bool branches_ = false;   // FETTLE_CUDA_BRANCHES=1
-  bool in_branch_ = false;  // what is enqueued now is a branch's
+  bool in_branch_ = false;  // work enqueued now belongs to a branch
   bool forked_ = false;     // and goes to branch_stream_
   cudaEvent_t fork_ = nullptr, join_ = nullptr;
   DeviceIdentity identity_;
   MachineFacts facts_;
   int multiprocessors_ = 1;
   Pool pool_;
-  // The last of the blocks is the largest. Those before it stay: recorded graphs hold their
-  // addresses.
+  // The last block is the largest. Earlier blocks stay: recorded graphs hold their addresses.
   struct Growing {
     std::vector<std::unique_ptr<Memory>> blocks;
     std::int64_t bytes = 0;

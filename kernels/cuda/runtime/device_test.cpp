@@ -1,5 +1,5 @@
-// A GPU as a backend opens it: what it says when it cannot, and the memory that it hands out. On
-// the emulator, whose machine the tests choose.
+// A GPU opened for a backend: its errors, and its memory. On the emulator, whose machine the tests
+// choose.
 #include "kernels/cuda/runtime/device.h"
 
 #include <gmock/gmock.h>
@@ -85,7 +85,7 @@ TEST(Device, SaysHowMuchMemoryIsMissing) {
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
-TEST(Device, ScratchGrowsAndKeepsWhatGraphsRemember) {
+TEST(Device, ScratchGrowsAndKeepsTheBlocksOfGraphs) {
   const auto device = std::move(Device::open()).value();
   ASSERT_TRUE(device->reserve_scratch(1000).ok());
   void* const first = device->scratch(500);
@@ -106,7 +106,7 @@ TEST(Device, CountersAreZeroAndKeptLikewise) {
   EXPECT_EQ(first[2], 0U) << "still there";
 }
 
-// In a capture a piece of the pool would be cleared by the graph, at each of its launches.
+// In a capture, each launch of the graph would clear a piece of the pool.
 TEST(DeviceDeathTest, NothingGrowsWhileAGraphIsCaptured) {
   const auto device = std::move(Device::open()).value();
   ASSERT_TRUE(device->reserve_scratch(1000).ok());
@@ -121,7 +121,7 @@ TEST(DeviceDeathTest, NothingGrowsWhileAGraphIsCaptured) {
   EXPECT_DEATH(captured(1001), "what is captured must have run once before");
 }
 
-// So it has grown by the time that the graph is captured.
+// So it has grown before the graph is captured.
 TEST(Device, ABranchHasItsWorkspaceOutsideOfGraphsToo) {
   ::setenv("FETTLE_CUDA_BRANCHES", "1", 1);
   const auto device = std::move(Device::open()).value();
@@ -224,8 +224,8 @@ TEST(Pool, TakesABlockLargerThanAPiece) {
   pool.give_back(block);
 }
 
-// The last piece need not be whole.
-TEST(Pool, UsesWhatIsLeftOfTheDevice) {
+// The last piece may be smaller.
+TEST(Pool, UsesTheRestOfTheDevice) {
   const OnMachine on({.memory = 10 << 10});
   Pool pool(8 << 10);
   void* const first = std::move(pool.take(8 << 10)).value();
@@ -235,7 +235,7 @@ TEST(Pool, UsesWhatIsLeftOfTheDevice) {
   pool.give_back(second);
 }
 
-// Of a card that others use too it takes no more than its part, whatever is free.
+// Takes at most its share of a card that others use too, however much is free.
 TEST(Pool, KeepsToItsShare) {
   Pool pool(4 << 10, 10 << 10);
   void* const first = std::move(pool.take(8 << 10)).value();
@@ -269,7 +269,7 @@ TEST(Pool, GivesBackPiecesThatAreFreeAsAWhole) {
   pool.give_back(kept);
 }
 
-TEST(Pool, WhatItGaveBackIsOfItsShareAgain) {
+TEST(Pool, ReleasedMemoryCountsForItsShareAgain) {
   Pool pool(4096, 8 << 10);
   pool.give_back(std::move(pool.take(8 << 10)).value());
   EXPECT_EQ(pool.available(), 8 << 10) << "in the piece";
@@ -297,13 +297,13 @@ class SharedDevice : public ::testing::Test {
   }
 };
 
-TEST_F(SharedDevice, HasWhatItsPartOfTheMemoryLeavesBesideTheContext) {
+TEST_F(SharedDevice, HasItsShareOfMemoryLessTheContext) {
   const auto device = open_with("1024");
   ASSERT_TRUE(device.ok()) << device.error().message;
   EXPECT_EQ((*device)->available(), std::int64_t{512} << 20);
 }
 
-TEST_F(SharedDevice, SaysWhatIsWrongWithItsPart) {
+TEST_F(SharedDevice, ExplainsAnInvalidShare) {
   for (const char* const text : {"20Gi", "-5", "512", "99999999999999"}) {
     const auto device = open_with(text);
     ASSERT_FALSE(device.ok()) << text;

@@ -1,8 +1,8 @@
 // The functions of CUDA's driver that cudnn-frontend 1.19 calls by name, for its own attention
 // kernels. libfettle_cuda.so is not linked with libcuda, which only a machine with a driver has, so
-// that a program without a GPU can load it and say what is missing. These ask the runtime for the
-// driver's function and call it: an error where there is none. They are not exported, so no one
-// else's libcuda is covered. cudnn-frontend 1.32 calls none of them.
+// that a program without a GPU can load it and report the missing part. These functions get the
+// driver's function from the runtime and call it, or return an error without a driver. They are not
+// exported, so they hide no other library's libcuda. cudnn-frontend 1.32 calls none of them.
 //
 // Usable from any thread.
 #include <cuda.h>
@@ -10,18 +10,18 @@
 
 namespace {
 
-// nullptr: this machine's driver has none of that name.
+// Returns nullptr if this machine's driver has no function of that name.
 void* driver_function(const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
   const cudaError_t error =
       cudaGetDriverEntryPointByVersion(name, &found, CUDA_VERSION, cudaEnableDefault, &result);
   if (error == cudaSuccess && result == cudaDriverEntryPointSuccess) return found;
-  cudaGetLastError();  // clears it: the return value says it
+  cudaGetLastError();  // clears the error: the return value reports it
   return nullptr;
 }
 
-// The first argument gives the types: the function below of that name.
+// The first argument gives the types; it is the function below of that name.
 template <class... Parameters>
 CUresult call(CUresult (*)(Parameters...), void* function, Parameters... arguments) {
   if (function == nullptr) return CUDA_ERROR_NOT_FOUND;

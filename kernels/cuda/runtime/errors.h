@@ -1,4 +1,4 @@
-// What to do about the error codes of the CUDA runtime. Usable from any thread.
+// Handles error codes of the CUDA runtime. Usable from any thread.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ namespace fettle::kernels::cuda {
 // "cudaErrorInvalidValue (1): invalid argument".
 std::string words_of(cudaError_t error);
 
-// For calls that can fail for reasons outside the program: "`what`: ..." or success.
+// For calls that can fail for reasons outside the program. Returns "`what`: ..." or success.
 Status status_of(cudaError_t error, std::string_view what);
 
-// For calls that cannot, and for what a kernel did wrong and a later call reports: aborts with the
+// For calls that cannot fail, and for errors of kernels that a later call reports. Aborts with the
 // error in words and the place.
 void must_succeed(cudaError_t error, SourcePlace where = SourcePlace::current());
 

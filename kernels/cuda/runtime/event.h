@@ -1,4 +1,4 @@
-// cuda::Event: a place in a stream's order, with the time at which the GPU came to it, or, cheaper
+// cuda::Event: a place in a stream's order, with the time at which the GPU reached it, or, cheaper
 // for the GPU, without. Belongs to the device's thread, as the streams do.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace fettle::kernels::cuda {
 
-// Whether the GPU has come to `event`. That it has not is no error, but the runtime may remember it
-// as one, for the check of the next launch to find.
+// Whether the GPU has reached `event`. Not having reached it is no error, but the runtime may
+// record it as one, which the check of the next launch would find.
 inline bool is_reached(cudaEvent_t event) {
   const cudaError_t state = cudaEventQuery(event);
   if (state == cudaErrorNotReady) {
@@ -24,7 +24,7 @@ inline bool is_reached(cudaEvent_t event) {
 class Event {
  public:
   Event() { must_succeed(cudaEventCreate(&event_)); }
-  // Only to wait for: has no seconds.
+  // Creates an event for waiting only: it has no time.
   static Event without_time() {
     Event event(nullptr);
     must_succeed(cudaEventCreateWithFlags(&event.event_, cudaEventDisableTiming));
@@ -36,15 +36,15 @@ class Event {
   Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   Event& operator=(Event&&) = delete;
 
-  // Never in a capture.
+  // Never called in a capture.
   void record(cudaStream_t stream) { must_succeed(cudaEventRecord(event_, stream)); }
-  // Work that is enqueued on `stream` from now on waits until the event is reached.
+  // Makes work that is enqueued on `stream` from now on wait until the event is reached.
   void make_wait(cudaStream_t stream) const {
     must_succeed(cudaStreamWaitEvent(stream, event_, 0));
   }
-  // The host waits.
+  // Blocks the host until the event is reached.
   void synchronize() const { must_succeed(cudaEventSynchronize(event_)); }
-  // By the GPU's clock. Both have been reached.
+  // Seconds by the GPU's clock. Both events have been reached.
   double seconds_since(const Event& before) const { return seconds_between(before.event_, event_); }
   static double seconds_between(cudaEvent_t before, cudaEvent_t after) {
     float milliseconds = 0;

@@ -1,4 +1,4 @@
-// FreeBlocks: which block is taken, and which neighbours become one again.
+// FreeBlocks: the choice of blocks, and the joining of neighbours.
 #include "kernels/cuda/runtime/free_blocks.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ class FreeBlocksTest : public testing::Test {
  protected:
   std::byte* at(std::size_t offset) { return memory_.data() + offset; }
 
-  std::array<std::byte, 64> memory_{};  // its addresses alone are used
+  std::array<std::byte, 64> memory_{};  // only its addresses are used
   FreeBlocks free_;
 };
 

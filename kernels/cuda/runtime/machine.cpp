@@ -6,7 +6,7 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-// cudaErrorInsufficientDriver is also what a machine without any driver gives.
+// A machine without any driver also returns cudaErrorInsufficientDriver.
 constexpr int kInsufficientDriver = 35;
 constexpr int kNoDevice = 100;
 

@@ -1,5 +1,5 @@
-// Whether this machine's GPU can run what was compiled, told from numbers alone, so that every
-// answer can be tried without a GPU. Pure; any thread.
+// Whether this machine's GPU can run the compiled code, decided from numbers alone, so that every
+// answer can be tested without a GPU. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -9,29 +9,29 @@
 
 namespace fettle::kernels::cuda {
 
-// What the CUDA runtime says; versions as it numbers them, 1000 x major + 10 x minor.
+// The CUDA runtime's description of the machine; versions are 1000 x major + 10 x minor.
 struct MachineFacts {
-  int error = 0;           // of counting the devices or asking for the first, and its words
+  int error = 0;           // of counting the devices or querying the first, with its message
   std::string error_text;  //
-  int driver_version = 0;  // 0: there is no driver
+  int driver_version = 0;  // 0: no driver
   int runtime_version = 0;
   int devices = 0;
-  // Of the first device.
+  // Properties of the first device.
   std::string name;
   int major = 0;
   int minor = 0;
 };
 
-// 13000: "13.0".
+// Returns "13.0" for 13000.
 std::string version_text(int version);
 
-// Whether code for one of these runs on the device. `architectures`: as CMake writes them, but with
-// commas: "80-real,90a-real,100". Compiled code runs on later minors of its major, but for those
-// with an "a" (that one only) or "f" (its family); without "-real" there is also PTX, which the
-// driver compiles for any later one.
+// Whether code for any of `architectures` runs on the device. They are in CMake's notation, but
+// with commas: "80-real,90a-real,100". Compiled code runs on later minors of its major, except with
+// an "a" (that one only) or "f" (its family); without "-real" it includes PTX, which the driver
+// compiles for any later architecture.
 bool runs_on(std::string_view architectures, int major, int minor);
 
-// Errors: no GPU, a driver that is too old, a GPU for which nothing was compiled.
+// Errors: no GPU, an old driver, or a GPU for which nothing was compiled.
 Status check_machine(const MachineFacts& facts, std::string_view architectures);
 
 }  // namespace fettle::kernels::cuda

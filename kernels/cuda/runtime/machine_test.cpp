@@ -1,4 +1,4 @@
-// What is said of a machine whose GPU cannot be used, and which GPUs can.
+// Errors of machines whose GPU cannot be used, and the GPUs that can.
 #include "kernels/cuda/runtime/machine.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ TEST(Machine, NeedsADriverAsNewAsTheToolkit) {
                                    HasSubstr("update the driver, to 580 or newer")));
 }
 
-TEST(Machine, SaysWhatElseTheRuntimeSaid) {
+TEST(Machine, PassesOnOtherErrorsOfTheRuntime) {
   MachineFacts facts = h100();
   facts.error = 999;
   facts.error_text = "unknown error";
@@ -75,18 +75,18 @@ struct Capability {
   bool runs;
 };
 
-TEST(Machine, KnowsWhatRunsWhere) {
+TEST(Machine, KnowsTheArchitecturesThatRunOnACard) {
   const Capability capabilities[] = {
       {"80-real", 8, 0, true},
       {"80-real", 8, 9, true},  // later minors
       {"86-real", 8, 0, false},
-      {"80-real", 9, 0, false},  // neither earlier ones nor other majors
+      {"80-real", 9, 0, false},  // neither earlier minors nor other majors
       {"90a-real", 9, 0, true},
       {"90a-real", 10, 0, false},
       {"100f-real", 10, 3, true},
       {"100f-real", 12, 0, false},
       {"100", 12, 0, true},
-      {"90-virtual", 12, 0, true},  // by way of PTX
+      {"90-virtual", 12, 0, true},  // through PTX
       {"100", 9, 0, false},
       {"80-real,90a-real,100", 9, 0, true},
       {"", 9, 0, false},

@@ -1,4 +1,4 @@
-// NVTX 3 is headers alone; they load the library of the tool that watches, if any.
+// NVTX 3 consists of headers; they load the library of the attached tool, if any.
 #include "kernels/cuda/runtime/nvtx.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -26,7 +26,7 @@ class NvtxRanges final : public Ranges {
 
 }  // namespace
 
-// The domain lives as long as the process: a tool shows what it has heard of it until then.
+// The domain lives as long as the process: a tool shows its ranges until then.
 std::unique_ptr<Ranges> nvtx_ranges() {
   static const nvtxDomainHandle_t domain = nvtxDomainCreateA("fettle");
   if (domain == nullptr) return nullptr;

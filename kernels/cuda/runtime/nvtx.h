@@ -1,4 +1,4 @@
-// Names of what the host is at, for Nsight and other tools that listen to NVTX.
+// Names of the host's work, for Nsight and other tools that read NVTX.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace fettle::kernels::cuda {
 
-// In the domain "fettle". nullptr where no tool listens: whether one does is settled when the
-// process begins (NVTX_INJECTION64_PATH, which the tools set). On the emulator always nullptr.
+// Creates ranges in the domain "fettle". nullptr without a tool: tools attach only when the process
+// begins (through NVTX_INJECTION64_PATH, which they set). Always nullptr on the emulator.
 std::unique_ptr<Ranges> nvtx_ranges();
 
 }  // namespace fettle::kernels::cuda

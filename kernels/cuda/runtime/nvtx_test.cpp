@@ -1,5 +1,5 @@
-// A tool that is linked with the program instead of being loaded into it hears the ranges. NVTX
-// needs no GPU, so this is the real thing.
+// A tool linked with the program, instead of being loaded into it, receives the ranges. NVTX needs
+// no GPU, so the test uses the real NVTX.
 #include "kernels/cuda/runtime/nvtx.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ std::vector<std::string>& heard() {
 
 nvtxDomainHandle_t create(const char* name) {
   heard().push_back(std::string("domain ") + name);
-  return reinterpret_cast<nvtxDomainHandle_t>(&heard());  // any that is not null
+  return reinterpret_cast<nvtxDomainHandle_t>(&heard());  // any non-null pointer
 }
 int push(nvtxDomainHandle_t, const nvtxEventAttributes_t* attributes) {
   heard().push_back(std::string("+") + attributes->message.ascii);
@@ -29,7 +29,7 @@ int pop(nvtxDomainHandle_t) {
   return 0;
 }
 
-// What Nsight does when it is loaded: puts its functions in place of NVTX's.
+// Replaces NVTX's functions, as Nsight does when it is loaded.
 int listen(NvtxGetExportTableFunc_t get_table) {
   const auto* const callbacks =
       static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
@@ -44,7 +44,7 @@ int listen(NvtxGetExportTableFunc_t get_table) {
 
 }  // namespace
 
-// The name is NVTX's, which finds its tool by it.
+// NVTX finds its tool by this name.
 extern "C" {
 NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr = &listen;
 }

@@ -1,5 +1,5 @@
-// Pinned: host memory that the GPU reads and writes by itself, and when it is done with it. One
-// thread.
+// Pinned: host memory that the GPU reads and writes directly, and an event that tells when it is
+// done. One thread.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class Pinned {
   void* data() { return memory_; }
   std::int64_t bytes() const { return bytes_; }
 
-  // is_done() and wait() are about the work enqueued on `stream` so far.
+  // Makes is_done() and wait() refer to the work enqueued on `stream` so far.
   void mark(cudaStream_t stream) { done_.record(stream); }
   bool is_done() const { return is_reached(done_.get()); }
   void wait() const { done_.synchronize(); }

@@ -33,7 +33,7 @@ Result<void*> Pool::take(std::int64_t bytes) {
   const std::int64_t size = padded(bytes);
   void* block = nullptr;
   if (piece_bytes_ == 0) {
-    FETTLE_ASSIGN(block, take_from_device(bytes));  // unpadded: sanitizers see what lies behind
+    FETTLE_ASSIGN(block, take_from_device(bytes));  // unpadded: sanitizers see accesses behind it
   } else {
     block = free_.take(size);
     if (block == nullptr) {
@@ -52,7 +52,7 @@ Status Pool::add_piece(std::int64_t least) {
   std::int64_t bytes = std::max(least, piece_bytes_);
   auto piece = take_from_device(bytes);
   if (!piece.ok()) {
-    bytes = least;  // not a whole piece, perhaps, but what is needed
+    bytes = least;  // not a whole piece, perhaps, but enough
     piece = take_from_device(bytes);
   }
   if (!piece.ok()) return piece.error();
@@ -81,8 +81,8 @@ std::int64_t Pool::left_of_share() const {
   return std::max<std::int64_t>(0, *share_bytes_ - held_);
 }
 
-// Beyond its share this process fails, so that no neighbour on the card does: most ways to share a
-// GPU enforce no limit.
+// Beyond its share this process fails, so that its neighbours on the card do not: most ways to
+// share a GPU enforce no limit.
 Result<void*> Pool::take_from_device(std::int64_t bytes) {
   if (bytes > left_of_share()) {
     return invalid("out of memory: this trial's part of the GPU has no " + megabytes(bytes) +
@@ -95,7 +95,7 @@ Result<void*> Pool::take_from_device(std::int64_t bytes) {
   const cudaError_t error =
       cudaMalloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
   if (error == cudaSuccess) return memory;
-  cudaGetLastError();  // not sticky: nothing else is to see it
+  cudaGetLastError();  // not sticky, and no other call should see it
   if (error != cudaErrorMemoryAllocation) return status_of(error, "allocating GPU memory").error();
   std::size_t free = 0, total = 0;
   must_succeed(cudaMemGetInfo(&free, &total));

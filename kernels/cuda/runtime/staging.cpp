@@ -9,10 +9,9 @@ namespace fettle::kernels::cuda {
 namespace {
 
 constexpr std::int64_t kLeastBytes = 4096;
-// The largest buffer: weights and checkpoints of gigabytes go through a few of these, in pieces.
+// The largest buffer. Weights and checkpoints of gigabytes pass through a few of these, in pieces.
 constexpr std::int64_t kMostPinned = std::int64_t{4} << 20;
-// Copies of about the same size that are under way before one is waited for: a few arrays of two
-// steps.
+// Maximum copies of about the same size under way without a wait: a few arrays of two steps.
 constexpr std::ptrdiff_t kMostOfASize = 8;
 
 }  // namespace
@@ -39,7 +38,7 @@ void Staging::upload_piece(const std::byte* from, std::byte* to, std::int64_t by
   buffer.mark(stream);
 }
 
-// Sizes are powers of two, so that a buffer is of use again. It becomes the last used.
+// Returns a free buffer, now the last used. Sizes are powers of two, so that buffers can be reused.
 Pinned& Staging::free_buffer(std::int64_t bytes) {
   const auto size = static_cast<std::int64_t>(
       std::bit_ceil(static_cast<std::uint64_t>(std::max(bytes, kLeastBytes))));
@@ -49,7 +48,7 @@ Pinned& Staging::free_buffer(std::int64_t bytes) {
   });
   if (found == buffers_.end() &&
       std::count_if(buffers_.begin(), buffers_.end(), of_this_size) >= kMostOfASize) {
-    // The longest unused: its copy is the first to end.
+    // The least recently used: its copy ends first.
     found = std::find_if(buffers_.begin(), buffers_.end(), of_this_size);
     (*found)->wait();
   }

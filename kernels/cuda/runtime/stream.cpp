@@ -33,7 +33,7 @@ class StreamEvent final : public kernels::Event {
   void record() override {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     must_succeed(cudaStreamIsCapturing(stream_, &status));
-    // CUDA refuses each of the two where the other belongs.
+    // CUDA refuses each flag where the other belongs.
     const unsigned flags =
         status == cudaStreamCaptureStatusNone ? cudaEventRecordDefault : cudaEventRecordExternal;
     must_succeed(cudaEventRecordWithFlags(event_.get(), stream_, flags));
@@ -106,7 +106,7 @@ class StreamTimeline final : public Timeline {
 }  // namespace
 
 std::unique_ptr<Graph> capture(cudaStream_t stream, const std::function<void()>& work) {
-  // Other threads may allocate and wait as they like meanwhile.
+  // Other threads may allocate and wait meanwhile.
   must_succeed(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   work();
   cudaGraph_t graph = nullptr;

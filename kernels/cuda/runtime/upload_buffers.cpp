@@ -18,7 +18,7 @@ struct Place {
   explicit Place(std::int64_t bytes) : host(bytes) {}
   Pinned host;
   std::unique_ptr<Memory> device;
-  Event needed;  // the work that reads the block could begin, but for the block
+  Event needed;  // the work that reads the block could begin, except for the block
   Event copied;
   Event consumed = Event::without_time();  // the work that reads it is done
 };
@@ -30,7 +30,7 @@ class StreamUploadBuffers final : public UploadBuffers {
     for (auto& place : made->places_) {
       place = std::make_unique<Place>(bytes);
       FETTLE_ASSIGN(place->device, device.allocate(bytes));
-      place->consumed.record(device.stream());  // what zeroes it is done by then
+      place->consumed.record(device.stream());  // includes the zeroing of the place
     }
     return std::unique_ptr<UploadBuffers>(std::move(made));
   }
@@ -57,7 +57,7 @@ class StreamUploadBuffers final : public UploadBuffers {
   const std::byte* enqueue(std::int64_t bytes) override {
     Place& place = place_of(sent_);
     CHECK(bytes <= place.host.bytes(), "a block that is larger than its place");
-    // All work that reads the block before this one has been enqueued.
+    // All work that reads the previous block has been enqueued.
     if (sent_ > 0) place_of(sent_ - 1).consumed.record(compute_);
 
     // The copy waits for the work that last read this place.
@@ -66,7 +66,7 @@ class StreamUploadBuffers final : public UploadBuffers {
                                  static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, copies_));
     place.copied.record(copies_);
 
-    // Work enqueued from now on waits for the copy; how long is measured between the two events.
+    // Work enqueued from now on waits for the copy; the two events measure how long.
     place.needed.record(compute_);
     place.copied.make_wait(compute_);
     ++sent_;

@@ -1,9 +1,9 @@
-// Upload buffers with a stream of their own: blocks come to the GPU while it works on earlier ones.
+// Upload buffers with a separate stream: blocks reach the GPU while it works on earlier blocks.
 //
-// Three waits make it right, each by an event: a block is copied when the place it goes to is no
-// longer read; it is read when it has arrived; the host writes the next one when its copy is done.
+// Three waits, each by an event, make it correct: a block is copied when its place is no longer
+// read; it is read when it has arrived; the host writes the next block when a place's copy is done.
 // So the GPU's copy engine is at most one block ahead of the work, and the host at most two. Blocks
-// lie in kPlaces places in turn: what was recorded for one of them finds every other block.
+// take kPlaces places in turn, so a graph recorded for one place finds every other block.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace fettle::kernels::cuda {
 
 class Device;
 
-// Errors: there is too little memory. Belongs to the device's thread; never captured.
+// Errors: not enough memory. Belongs to the device's thread; never captured.
 Result<std::unique_ptr<UploadBuffers>> make_upload_buffers(Device& device, std::int64_t bytes);
 
 }  // namespace fettle::kernels::cuda

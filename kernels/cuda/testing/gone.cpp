@@ -1,2 +1,2 @@
-// A library that is not there when lacks.cpp is loaded.
+// A library that is missing when lacks.cpp is loaded.
 int fettle_gone() { return 0; }

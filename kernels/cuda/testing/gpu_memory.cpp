@@ -1,10 +1,10 @@
-// The kernels' tests on a real GPU: what they allocate, and what lies on their stack, is memory
-// that the GPU reads and writes, and the backend "cuda" is that of libfettle_cuda.so.
+// Memory for the kernels' tests on a real GPU: the tests' allocations and stack are memory that the
+// GPU reads and writes, and the backend "cuda" is that of libfettle_cuda.so.
 //
-// operator new takes from pieces of pinned host memory, in powers of two, from lists of blocks that
-// were given back. A piece is pinned when the one before is used up: pinning takes seconds a
-// gigabyte, and several processes do it at once. cuDNN takes from there, too, and must not fail for
-// it: when the last piece is used up, the rest is ordinary memory. A kernel that reads it ends the
+// operator new takes from pieces of pinned host memory, in powers of two, from lists of freed
+// blocks. A piece is pinned when the previous piece is used up: pinning takes seconds a gigabyte,
+// and several processes do it at once. cuDNN allocates from there, too, and must not fail for it:
+// when the last piece is used up, the rest is ordinary memory. A kernel that reads it ends the
 // process, so the first such block is noted. With CUDA_LAUNCH_BLOCKING=1 the tests find their
 // results when a call returns, as on a CPU. Not yet run on a GPU.
 #include <cuda_runtime.h>
@@ -92,7 +92,7 @@ class PinnedHeap {
     register_stack();
   }
 
-  // What is left of the last piece stays unused.
+  // The remainder of the last piece stays unused.
   bool add_piece() {
     void* memory = nullptr;
     if (count_ == kPieces || cudaMallocHost(&memory, kPieceBytes) != cudaSuccess) return false;
@@ -113,11 +113,11 @@ class PinnedHeap {
     pthread_getattr_np(pthread_self(), &attributes);
     pthread_attr_getstack(&attributes, &lowest, &size);
     pthread_attr_destroy(&attributes);
-    // Its upper end is what tests use; the rest is not mapped yet.
+    // Tests use its upper end; the rest is not mapped yet.
     constexpr std::size_t kUsed = std::size_t{64} << 10;
     const cudaError_t error =
         cudaHostRegister(static_cast<char*>(lowest) + size - kUsed, kUsed, cudaHostRegisterDefault);
-    // Every test that has a value on its stack would end its process.
+    // Otherwise every test with a value on its stack would end its process.
     if (error != cudaSuccess) fail("the GPU cannot be shown the stack", error);
   }
 
@@ -126,7 +126,7 @@ class PinnedHeap {
   std::mutex mutex_;
   std::array<char*, kPieces> pieces_{};
   std::size_t count_ = 0;  // of pieces
-  std::size_t used_ = 0;   // of the last one
+  std::size_t used_ = 0;   // of the last piece
   std::array<Block*, 64> free_{};
 };
 
@@ -145,7 +145,7 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
 
 namespace fettle::kernels {
 
-// Instead of aligned.cpp's.
+// Replaces aligned.cpp's.
 void* allocate_aligned(std::int64_t bytes) {
   return bytes == 0 ? nullptr : heap.take(static_cast<std::size_t>(bytes));
 }

@@ -1,9 +1,9 @@
 // Operations at the sizes of the benchmarks, on a GPU: offsets beyond 2^31 bytes, grids of millions
-// of blocks, and the library's results beside those of our own kernels. On the emulator the same
-// tests run on small sizes, which tries them out.
+// of blocks, and the library's results against our own kernels'. On the emulator the same tests run
+// with small sizes.
 //
-// A large array repeats a block of random numbers, so the host knows what is where; compared are
-// windows at its beginning, in its middle and at its end.
+// A large array repeats a block of random numbers, so the host knows its contents. The tests
+// compare windows at its beginning, in its middle and at its end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using Bits = std::vector<std::uint16_t>;
 
 constexpr DataType kType = DataType::kBFloat16;
 
-// `large` on a GPU.
+// Returns `large` on a GPU, `small` elsewhere.
 constexpr std::int64_t size(std::int64_t large, std::int64_t small) {
   return kOnGpu ? large : small;
 }
@@ -54,7 +54,7 @@ class Large : public ::testing::Test {
     return DeviceArray<float>::create(*backend_, count).value();
   }
 
-  // The block, again and again.
+  // Repeats the block.
   DeviceArray<std::uint16_t> repeated(std::int64_t count, const Bits& block) {
     auto made = array(count);
     const std::int64_t first = std::min(count, std::ssize(block));
@@ -78,7 +78,7 @@ class Large : public ::testing::Test {
     }
   }
 
-  // `tolerance`: of the largest number of a window.
+  // `tolerance`: relative to the largest number of a window.
   template <class T>
   void expect_close(const DeviceArray<T>& found, const DeviceArray<T>& expected, double tolerance,
                     const char* what) {
@@ -99,7 +99,7 @@ class Large : public ::testing::Test {
     }
   }
 
-  // An operation as the library makes it, and of our own.
+  // Makes an operation by the library and by our own kernels.
   template <class Make>
   auto both(Make make) {
     auto library = must(make());
@@ -109,7 +109,7 @@ class Large : public ::testing::Test {
     return std::pair{std::move(library), std::move(own)};
   }
 
-  // Forward and backward of a layer with weights, by the library and by ours, agree.
+  // Forward and backward of a layer with weights agree between the library and our own kernels.
   struct Layer {
     std::int64_t samples, inputs, outputs, weights;  // numbers of all samples, and of the layer
     float weight_scale;
@@ -179,7 +179,8 @@ TEST_F(Large, AttentionOfGpt2) {
   expect_close(dqkv, expected_dqkv, 3e-2, "dqkv");
 }
 
-// A block has whole rows of all channels, so statistics over all of it are those over one.
+// A block has whole rows of all channels, so statistics over the whole array equal those of one
+// block.
 TEST_F(Large, BatchNormOfAResNet) {
   constexpr std::int64_t kChannels = 64;
   const std::int64_t rows = size(256 * 112 * 112, 4 * (kBlock / kChannels));
@@ -238,7 +239,7 @@ TEST_F(Large, LayerNormOfALanguageModel) {
   expect_near(dshift.download(), expected_dshift, 1e-4);
 }
 
-// Every token's rows are found by sorting 32 k tokens, many of them alike.
+// Sorting 32 k tokens, with many duplicates, finds every token's rows.
 TEST_F(Large, EmbeddingOfALanguageModel) {
   const EmbeddingShape shape{size(50304, 40), size(1024, 12), size(768, 8)};
   const std::int64_t samples = size(32, 3), count = samples * shape.length * shape.channels;
@@ -292,7 +293,7 @@ TEST_F(Large, UpdateOfALanguageModel) {
   }
 }
 
-// Rows of logits as many as GPT-2's, each against the reference's.
+// As many rows of logits as GPT-2 has, each against the reference's.
 TEST_F(Large, LossOfALanguageModel) {
   const std::int64_t samples = size(32768, 24), classes = size(50304, 100);
   const auto logits = repeated(samples * classes, random_block(1, 2));

@@ -1,4 +1,4 @@
-// A libfettle_cuda.so from other sources: nothing of it but its interface may be asked for.
+// A libfettle_cuda.so from other sources: the program may ask for nothing but its interface.
 #include <cstdlib>
 
 extern "C" {

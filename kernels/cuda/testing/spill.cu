@@ -1,4 +1,4 @@
-// A kernel that spills, and does not read 16 bytes at once: scripts/cuda_lint.py must refuse it.
+// A kernel that spills and does not read 16 bytes at once: scripts/cuda_lint.py must refuse it.
 __global__ void spill(const float* from, float* to, int stride) {
   constexpr int kCount = 40;
   float values[kCount];

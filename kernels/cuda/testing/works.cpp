@@ -1,4 +1,5 @@
-// A libfettle_cuda.so that finds a GPU. Its backend is none: what crosses the border is the point.
+// A libfettle_cuda.so that finds a GPU. Its backend is nullptr: the test is about crossing the
+// border.
 #include "kernels/backends/cuda/plugin.h"
 
 extern "C" {

@@ -396,7 +396,7 @@ Status command_of(const kube::ApiCall& call, const cli::Cluster& cluster) {
   return seen.ok() ? success() : Status(seen.error());
 }
 
-TEST(CallsBesideStudies, ACommandSaysWhatWentWrongAndWorksAgain) {
+TEST(CallsBesideStudies, ACommandReportsTheFaultAndWorksAgain) {
   rows_in_all += cross(
       [](const kube::ApiCall& call) {
         return call.caller == kube::Caller::kCli && call.verb != "watch";
@@ -416,7 +416,7 @@ class Silent final : public cli::Display {
  public:
   void show(const cli::RunView&, const std::vector<cli::TimelineEntry>&) override { ++shown; }
   void say(const std::string&) override {}
-  void finish(const cli::RunView&, const cli::Farewell&) override {}
+  void finish(const cli::RunView&, const cli::FinalMessage&) override {}
   std::atomic<int> shown = 0;
 };
 

@@ -211,7 +211,7 @@ int report(const std::map<std::string, std::vector<std::string>>& violations) {
   return count;
 }
 
-TEST(EndsOfARun, EachIsJudgedRightlyAndTheSameEverywhere) {
+TEST(EndsOfARun, HasTheSameVerdictEverywhere) {
   std::map<std::string, std::vector<std::string>> violations;
   std::map<std::string, std::string> pods;
   std::size_t rows = 0;

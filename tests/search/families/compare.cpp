@@ -34,7 +34,7 @@ constexpr int kClimbs = 8;               // from the best of these, towards the 
 constexpr int kStepsOfAClimb = 4000;     // each
 constexpr double kDurationSpread = 0.7;  // of the logarithm
 
-constexpr int kNoisySearches = 2000;  // random ones, of a task with noise
+constexpr int kNoisySearches = 2000;  // of random search, on a task with noise
 
 // A task with the scale for its losses.
 struct Yardstick {
@@ -82,7 +82,7 @@ double climb(const Task& task, const Space& space, std::vector<double> unit, Ran
   return best;
 }
 
-// What random search finds where results have noise: the mean loss of the trial that looks best.
+// Returns the mean loss of the trial that looks best to random search under noise.
 double random_by_looks(const Yardstick& yardstick, const std::vector<double>& losses,
                        Random& random) {
   double sum = 0;
@@ -219,7 +219,7 @@ std::string mean_and_error(const std::vector<double>& scores) {
   return text;
 }
 
-// What nine runs in ten reach.
+// Returns the score that nine runs in ten reach.
 double low_quantile(std::vector<double> scores) {
   std::sort(scores.begin(), scores.end());
   return scores[scores.size() / 10];

@@ -79,7 +79,7 @@ Task mixed(Random& random) {
   return task;
 }
 
-// A choice of method; each has its own parameters beside the shared ones.
+// A choice of method; each adds its own parameters to the shared parameters.
 Task branches(Random& random) {
   const std::size_t methods = pick(random, 2, 4);
   const std::size_t shared = pick(random, 1, 3);

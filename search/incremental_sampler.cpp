@@ -1,4 +1,4 @@
-#include "search/fold.h"
+#include "search/incremental_sampler.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,13 +13,13 @@ constexpr int kMaxDraws = 32;
 
 }  // namespace
 
-FoldingSampler::FoldingSampler(Space space, std::int64_t seed, bool random_order)
+IncrementalSampler::IncrementalSampler(Space space, std::int64_t seed, bool random_order)
     : space_(std::move(space)), seed_(seed) {
   if (random_order && space_.finite())
     order_.emplace(space_.size(), draw_key(seed, Purpose::kOrder));
 }
 
-Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
+Suggestion IncrementalSampler::suggest(const History& history, std::int64_t n) {
   catch_up(history);
   if (enumerating_) next_untried();  // moves cursor_ past points tried for good
   const std::uint64_t cursor = cursor_;
@@ -38,7 +38,7 @@ Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
   return out;
 }
 
-std::optional<Explanation> FoldingSampler::explain(const History& history, const Json& point) {
+std::optional<Explanation> IncrementalSampler::explain(const History& history, const Json& point) {
   catch_up(history);
   const std::optional<Point> read = space_.read(point);
   // While points to try first are pending, a point is explained as the first one after them.
@@ -46,7 +46,7 @@ std::optional<Explanation> FoldingSampler::explain(const History& history, const
               : std::nullopt;
 }
 
-void FoldingSampler::catch_up(const History& history) {
+void IncrementalSampler::catch_up(const History& history) {
   if (history.trials.size() < static_cast<std::size_t>(trials_) ||
       history.events.size() < events_ || history.priors != priors_ ||
       history.unnumbered != unnumbered_) {
@@ -71,7 +71,7 @@ void FoldingSampler::catch_up(const History& history) {
   }
 }
 
-void FoldingSampler::add(const Point* point) {
+void IncrementalSampler::add(const Point* point) {
   std::optional<std::uint64_t> key;
   const bool here = trials_ >= priors_;
   if (here && point != nullptr && tried_.insert(space_.key(*point)).second) {
@@ -82,14 +82,14 @@ void FoldingSampler::add(const Point* point) {
   ++trials_;
 }
 
-void FoldingSampler::remove_pending() {
+void IncrementalSampler::remove_pending() {
   if (pending_keys_.back()) tried_.erase(*pending_keys_.back());
   pending_keys_.pop_back();
   remove_trial();
   --trials_;
 }
 
-std::optional<Point> FoldingSampler::draw_untried(std::int64_t trial) const {
+std::optional<Point> IncrementalSampler::draw_untried(std::int64_t trial) const {
   Random random(draw_key(seed_, Purpose::kPoint), static_cast<std::uint64_t>(trial));
   Point point;
   for (int i = 0; i < kMaxDraws; ++i) {
@@ -101,8 +101,8 @@ std::optional<Point> FoldingSampler::draw_untried(std::int64_t trial) const {
   return space_.finite() ? next_untried() : std::optional(std::move(point));
 }
 
-std::optional<Point> FoldingSampler::untried_at(const std::optional<std::vector<double>>& unit,
-                                                std::int64_t trial) const {
+std::optional<Point> IncrementalSampler::untried_at(const std::optional<std::vector<double>>& unit,
+                                                    std::int64_t trial) const {
   if (unit) {
     Point point = space_.from_unit(*unit);
     if (!tried(point)) return point;
@@ -110,7 +110,7 @@ std::optional<Point> FoldingSampler::untried_at(const std::optional<std::vector<
   return draw_untried(trial);
 }
 
-std::optional<Point> FoldingSampler::next_untried() const {
+std::optional<Point> IncrementalSampler::next_untried() const {
   enumerating_ = true;
   for (; cursor_ < space_.size(); ++cursor_) {
     Point point = space_.at(order_ ? order_->at(cursor_) : cursor_);

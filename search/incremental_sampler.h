@@ -1,4 +1,4 @@
-// FoldingSampler: the base of all samplers. It folds the history into a cache, entry by entry,
+// IncrementalSampler: the base of all samplers. It reads the history into a cache, entry by entry,
 // keeps the set of points already tried, and asks a subclass for one point at a time.
 //
 // Invariant: between calls the cache is a function of the history alone. Points suggested within
@@ -34,7 +34,7 @@ inline std::uint64_t draw_key(std::int64_t seed, Purpose purpose) {
   return mix_keys(static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(purpose));
 }
 
-class FoldingSampler : public Sampler {
+class IncrementalSampler : public Sampler {
  public:
   Suggestion suggest(const History& history, std::int64_t n) final;
   std::optional<Explanation> explain(const History& history, const Json& point) final;
@@ -42,20 +42,20 @@ class FoldingSampler : public Sampler {
 
  protected:
   // `random_order`: the points of a finite space are enumerated in random order instead of by
-  // number, when draws only find tried ones.
-  FoldingSampler(Space space, std::int64_t seed, bool random_order);
+  // number, when draws only find tried points.
+  IncrementalSampler(Space space, std::int64_t seed, bool random_order);
 
-  // Returns the point of trial number `trial`, given the folded history; nullopt if no point is
+  // Returns the point of trial number `trial`, given the cached history; nullopt if no point is
   // left.
   virtual std::optional<Point> propose(std::int64_t trial) = 0;
 
-  // Explains a point of the space for trial number `trial`, given the folded history.
+  // Explains a point of the space for trial number `trial`, given the cached history.
   virtual std::optional<Explanation> explain_point(std::int64_t /*trial*/, const Point& /*point*/) {
     return std::nullopt;
   }
 
-  // The fold. A trial whose parameters are outside this space has no point; remove_trial() takes
-  // back the newest trial, reset() all.
+  // Update the cache. A trial whose parameters are outside this space has no point; remove_trial()
+  // takes back the newest trial, reset() all.
   virtual void add_trial(const Point* /*point*/) {}
   virtual void remove_trial() {}
   virtual void add_event(const Event& /*event*/) {}

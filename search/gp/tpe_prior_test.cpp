@@ -1,6 +1,6 @@
-// Opinion: when it counts, its slopes, and that the portfolio maximises the sum of the gp and tpe
+// TpePrior: the time at which it counts, its slopes, and the portfolio's sum of the gp and tpe
 // terms.
-#include "search/gp/opinion.h"
+#include "search/gp/tpe_prior.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,10 +26,10 @@ Space square() {
 
 double bowl(double x, double y) { return std::pow(x - 0.3, 2) + std::pow(y - 0.6, 2); }
 
-// An Opinion after `ended` results at random points and `pending` more points.
-gp::Opinion opinion_after(const Space& space, std::int64_t ended, std::int64_t pending,
-                          bool wanted = true) {
-  gp::Opinion out(space, {api::Objective{}}, wanted);
+// A TpePrior after `ended` results at random points and `pending` more points.
+gp::TpePrior tpe_prior_after(const Space& space, std::int64_t ended, std::int64_t pending,
+                             bool wanted = true) {
+  gp::TpePrior out(space, {api::Objective{}}, wanted);
   Random random(9);
   for (std::int64_t trial = 0; trial < ended + pending; ++trial) {
     const Point point = space.draw(random);
@@ -40,46 +40,46 @@ gp::Opinion opinion_after(const Space& space, std::int64_t ended, std::int64_t p
   return out;
 }
 
-TEST(Opinion, CountsOnceItKnowsEnoughAndThenEverLess) {
+TEST(TpePrior, CountsOnceItKnowsEnoughAndThenEverLess) {
   const Space space = square();
-  EXPECT_FALSE(opinion_after(space, 9, 0).counts());
-  EXPECT_FALSE(opinion_after(space, 3, 20).counts());
-  EXPECT_FALSE(opinion_after(space, 20, 0, false).counts()) << "none is wanted";
+  EXPECT_FALSE(tpe_prior_after(space, 9, 0).counts());
+  EXPECT_FALSE(tpe_prior_after(space, 3, 20).counts());
+  EXPECT_FALSE(tpe_prior_after(space, 20, 0, false).counts()) << "none is wanted";
   for (const auto& [ended, pending, words] : {std::tuple(10, 0, "1 times the log"),
                                               {4, 6, "1 times the log"},
                                               {20, 0, "1 times the log"},
                                               {40, 0, "0.5 times the log"},
                                               {30, 50, "0.25 times the log"},
                                               {200, 0, "0.1 times the log"}}) {
-    const gp::Opinion opinion = opinion_after(space, ended, pending);
-    EXPECT_TRUE(opinion.counts());
-    EXPECT_THAT(opinion.words(), StartsWith(words));
+    const gp::TpePrior tpe_prior = tpe_prior_after(space, ended, pending);
+    EXPECT_TRUE(tpe_prior.counts());
+    EXPECT_THAT(tpe_prior.words(), StartsWith(words));
   }
-  EXPECT_FALSE(opinion_after(space, 201, 0).counts());
+  EXPECT_FALSE(tpe_prior_after(space, 201, 0).counts());
 }
 
-TEST(Opinion, SlopesAreThoseOfTheOpinion) {
+TEST(TpePrior, SlopesMatchFiniteDifferences) {
   const Space space = square();
-  const gp::Opinion opinion = opinion_after(space, 24, 8);
+  const gp::TpePrior tpe_prior = tpe_prior_after(space, 24, 8);
   gp::Inputs inputs(1, 3);
-  const auto at = [&](const Eigen::VectorXd& x) { return opinion.at(Point{x[0], x[1], 1}); };
+  const auto at = [&](const Eigen::VectorXd& x) { return tpe_prior.at(Point{x[0], x[1], 1}); };
   Random random(3);
   for (int i = 0; i < 20; ++i) {
     const Eigen::VectorXd x = Eigen::Vector2d(random.uniform(), random.uniform());
     const Eigen::VectorXd expected = gp::testing::differences(at, x);
     inputs.set(0, space, {x[0], x[1], 1});
     Eigen::VectorXd slope;
-    EXPECT_DOUBLE_EQ(opinion.at(inputs, 0, slope), at(x));
+    EXPECT_DOUBLE_EQ(tpe_prior.at(inputs, 0, slope), at(x));
     EXPECT_NEAR(slope[0], expected[0], 1e-4);
     EXPECT_NEAR(slope[1], expected[1], 1e-4);
     EXPECT_EQ(slope[2], 0) << "of a choice";
   }
 }
 
-TEST(Opinion, CandidatesAreWorthWhatTheirPointsAre) {
+TEST(TpePrior, CandidatesAndPointsHaveEqualValues) {
   const Space space = gp::testing::mixed_space();
   Random random(4);
-  gp::Opinion mixed(space, {api::Objective{}}, true);
+  gp::TpePrior mixed(space, {api::Objective{}}, true);
   for (std::int64_t trial = 0; trial < 30; ++trial) {
     const Point point = space.draw(random);
     mixed.add_trial(&point);
@@ -132,7 +132,7 @@ double worth(const std::string& algorithm, const History& history, const Json& p
   return *sampler_of(algorithm)->explain(history, point)->acquisition;
 }
 
-TEST(Portfolio, WhatAPointIsWorthIsTheSumOfWhatBothModelsSay) {
+TEST(Portfolio, TheAcquisitionIsTheSumOfBothModels) {
   Random random(6);
   const Space space = square();
   for (const std::size_t pending : {0, 6}) {
@@ -150,7 +150,7 @@ TEST(Portfolio, WhatAPointIsWorthIsTheSumOfWhatBothModelsSay) {
   }
 }
 
-TEST(Portfolio, TriesWhatIsWorthMoreThanWhatEitherWouldTry) {
+TEST(Portfolio, ChoosesAHigherSumThanEitherModel) {
   for (const std::size_t pending : {0, 6}) {
     const History all = search_of(22, pending);
     int better = 0;
@@ -186,7 +186,7 @@ TEST(Portfolio, IsTheSameAfterARestartWhereTheOpinionBeginsAndCeasesToCount) {
   }
 }
 
-TEST(Portfolio, SaysWhatItIs) {
+TEST(Portfolio, DescribesItself) {
   EXPECT_EQ(sampler_of("portfolio")->description(),
             "portfolio of gp (Matern-5/2, log expected improvement, 10 startup trials) and tpe's "
             "opinion");

@@ -1,4 +1,4 @@
-#include "search/gp/warp.h"
+#include "search/gp/rank_transform.h"
 
 #include <algorithm>
 #include <cmath>
@@ -67,7 +67,7 @@ void standardise(std::vector<double>& values) {
 
 }  // namespace
 
-std::vector<double> warp(const std::vector<Ranked>& order, std::size_t kept) {
+std::vector<double> rank_transform(const std::vector<Ranked>& order, std::size_t kept) {
   if (order.empty()) return {};
   std::vector<double> out = quantiles(order);
   const std::size_t most = std::max((order.size() + 1) / 2, std::min(kept, order.size()));
@@ -86,8 +86,8 @@ std::vector<double> warp(const std::vector<Ranked>& order, std::size_t kept) {
   return out;
 }
 
-double unwarp(const std::vector<double>& targets, const std::vector<double>& losses,
-              double target) {
+double inverse_rank_transform(const std::vector<double>& targets, const std::vector<double>& losses,
+                              double target) {
   const std::size_t count = losses.size();
   if (target >= targets[count - 1]) return losses[count - 1];
   std::size_t above = 0;  // the first target that is larger

@@ -1,4 +1,4 @@
-// Warp: transforms outcomes of trials into targets that a Gaussian process can model.
+// RankTransform: transforms outcomes of trials into targets that a Gaussian process can model.
 //
 // The model must locate good trials, but outcomes may be anything: losses over decades, plateaus,
 // crashes, outliers of 1e12. So (after Vizier's half-rank warp, Song et al. 2024) the better half
@@ -13,7 +13,7 @@
 
 namespace fettle::search::gp {
 
-// A trial's place in the order of the ended ones.
+// A trial's place in the order of the ended trials.
 struct Ranked {
   std::optional<double> loss;  // finite; nullopt if only the rank is known
   bool tied = false;           // with the previous one
@@ -25,12 +25,13 @@ inline constexpr double kLongestStep = 2;
 // `order`: best first, trials with a loss before trials without. Returns targets in the same order,
 // lower is better, with mean 0 and variance 1 (all 0 if all are tied). `kept`: how many keep their
 // values, if more than half.
-std::vector<double> warp(const std::vector<Ranked>& order, std::size_t kept = 0);
+std::vector<double> rank_transform(const std::vector<Ranked>& order, std::size_t kept = 0);
 
 // Returns the loss that a target stands for. `targets` and `losses` are the output and input of
-// warp(), best first; only the first losses.size() targets count, at least one. Linear between
-// neighbours; beyond the best, with the mean slope from the best to the middle one; never worse
-// than the worst.
-double unwarp(const std::vector<double>& targets, const std::vector<double>& losses, double target);
+// rank_transform(), best first; only the first losses.size() targets count, at least one. Linear
+// between neighbours; beyond the best, with the mean slope from the best to the middle one; never
+// worse than the worst.
+double inverse_rank_transform(const std::vector<double>& targets, const std::vector<double>& losses,
+                              double target);
 
 }  // namespace fettle::search::gp

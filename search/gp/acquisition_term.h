@@ -1,5 +1,5 @@
-// Term: a summand of the acquisition function besides the log gain, in the same unit: low cost
-// (price.h), nearby good trials (opinion.h).
+// AcquisitionTerm: a summand of the acquisition function besides the log gain, in the same unit:
+// low cost (expected_cost.h), nearby good trials (tpe_prior.h).
 #pragma once
 
 #include <Eigen/Core>
@@ -9,9 +9,9 @@
 
 namespace fettle::search::gp {
 
-class Term {
+class AcquisitionTerm {
  public:
-  virtual ~Term() = default;
+  virtual ~AcquisitionTerm() = default;
 
   // The term at a point; at a row of `points`, with the derivatives with respect to its positions
   // on the unit interval.

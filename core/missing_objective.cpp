@@ -1,4 +1,4 @@
-#include "core/no_result.h"
+#include "core/missing_objective.h"
 
 #include <algorithm>
 #include <string_view>
@@ -98,7 +98,7 @@ std::string with_reason(const std::string& silence) {
   return silence.empty() ? "" : "; " + silence;
 }
 
-std::string explain_no_result(const EndedRun& ended) {
+std::string explain_missing_objective(const EndedRun& ended) {
   const StudySpec& study = ended.study.spec;
   if (!has_reported(ended)) {
     return "exited with 0 but reported no metric; expected " + expected_output(study) +

@@ -11,7 +11,7 @@ namespace fettle::core {
 // Returns "" if the run has a result: a report of its own, or of a run before it that was cut short
 // and that it continued. A program saves its checkpoint and then reports; one that is killed in
 // between has nothing left to report when it continues from that checkpoint.
-std::string explain_no_result(const EndedRun& ended);
+std::string explain_missing_objective(const EndedRun& ended);
 
 // Whether the run has no result because the run before it was cut short and its reports were lost:
 // nothing was left to report, and neither run is to blame.

@@ -1,9 +1,9 @@
-#include "search/gp/outcomes.h"
+#include "search/gp/targets.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "search/gp/warp.h"
+#include "search/gp/rank_transform.h"
 #include "search/maths/ehvi.h"
 #include "search/maths/fit_schedule.h"
 #include "search/maths/loss.h"
@@ -27,7 +27,7 @@ api::Fact of_objective(const api::Fact& fact, std::size_t objective, std::size_t
 
 }  // namespace
 
-Outcomes::Outcomes(const std::vector<api::Objective>& objectives)
+Targets::Targets(const std::vector<api::Objective>& objectives)
     : sign_(loss_sign(objectives)), objectives_(objectives.size()), ranking_(objectives) {
   if (objectives_ == 1 || objectives_ > kMostEhviObjectives) return;
   for (const api::Objective& objective : objectives) {
@@ -35,20 +35,20 @@ Outcomes::Outcomes(const std::vector<api::Objective>& objectives)
   }
 }
 
-void Outcomes::add_trial(const Point* point) {
+void Targets::add_trial(const Point* point) {
   if (point != nullptr) pending_.insert(static_cast<std::int64_t>(points_.size()));
   points_.push_back(point != nullptr ? *point : Point());
   has_ended_.push_back(false);
 }
 
-void Outcomes::remove_trial() {
+void Targets::remove_trial() {
   points_.pop_back();
   has_ended_.pop_back();
   pending_.erase(static_cast<std::int64_t>(points_.size()));
 }
 
 // A trial that pauses ends several times. Each time its values are updated; its end counts once.
-void Outcomes::add_event(const Event& event) {
+void Targets::add_event(const Event& event) {
   const auto trial = static_cast<std::size_t>(event.trial);
   // No point: the trial's parameters are outside this space.
   if (event.fact.kind == api::FactKind::kRung || points_[trial].empty()) return;
@@ -62,7 +62,7 @@ void Outcomes::add_event(const Event& event) {
   if (!has_ended_[trial]) add_end(event.trial);
 }
 
-void Outcomes::add_end(std::int64_t trial) {
+void Targets::add_end(std::int64_t trial) {
   stagnation_ = improves(trial) ? 0 : stagnation_ + 1;
   has_ended_[static_cast<std::size_t>(trial)] = true;
   ended_.push_back(trial);
@@ -72,7 +72,7 @@ void Outcomes::add_end(std::int64_t trial) {
 
 // Hyperparameters are fitted only at certain lengths of the history, each fit starting from the fit
 // at an anchor (fit_schedule.h). If the history has such a length now, keeps the prefix.
-void Outcomes::keep_prefix() {
+void Targets::keep_prefix() {
   const auto count = static_cast<std::int64_t>(ended_.size());
   const bool fits = count == next_fit_;
   if (!fits && !is_anchor(count)) return;
@@ -83,7 +83,7 @@ void Outcomes::keep_prefix() {
   next_fit_ = next_fit(count);
 }
 
-bool Outcomes::improves(std::int64_t trial) {
+bool Targets::improves(std::int64_t trial) {
   const Losses* losses = ranking_.losses(trial);
   if (losses == nullptr) return false;
   const auto beaten = [&](const Losses& best) {
@@ -96,7 +96,7 @@ bool Outcomes::improves(std::int64_t trial) {
 }
 
 // With several objectives all losses on the front keep their values, even if few are worse.
-Outcomes::Column Outcomes::column(std::size_t index) {
+Targets::Column Targets::column(std::size_t index) {
   Ranking& ranking = ranking_of(index);
   Column out;
   out.order = valued(ranking.order());
@@ -119,11 +119,11 @@ Outcomes::Column Outcomes::column(std::size_t index) {
                       i > 0 && ranking.tied(out.order[i - 1], out.order[i])});
     if (front.count(out.order[i]) > 0) kept = i + 1;
   }
-  out.targets = warp(ranked, kept);
+  out.targets = rank_transform(ranked, kept);
   return out;
 }
 
-std::vector<std::int64_t> Outcomes::valued(const std::vector<std::int64_t>& trials) const {
+std::vector<std::int64_t> Targets::valued(const std::vector<std::int64_t>& trials) const {
   std::vector<std::int64_t> out;
   for (const std::int64_t trial : trials) {
     if (infeasible_.count(trial) == 0) out.push_back(trial);
@@ -131,7 +131,7 @@ std::vector<std::int64_t> Outcomes::valued(const std::vector<std::int64_t>& tria
   return out.empty() ? trials : out;
 }
 
-Eigen::VectorXd Outcomes::walls(const std::vector<std::int64_t>& trials) const {
+Eigen::VectorXd Targets::infeasibility(const std::vector<std::int64_t>& trials) const {
   if (infeasible_.empty()) return {};
   Eigen::VectorXd out(static_cast<Eigen::Index>(trials.size()));
   for (std::size_t i = 0; i < trials.size(); ++i) {
@@ -140,7 +140,7 @@ Eigen::VectorXd Outcomes::walls(const std::vector<std::int64_t>& trials) const {
   return out;
 }
 
-Eigen::MatrixXd Outcomes::targets(const std::vector<std::int64_t>& trials) {
+Eigen::MatrixXd Targets::values(const std::vector<std::int64_t>& trials) {
   Eigen::MatrixXd out(static_cast<Eigen::Index>(trials.size()),
                       static_cast<Eigen::Index>(columns()));
   for (std::size_t k = 0; k < columns(); ++k) {
@@ -159,7 +159,7 @@ Eigen::MatrixXd Outcomes::targets(const std::vector<std::int64_t>& trials) {
 }
 
 // Cached: needed for each suggestion, but changed only by outcomes.
-const Outcomes::Column& Outcomes::first_column() {
+const Targets::Column& Targets::first_column() {
   if (first_version_ != version_) {
     first_column_ = column(0);
     first_version_ = version_;
@@ -167,23 +167,23 @@ const Outcomes::Column& Outcomes::first_column() {
   return first_column_;
 }
 
-std::optional<double> Outcomes::spread() {
+std::optional<double> Targets::spread() {
   const Column& first = first_column();
   const std::size_t third = first.order.size() * 3 / 4;
   if (objectives_ > 1 || third >= first.losses.size()) return std::nullopt;
   return first.losses[third] - first.losses.front();
 }
 
-std::optional<double> Outcomes::value_of(double target) {
+std::optional<double> Targets::value_of(double target) {
   const Column& first = first_column();
   if (first.losses.empty()) return std::nullopt;
-  const double loss = unwarp(first.targets, first.losses, target);
+  const double loss = inverse_rank_transform(first.targets, first.losses, target);
   return std::isfinite(loss) ? std::optional(sign_ * loss) : std::nullopt;
 }
 
 // Selects the best most / 2, then an even spread of the rest; in the order of `trials`.
-std::vector<std::int64_t> Outcomes::select(const std::vector<std::int64_t>& trials,
-                                           std::size_t most) {
+std::vector<std::int64_t> Targets::select(const std::vector<std::int64_t>& trials,
+                                          std::size_t most) {
   if (trials.size() <= most) return trials;
   const std::set<std::int64_t> wanted(trials.begin(), trials.end());
   std::vector<std::int64_t> order;  // all of them, best first: every ended trial is ranked
@@ -203,14 +203,14 @@ std::vector<std::int64_t> Outcomes::select(const std::vector<std::int64_t>& tria
   return out;
 }
 
-Outcomes::Prefix Outcomes::prefix() {
+Targets::Prefix Targets::prefix() {
   Prefix out;
   out.count = static_cast<std::int64_t>(ended_.size());
   out.trials = select(ended_, kMostModelled);
   out.fitted = select(out.trials, kMostFitted);
   out.valued = valued(out.fitted);
-  out.targets = targets(out.valued);
-  out.walls = walls(out.fitted);
+  out.targets = values(out.valued);
+  out.infeasibility = infeasibility(out.fitted);
   return out;
 }
 

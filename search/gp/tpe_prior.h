@@ -1,9 +1,9 @@
-// Opinion: the term that the portfolio adds to the log gain: the logarithm of the ratio of the
-// density of good trials to the density of the others at a point (density_ratio.h), times a weight.
-// The weight is 1 from the tenth trial to the twentieth and then falls as one over the number of
-// trials. So a second kind of model counts while there is little data, and the process decides in
-// the end (as in "piBO", Hvarfner et al. 2022, arXiv 2204.11051, whose density is a belief of the
-// user).
+// TpePrior: tpe's density ratio as a prior, the term that the portfolio adds to the log gain: the
+// logarithm of the ratio of the density of good trials to the density of the others at a point
+// (density_ratio.h), times a weight. The weight is 1 from the tenth trial to the twentieth and then
+// falls as one over the number of trials. So a second kind of model counts while there is little
+// data, and the process decides in the end (as in "piBO", Hvarfner et al. 2022, arXiv 2204.11051,
+// whose density is a belief of the user).
 //
 // Zero everywhere for a sampler that does not want it. Not synchronised.
 #pragma once
@@ -15,18 +15,18 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "search/gp/acquisition_term.h"
 #include "search/gp/candidates.h"
-#include "search/gp/term.h"
 #include "search/samplers/density_ratio.h"
 
 namespace fettle::search::gp {
 
-class Opinion final : public Term {
+class TpePrior final : public AcquisitionTerm {
  public:
-  // Keeps a reference to `space`. Without `wanted` it never counts.
-  Opinion(const Space& space, const std::vector<api::Objective>& objectives, bool wanted);
+  // Keeps a reference to `space`. Without `wanted` the term never counts.
+  TpePrior(const Space& space, const std::vector<api::Objective>& objectives, bool wanted);
 
-  // The fold, as in FoldingSampler.
+  // Update the state, as in IncrementalSampler.
   void add_trial(const Point* point);
   void remove_trial();
   void add_event(const Event& event);

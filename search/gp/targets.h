@@ -1,5 +1,6 @@
-// Outcomes: the fold over the history that the gp sampler keeps: ended trials, pending trials, and
-// the prefixes of the history to which hyperparameters are fitted (fit_schedule.h).
+// Targets: the state of the gp sampler, from which the targets of its processes come: ended trials,
+// pending trials, and the prefixes of the history to which hyperparameters are fitted
+// (fit_schedule.h).
 //
 // Two or three objectives have one column of targets each. With more objectives, the only target is
 // the front of a trial. Invariant: a function of the trials and events it was given, in their
@@ -19,15 +20,15 @@
 
 namespace fettle::search::gp {
 
-// At most this many trials enter a model; of more, the best ones and an even spread of the others
-// are chosen, half each.
+// Maximum number of trials in a model. If there are more, half are the best and half an even spread
+// of the others.
 inline constexpr std::size_t kMostModelled = 384;
 // At most this many trials are used to fit hyperparameters.
 inline constexpr std::size_t kMostFitted = 192;
 
-class Outcomes {
+class Targets {
  public:
-  explicit Outcomes(const std::vector<api::Objective>& objectives);
+  explicit Targets(const std::vector<api::Objective>& objectives);
 
   void add_trial(const Point* point);
   void remove_trial();  // removes the newest trial, which is pending
@@ -40,13 +41,13 @@ class Outcomes {
     std::vector<std::int64_t> fitted;  // trials for the fit
     std::vector<std::int64_t> valued;  // trials of `fitted` with targets
     Eigen::MatrixXd targets;           // one row for each of `valued`
-    Eigen::VectorXd walls;             // one for each of `fitted`; empty if none was infeasible
+    Eigen::VectorXd infeasibility;     // one for each of `fitted`; empty if none was infeasible
   };
   const Prefix& last_fit() const { return last_fit_; }
   const Prefix& anchor() const { return anchor_; }
 
   const Point& point(std::int64_t trial) const { return points_[static_cast<std::size_t>(trial)]; }
-  // In the order in which they first ended.
+  // Ended trials, in the order in which they first ended.
   const std::vector<std::int64_t>& ended() const { return ended_; }
   const std::set<std::int64_t>& pending() const { return pending_; }
   // Changes with every fact about a trial's end.
@@ -55,15 +56,16 @@ class Outcomes {
   // The number of trials that ended since the best one did.
   std::int64_t stagnation() const { return stagnation_; }
 
-  // Returns the trials that have targets: the feasible ones, or all if none is feasible.
+  // Returns the trials that have targets: the feasible trials, or all if none is feasible.
   std::vector<std::int64_t> valued(const std::vector<std::int64_t>& trials) const;
   // 1 for an infeasible trial, -1 for a feasible one; empty if no trial was infeasible.
-  Eigen::VectorXd walls(const std::vector<std::int64_t>& trials) const;
+  Eigen::VectorXd infeasibility(const std::vector<std::int64_t>& trials) const;
 
-  // The number of columns of targets().
+  // The number of columns of values().
   std::size_t columns() const { return rankings_.empty() ? 1 : rankings_.size(); }
-  // Targets of some valued trials, computed from all that have ended by now; lower is better.
-  Eigen::MatrixXd targets(const std::vector<std::int64_t>& trials);
+  // Returns the targets of some valued trials, computed from all that have ended by now; lower is
+  // better.
+  Eigen::MatrixXd values(const std::vector<std::int64_t>& trials);
   // Converts a target of the first objective to the user's units and direction; nullopt if no trial
   // has a result or only fronts are modelled.
   std::optional<double> value_of(double target);

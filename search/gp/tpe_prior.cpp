@@ -1,4 +1,4 @@
-#include "search/gp/opinion.h"
+#include "search/gp/tpe_prior.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,29 +16,29 @@ constexpr double kStep = 1e-4;
 
 }  // namespace
 
-Opinion::Opinion(const Space& space, const std::vector<api::Objective>& objectives, bool wanted)
+TpePrior::TpePrior(const Space& space, const std::vector<api::Objective>& objectives, bool wanted)
     : space_(space) {
   if (wanted) ratio_.emplace(space, objectives);
 }
 
-void Opinion::add_trial(const Point* point) {
+void TpePrior::add_trial(const Point* point) {
   if (ratio_) ratio_->add_trial(point);
 }
 
-void Opinion::remove_trial() {
+void TpePrior::remove_trial() {
   if (ratio_) ratio_->remove_trial();
 }
 
-void Opinion::add_event(const Event& event) {
+void TpePrior::add_event(const Event& event) {
   if (ratio_) ratio_->add_event(event);
 }
 
-void Opinion::reset() {
+void TpePrior::reset() {
   if (ratio_) ratio_->reset();
   weight_ = 0;
 }
 
-void Opinion::update(std::int64_t begun) {
+void TpePrior::update(std::int64_t begun) {
   weight_ = 0;
   if (!ratio_ || begun < kFirst || ratio_->ended() < DensityRatio::kEnough) return;
   const double weight = std::min(1.0, kWhole / static_cast<double>(begun));
@@ -47,17 +47,17 @@ void Opinion::update(std::int64_t begun) {
   ratio_->fit();
 }
 
-std::string Opinion::words() const {
+std::string TpePrior::words() const {
   return Json(std::round(100 * weight_) / 100).dump() + " times the " + DensityRatio::kWords;
 }
 
-double Opinion::at(const Point& point) const {
+double TpePrior::at(const Point& point) const {
   return weight_ * ratio_->log_ratios({point}).front();
 }
 
 // Central differences: all points are evaluated in one call. A parameter with many cells is treated
-// as a continuum, as wherever slopes are needed.
-double Opinion::at(const Inputs& points, Index row, Eigen::VectorXd& slope) const {
+// as a continuum, as everywhere else that slopes are needed.
+double TpePrior::at(const Inputs& points, Index row, Eigen::VectorXd& slope) const {
   Point here(space_.dimensions());
   for (std::size_t i = 0; i < here.size(); ++i) {
     const Dimension& dimension = space_.dimension(i);
@@ -91,18 +91,18 @@ double Opinion::at(const Inputs& points, Index row, Eigen::VectorXd& slope) cons
   return weight_ * logs[0];
 }
 
-void Opinion::set_candidates(const std::vector<Candidate>& candidates) {
+void TpePrior::set_candidates(const std::vector<Candidate>& candidates) {
   std::vector<Point> points;
   points.reserve(candidates.size());
   for (const Candidate& candidate : candidates) points.push_back(candidate.point);
   candidates_ = ratio_->log_ratios(points);
 }
 
-double Opinion::at_candidate(Index row) const {
+double TpePrior::at_candidate(Index row) const {
   return weight_ * candidates_[static_cast<std::size_t>(row)];
 }
 
-std::vector<Point> Opinion::draws(std::size_t count, Random& random) const {
+std::vector<Point> TpePrior::draws(std::size_t count, Random& random) const {
   std::vector<Point> out;
   for (std::size_t i = 0; i < count; ++i) {
     out.push_back(ratio_->choose([&](std::size_t group) { return ratio_->draw(group, random); }));

@@ -1,4 +1,4 @@
-#include "kernels/linear/beside_gelu.h"
+#include "kernels/linear/unfused_gelu.h"
 
 #include <utility>
 
@@ -7,10 +7,10 @@
 namespace fettle::kernels {
 namespace {
 
-class BesideGelu : public LinearOp {
+class UnfusedGelu : public LinearOp {
  public:
-  BesideGelu(Backend& backend, const LinearShape& shape, const PlanOptions& plan,
-             std::unique_ptr<WeightedOp> linear)
+  UnfusedGelu(Backend& backend, const LinearShape& shape, const PlanOptions& plan,
+              std::unique_ptr<WeightedOp> linear)
       : shape_(shape), linear_(std::move(linear)) {
     if (shape.gelu_after) {
       after_ = backend.gelu(*shape.gelu_after, plan.max_samples * shape.outputs, plan.type);
@@ -47,14 +47,15 @@ class BesideGelu : public LinearOp {
  private:
   const LinearShape shape_;
   std::unique_ptr<WeightedOp> linear_;
-  std::unique_ptr<GeluOp> after_, before_;  // nullptr: there is none
+  std::unique_ptr<GeluOp> after_, before_;  // nullptr without that GELU
 };
 
 }  // namespace
 
-std::unique_ptr<LinearOp> beside_gelu(Backend& backend, const LinearShape& shape,
-                                      const PlanOptions& plan, std::unique_ptr<WeightedOp> linear) {
-  return std::make_unique<BesideGelu>(backend, shape, plan, std::move(linear));
+std::unique_ptr<LinearOp> unfused_gelu(Backend& backend, const LinearShape& shape,
+                                       const PlanOptions& plan,
+                                       std::unique_ptr<WeightedOp> linear) {
+  return std::make_unique<UnfusedGelu>(backend, shape, plan, std::move(linear));
 }
 
 }  // namespace fettle::kernels
