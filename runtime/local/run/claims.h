@@ -42,11 +42,11 @@ class Claims {
   // Why other Sessions are not counted; "" = they are counted.
   const std::string& problem() const { return problem_; }
 
-  // Gives `run` the resources that it needs. kUnavailable: not now; the message names the missing
-  // ones. The run then keeps its place in the queue until it asks again or release() is called.
-  Result<std::vector<GpuName>> take(const std::string& run, const Need& need);
+  // Gives `run` the resources that it needs, unless some are missing now. The run then keeps its
+  // place in the queue until it asks again or release() is called.
+  Grant take(const std::string& run, const Need& need);
   // Gives a run that has begun more resources, all or nothing, after all waiting runs.
-  Result<std::vector<GpuName>> add(const std::string& run, const Need& more);
+  Grant add(const std::string& run, const Need& more);
   // The file that the guard of a run holds; "" = none.
   std::string file(const std::string& run) const;
   // The guard holds the file from now on.
@@ -62,8 +62,9 @@ class Claims {
     int fd = -1;  // locked; -1: handed over, or there is no file
   };
 
-  Result<Grant> decide(const Claim& wanted) const;
+  Grant decide(const Claim& wanted) const;
   Status store(Own& own);
+  std::string locked() const { return "another process has locked " + directory_; }
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
 
   const std::string study_;

@@ -48,9 +48,7 @@ std::string lines_of(const std::vector<GpuName>& gpus, std::int64_t each) {
 
 std::int64_t now_ms() { return control::SystemClock().now_ms(); }
 
-// The reason why a run waits, without the part that changes often: the number of free resources and
-// their holders.
-std::string essence(const std::string& reason) { return reason.substr(0, reason.find(", and ")); }
+constexpr const char* kNoRoom = "no room on this machine yet";
 
 SupervisorCommand command_to(SupervisorCommand::Kind kind,
                              const std::pair<std::string, std::int64_t>& run = {}) {
@@ -65,6 +63,17 @@ std::int64_t workers_of(const api::Trial& trial) {
 }
 
 }  // namespace
+
+void ProcessRuns::Known::set_reason(const Shortage& shortage) {
+  if (stable_reason == shortage.stable) return;
+  stable_reason = shortage.stable;
+  run.reason = shortage.text();
+}
+
+void ProcessRuns::Known::clear_reason() {
+  stable_reason.clear();
+  run.reason.clear();
+}
 
 ProcessRuns::ProcessRuns(Layout layout, std::string trainer,
                          std::unique_ptr<SupervisorClient> supervisor,
@@ -141,19 +150,18 @@ Status ProcessRuns::begin(const RunKey& key) {
     living -= std::ssize(queue_);  // waiting runs have no process and no open files
   }
   const std::string name = core::run_name(key.first, key.second);
-  Result<std::vector<GpuName>> gpus =
-      claims_->take(name, need_of(wanted->study, workers_of(wanted->trial)));
-  if (gpus.ok() && living >= claims_->room().runs) {
+  Grant granted = claims_->take(name, need_of(wanted->study, workers_of(wanted->trial)));
+  if (granted.ok() && living >= claims_->room().runs) {
     claims_->release(name);
-    gpus = Error{ErrorCode::kUnavailable, "the limit on open files (ulimit -Hn) is enough for " +
-                                              std::to_string(living) + " trials at once"};
+    granted.shortage.stable = "the limit on open files (ulimit -Hn) is enough for " +
+                              std::to_string(living) + " trials at once";
   }
-  if (!gpus.ok()) {
-    wait(key, gpus.error().message, 0);
-    return gpus.error();
+  if (!granted.ok()) {
+    wait(key, granted.shortage, 0);
+    return Error{ErrorCode::kUnavailable, granted.shortage.text()};
   }
   SupervisorCommand command;
-  Status prepared = prepare(*wanted, key, *gpus, command);
+  Status prepared = prepare(*wanted, key, granted.gpus, command);
   if (!prepared.ok()) {
     claims_->release(name);
     return prepared;
@@ -162,10 +170,10 @@ Status ProcessRuns::begin(const RunKey& key) {
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     Known& known = runs_[key];
-    known.gpus = *gpus;
+    known.gpus = granted.gpus;
     known.claimed_workers = workers_of(wanted->trial);
     known.run.pod_uid = command.pod_uid;
-    known.run.reason.clear();
+    known.clear_reason();
     leave_queue(key);
   }
   Status sent = supervisor_->send(command);
@@ -243,13 +251,12 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
 // ---- Waiting -----------------------------------------------------------------------------------
 
 // Keeps the run in the queue, or appends it again. Needs start_mutex_.
-void ProcessRuns::wait(const RunKey& key, const std::string& reason, std::int64_t pause_ms) {
+void ProcessRuns::wait(const RunKey& key, const Shortage& shortage, std::int64_t pause_ms) {
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto found = runs_.find(key);
   if (found == runs_.end()) return;
   Known& known = found->second;
-  const std::string words = "no room on this machine yet: " + reason;
-  if (essence(known.run.reason) != essence(words)) known.run.reason = words;
+  known.set_reason(shortage.in(kNoRoom));
   known.try_at_ms = now_ms() + pause_ms;
   if (std::ranges::find(queue_, key) == queue_.end()) queue_.push_back(key);
 }
@@ -293,7 +300,7 @@ void ProcessRuns::serve_queue() {
     if (!begun.ok() && begun.error().code == ErrorCode::kUnavailable) continue;
     if (!begun.ok() && begun.error().code != ErrorCode::kInvalid) {
       // A fault of the system, such as a full disk, may pass.
-      wait(key, begun.error().message, kRefusedPauseMs);
+      wait(key, {begun.error().message, ""}, kRefusedPauseMs);
       continue;
     }
     if (!begun.ok()) end_unbegun(key, api::Outcome::kFailed, begun.error().message);
@@ -352,12 +359,12 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
       return success();
     }
   }
-  Status grown = grow(key, workers);
-  if (!grown.ok() && grown.error().code == ErrorCode::kUnavailable) {
-    lack(key, workers, grown.error().message);
+  Shortage shortage;
+  FETTLE_TRY(grow(key, workers, shortage));
+  if (!shortage.empty()) {
+    set_unplaced(key, workers, shortage);
     return success();
   }
-  if (!grown.ok()) return grown;
   SupervisorCommand command = command_to(SupervisorCommand::Kind::kResize, key);
   command.worker_count = workers;
   FETTLE_TRY(supervisor_->send(command));
@@ -366,25 +373,26 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
   if (found == runs_.end()) return success();
   Known& known = found->second;
   known.run.workers = workers;
-  if (known.run.unplaced_workers > 0) known.run.reason.clear();
+  if (known.run.unplaced_workers > 0) known.clear_reason();
   known.run.unplaced_workers = 0;
   return success();
 }
 
 // Records that there is no room for more workers. The run continues with its present workers, and
 // the caller may ask again.
-void ProcessRuns::lack(const RunKey& key, std::int64_t workers, const std::string& why) {
+void ProcessRuns::set_unplaced(const RunKey& key, std::int64_t workers, const Shortage& shortage) {
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto found = runs_.find(key);
   // A run that has ended meanwhile keeps the reason of its end.
   if (found == runs_.end() || found->second.run.state == core::RunState::kExited) return;
   core::Run& run = found->second.run;
   run.unplaced_workers = std::max<std::int64_t>(0, workers - run.workers);
-  if (essence(run.reason) != essence(why)) run.reason = why;
+  found->second.set_reason(shortage);
 }
 
-// Claims the resources of more workers, unless an earlier run waits for them. Needs start_mutex_.
-Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
+// Claims the resources of more workers, unless some are missing or an earlier run waits for them.
+// Needs start_mutex_.
+Status ProcessRuns::grow(const RunKey& key, std::int64_t workers, Shortage& shortage) {
   Known known;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
@@ -399,13 +407,14 @@ Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
   const std::int64_t wanted = std::min(workers, trial.workers.max);
   if (!is_elastic) return success();
   if (wanted > has) {
-    const auto more = claims_->add(core::run_name(key.first, key.second),
-                                   need_of(known.wanted->study, wanted - has));
+    const Grant more = claims_->add(core::run_name(key.first, key.second),
+                                    need_of(known.wanted->study, wanted - has));
     if (!more.ok()) {
-      return Error(more.error())
-          .in("trial " + key.first + " cannot have " + std::to_string(wanted) + " workers now");
+      shortage = more.shortage.in("trial " + key.first + " cannot have " + std::to_string(wanted) +
+                                  " workers now");
+      return success();
     }
-    known.gpus.insert(known.gpus.end(), more->begin(), more->end());
+    known.gpus.insert(known.gpus.end(), more.gpus.begin(), more.gpus.end());
     const std::lock_guard<std::mutex> guard(mutex_);
     if (const auto found = runs_.find(key); found != runs_.end()) {
       found->second.gpus = known.gpus;
@@ -519,7 +528,7 @@ void ProcessRuns::take(const SupervisorEvent& event, const RunKey& key, Known& k
   if (event.kind == SupervisorEvent::Kind::kStarted) {
     run.state = core::RunState::kRunning;
     run.queued = false;
-    run.reason.clear();
+    known.clear_reason();
     run.started_ms = event.started_ms;
     claims_->hand_over(name);
   }
@@ -532,7 +541,7 @@ void ProcessRuns::take(const SupervisorEvent& event, const RunKey& key, Known& k
     run.queued = run.state == core::RunState::kRunning;
     run.state = core::RunState::kPending;
     run.started_ms = 0;
-    run.reason = "no room on this machine yet: " + event.reason;
+    known.set_reason(Shortage{event.reason, ""}.in(kNoRoom));
     known.try_at_ms = now_ms() + kRefusedPauseMs;
     if (closing_) {
       runs_.erase(key);

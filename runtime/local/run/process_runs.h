@@ -85,6 +85,11 @@ class ProcessRuns final : public control::Runs {
     // GPUs, to its end, however few workers are left.
     std::int64_t claimed_workers = 0;
     std::int64_t try_at_ms = 0;  // a waiting run is not tried before
+    std::string stable_reason;   // of run.reason: see Shortage
+
+    // Keeps the present text if only the changing part of the reason is new.
+    void set_reason(const Shortage& shortage);
+    void clear_reason();
   };
 
   Status begin(const RunKey& key);
@@ -92,9 +97,9 @@ class ProcessRuns final : public control::Runs {
                  SupervisorCommand& command) const;
   Status give_gpus(const Wanted& wanted, const std::vector<GpuName>& gpus,
                    SupervisorCommand& command) const;
-  void lack(const RunKey& key, std::int64_t workers, const std::string& why);
-  Status grow(const RunKey& key, std::int64_t workers);
-  void wait(const RunKey& key, const std::string& reason, std::int64_t pause_ms);
+  void set_unplaced(const RunKey& key, std::int64_t workers, const Shortage& shortage);
+  Status grow(const RunKey& key, std::int64_t workers, Shortage& shortage);
+  void wait(const RunKey& key, const Shortage& shortage, std::int64_t pause_ms);
   void leave_queue(const RunKey& key);
   void end_unbegun(const RunKey& key, api::Outcome outcome, const std::string& reason);
   Status start_threads();

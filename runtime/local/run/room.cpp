@@ -99,13 +99,9 @@ bool waits_longer(const Claim& one, const Claim& other) {
 
 std::string in_brackets(const std::string& text) { return text.empty() ? "" : " (" + text + ")"; }
 
-std::string missing_gpus(const Room& room, const Rest& rest, const std::vector<Claim>& claims,
-                         const Claim& wanted) {
-  const auto all = static_cast<double>(room.gpus.size());
-  const auto free = static_cast<double>(rest.gpus().size());
-  return "it needs " + count(static_cast<double>(wanted.need.gpus), "GPU") + ", and " +
-         number(free) + " of " + number(all) + " are free" +
-         in_brackets(holders(claims, Resource::kGpus, wanted.user));
+Grant refuse(const std::string& need, const std::string& free, const std::string& all,
+             const std::string& held_by) {
+  return {{}, {"it needs " + need, free + " of " + all + " are free" + in_brackets(held_by)}};
 }
 
 }  // namespace
@@ -126,18 +122,19 @@ Grant grant(const Room& room, const std::vector<Claim>& claims, const Claim& wan
   }
   std::ranges::sort(earlier, waits_longer);
   for (const Claim& claim : earlier) rest.reserve(claim);
-  if (!rest.has_gpus(wanted)) return {{}, missing_gpus(room, rest, claims, wanted)};
+  if (!rest.has_gpus(wanted)) {
+    return refuse(count(static_cast<double>(wanted.need.gpus), "GPU"),
+                  number(static_cast<double>(rest.gpus().size())),
+                  number(static_cast<double>(room.gpus.size())),
+                  holders(claims, Resource::kGpus, wanted.user));
+  }
   if (!rest.has_cores(wanted)) {
-    return {{},
-            "it needs " + count(wanted.need.cores, "core") + ", and " + number(rest.cores()) +
-                " of " + number(room.cores) + " are free" +
-                in_brackets(holders(claims, Resource::kCores, wanted.user))};
+    return refuse(count(wanted.need.cores, "core"), number(rest.cores()), number(room.cores),
+                  holders(claims, Resource::kCores, wanted.user));
   }
   if (!rest.has_memory(wanted)) {
-    return {{},
-            "it needs " + bytes(wanted.need.memory) + " of memory, and " + bytes(rest.memory()) +
-                " of " + bytes(room.memory) + " are free" +
-                in_brackets(holders(claims, Resource::kMemory, wanted.user))};
+    return refuse(bytes(wanted.need.memory) + " of memory", bytes(rest.memory()),
+                  bytes(room.memory), holders(claims, Resource::kMemory, wanted.user));
   }
   Grant given;
   for (const GpuName& gpu : rest.gpus()) {
