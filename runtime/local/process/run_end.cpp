@@ -54,7 +54,7 @@ std::string no_room(const RunEnd& end) {
     case EMFILE:
     case ENFILE:
       return text + "; the limit on open files is reached (ulimit -n): lower budget.parallelism";
-    default:  // ETXTBSY, the last error that is_for_now() (guard.cpp) lets through
+    default:  // ETXTBSY, the last error that is_transient() (guard.cpp) lets through
       return text + "; the program is still being written";
   }
 }

@@ -36,7 +36,7 @@ constexpr std::size_t kMaxBacklogBytes = 1 << 20;
 constexpr std::size_t kMaxRuns = 4096;
 constexpr std::int64_t kLongestSleepMs = 1000;
 constexpr std::int64_t kStrayIntervalMs = 10;
-constexpr std::int64_t kStrayPatienceMs = 20'000;  // processes left after that hang in the kernel
+constexpr std::int64_t kStrayTimeoutMs = 20'000;  // processes left after that hang in the kernel
 constexpr int kExitEnvironment = 3;
 
 void set_all(const Variables& variables, std::vector<std::string>& environment) {
@@ -115,20 +115,20 @@ class Supervisor {
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
       if (got <= 0) return lose_runner(now);
       incoming_.add({buffer, static_cast<std::size_t>(got)});
-      obey_all(now);
+      handle_all(now);
     }
   }
 
-  void obey_all(std::int64_t now) {
+  void handle_all(std::int64_t now) {
     while (const auto line = incoming_.take()) {
       const Result<SupervisorCommand> command = read_command(std::string(*line));
       if (!command.ok()) return fail("unreadable command: " + command.error().message, now);
-      obey(*command, now);
+      handle(*command, now);
     }
     if (incoming_.is_too_long()) fail("a command is too long", now);
   }
 
-  void obey(const SupervisorCommand& command, std::int64_t now) {
+  void handle(const SupervisorCommand& command, std::int64_t now) {
     const auto addressed = runs_.find({command.trial, command.run});
     switch (command.kind) {
       case SupervisorCommand::Kind::kHello:
@@ -203,7 +203,7 @@ class Supervisor {
       say(event);
       it = runs_.erase(it);
     }
-    if (guard_lost) strays_until_ms_ = now + kStrayPatienceMs;
+    if (guard_lost) strays_until_ms_ = now + kStrayTimeoutMs;
     if (has_strays() && (now >= strays_until_ms_ || !kill_strays())) strays_until_ms_ = 0;
   }
 
