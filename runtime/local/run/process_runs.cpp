@@ -4,47 +4,23 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <filesystem>
 #include <iterator>
 #include <tuple>
 
 #include "api/resolve.h"
-#include "api/trial_file.h"
 #include "base/file.h"
 #include "base/thread.h"
 #include "control/clock.h"
 #include "core/names.h"
-#include "machine/gpu_list.h"
-#include "runtime/local/process/guard.h"
-#include "runtime/local/process/outcome_file.h"
 #include "runtime/local/run/fitting.h"
 #include "runtime/local/run/recorded_run.h"
-#include "runtime/local/run/run_command.h"
-#include "runtime/local/run/workers.h"
 
 namespace fettle::local {
 namespace {
 
-constexpr double kMaxGraceSeconds = 7 * 24 * 3600.0;
 constexpr auto kAskInterval = std::chrono::milliseconds(250);  // while a run waits for room
 constexpr auto kKeepInterval = std::chrono::minutes(10);       // while no run waits
 constexpr std::int64_t kRefusedPauseMs = 1'000;                // after an error that may pass
-
-std::string list_of(std::vector<GpuName>::const_iterator from, std::int64_t count) {
-  std::vector<std::string> names;
-  for (std::int64_t i = 0; i < count; ++i) names.push_back((from + i)->cuda);
-  return machine::join_gpus(names);
-}
-
-// One line for each worker.
-std::string lines_of(const std::vector<GpuName>& gpus, std::int64_t each) {
-  std::string lines;
-  for (auto next = gpus.begin(); gpus.end() - next >= each; next += each) {
-    lines += list_of(next, each) + "\n";
-  }
-  return lines;
-}
 
 std::int64_t now_ms() { return control::SystemClock().now_ms(); }
 
@@ -56,10 +32,6 @@ SupervisorCommand command_to(SupervisorCommand::Kind kind,
   command.kind = kind;
   std::tie(command.trial, command.run) = run;
   return command;
-}
-
-std::int64_t workers_of(const api::Trial& trial) {
-  return std::max<std::int64_t>(trial.spec.workers, 1);
 }
 
 }  // namespace
@@ -109,14 +81,13 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
     if (!failure_.empty()) return io_error(failure_ + "; run fettle run again to resume");
   }
   // A run that can never start is refused at once, room or not.
-  const Result<RunCommand> possible = make_command(study, trial, run, layout_, trainer_);
-  if (!possible.ok()) return possible.error();
+  FETTLE_ASSIGN(RunRequest request, request_run(study, trial, run, layout_, trainer_));
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     Known& known = runs_[key];
     known.run.id = run;
-    known.run.workers = workers_of(trial);
-    known.wanted = std::make_shared<const Wanted>(Wanted{study, trial});
+    known.run.workers = request.workers();
+    known.request = std::make_shared<const RunRequest>(std::move(request));
     queue_.push_back(key);
   }
   Status begun = begin(key);
@@ -138,19 +109,19 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
 // Starts a waiting run. kUnavailable: there is no room, so it keeps waiting; after another error it
 // has no claim any more, and the caller decides. Needs start_mutex_.
 Status ProcessRuns::begin(const RunKey& key) {
-  std::shared_ptr<const Wanted> wanted;
+  std::shared_ptr<const RunRequest> request;
   std::int64_t living = 0;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     const auto found = runs_.find(key);
     if (found == runs_.end()) return success();
-    wanted = found->second.wanted;
+    request = found->second.request;
     living = std::ranges::count_if(
         runs_, [](const auto& entry) { return entry.second.run.state != core::RunState::kExited; });
     living -= std::ssize(queue_);  // waiting runs have no process and no open files
   }
   const std::string name = core::run_name(key.first, key.second);
-  Grant granted = claims_->take(name, need_of(wanted->study, workers_of(wanted->trial)));
+  Grant granted = claims_->take(name, need_of(request->study, request->workers()));
   if (granted.ok() && living >= claims_->room().runs) {
     claims_->release(name);
     granted.shortage.stable = "the limit on open files (ulimit -Hn) is enough for " +
@@ -160,92 +131,25 @@ Status ProcessRuns::begin(const RunKey& key) {
     wait(key, granted.shortage, 0);
     return Error{ErrorCode::kUnavailable, granted.shortage.text()};
   }
-  SupervisorCommand command;
-  Status prepared = prepare(*wanted, key, granted.gpus, command);
-  if (!prepared.ok()) {
+  Result<SupervisorCommand> command =
+      prepare_run(*request, layout_, directory_, granted.gpus, claims_->room().gpus_by_pci);
+  if (!command.ok()) {
     claims_->release(name);
-    return prepared;
+    return command.error();
   }
-  command.claim_file = claims_->file(name);
+  command->claim_file = claims_->file(name);
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     Known& known = runs_[key];
     known.gpus = granted.gpus;
-    known.claimed_workers = workers_of(wanted->trial);
-    known.run.pod_uid = command.pod_uid;
+    known.claimed_workers = request->workers();
+    known.run.pod_uid = command->pod_uid;
     known.clear_reason();
     leave_queue(key);
   }
-  Status sent = supervisor_->send(command);
+  Status sent = supervisor_->send(*command);
   if (!sent.ok()) claims_->release(name);
   return sent;
-}
-
-// Gives whole GPUs to the workers that begin; later workers get theirs when they start.
-Status ProcessRuns::give_gpus(const Wanted& wanted, const std::vector<GpuName>& gpus,
-                              SupervisorCommand& command) const {
-  if (gpus.empty()) return success();
-  const std::int64_t each = api::whole_gpus(wanted.study.spec.trial);
-  const auto give = [&](const std::string& list, Variables& worker) {
-    worker.emplace_back("CUDA_VISIBLE_DEVICES", list);
-    if (claims_->room().gpus_by_pci) worker.emplace_back("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
-    // torchrun and similar launchers start a process on each, as fettle-trainer does.
-    worker.emplace_back("PET_NPROC_PER_NODE", std::to_string(each));
-  };
-  if (command.workers.empty()) give(list_of(gpus.begin(), each), command.environment);
-  auto next = gpus.begin();
-  for (Variables& worker : command.workers) {
-    // A worker that begins later has none yet: the guard reads the file below when it starts it.
-    const bool has = gpus.end() - next >= each;
-    give(has ? list_of(next, each) : "", worker);
-    next += has ? each : 0;
-  }
-  if (!command.open) return success();
-  return write_file(gpus_file_in(command.run_directory), lines_of(gpus, each));
-}
-
-// Writes the files that a run needs, and makes the command that starts it.
-Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
-                            const std::vector<GpuName>& gpus, SupervisorCommand& command) const {
-  const auto& [study, trial] = wanted;
-  const std::int64_t run = key.second;
-  FETTLE_ASSIGN(RunCommand what, make_command(study, trial, run, layout_, trainer_));
-  api::TrialFile file = std::move(what.file);
-  const std::int64_t workers = workers_of(trial);
-  file.workers = workers;
-  command.worker_count = workers;
-  command.open = file.least_workers.has_value();
-  command.least_workers = file.least_workers.value_or(workers);
-  const std::int64_t most =
-      command.open ? std::max(workers, study.spec.trial.workers.max) : workers;
-  if (most > 1) {
-    FETTLE_ASSIGN(command.workers, worker_variables(workers, most));
-  }
-  const std::string& name = trial.metadata.name;
-  FETTLE_TRY(make_directories(layout_.run_directory(name, run)));
-  FETTLE_TRY(make_directories(file.checkpoints.directory));
-  // An earlier Study of this name may have left these files, and a log means that a run has begun.
-  ::unlink(layout_.outcome_file(name, run).c_str());
-  ::unlink(layout_.log_file(name, run).c_str());
-  FETTLE_TRY(reserve_outcome(layout_.run_directory(name, run)));
-  FETTLE_TRY(write_file(layout_.trial_file(name, run), api::write_trial_file(file).dump(2) + "\n"));
-  command.kind = SupervisorCommand::Kind::kStart;
-  command.trial = name;
-  command.run = run;
-  command.pod_uid = pod_uid_of(trial, run);
-  command.run_directory = layout_.run_directory(name, run);
-  command.arguments = std::move(what.arguments);
-  command.environment = std::move(what.environment);
-  // An absolute workingDir stays unchanged.
-  const std::filesystem::path inside = what.directory;
-  command.directory =
-      inside.empty() ? directory_ : (std::filesystem::path(directory_) / inside).string();
-  command.memory_limit = what.memory_limit;
-  const double grace = std::clamp(study.spec.trial.grace_period, 0.0, kMaxGraceSeconds);
-  command.grace_ms = std::llround(grace * 1000);
-  command.pass_environment = study.spec.trial.pass_environment;
-  command.metrics = runtime::metric_options(study);
-  return give_gpus(wanted, gpus, command);
 }
 
 // ---- Waiting -----------------------------------------------------------------------------------
@@ -318,7 +222,7 @@ void ProcessRuns::end_unbegun(const RunKey& key, api::Outcome outcome, const std
   found->second.run.state = core::RunState::kExited;
   found->second.run.outcome = outcome;
   found->second.run.reason = reason;
-  found->second.wanted.reset();
+  found->second.request.reset();
 }
 
 // Waiting runs have not begun, so nothing is recorded about them.
@@ -353,8 +257,9 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
     const auto found = runs_.find(key);
     if (found == runs_.end()) return success();
     if (std::ranges::find(queue_, key) != queue_.end()) {
-      found->second.wanted =
-          std::make_shared<const Wanted>(Wanted{found->second.wanted->study, trial});
+      FETTLE_ASSIGN(RunRequest request,
+                    request_run(found->second.request->study, trial, run, layout_, trainer_));
+      found->second.request = std::make_shared<const RunRequest>(std::move(request));
       found->second.run.workers = workers;
       return success();
     }
@@ -398,8 +303,8 @@ Status ProcessRuns::grow(const RunKey& key, std::int64_t workers, Shortage& shor
     const std::lock_guard<std::mutex> guard(mutex_);
     known = runs_[key];
   }
-  if (!known.wanted || known.run.state == core::RunState::kExited) return success();
-  const api::TrialTemplate& trial = known.wanted->study.spec.trial;
+  if (!known.request || known.run.state == core::RunState::kExited) return success();
+  const api::TrialTemplate& trial = known.request->study.spec.trial;
   const bool is_elastic = trial.workers.min < trial.workers.max;
   const std::int64_t each = api::whole_gpus(trial);  // GPUs of a worker, at least 1
   // Not the running workers: after a run has shrunk it still holds the claims of the others.
@@ -408,7 +313,7 @@ Status ProcessRuns::grow(const RunKey& key, std::int64_t workers, Shortage& shor
   if (!is_elastic) return success();
   if (wanted > has) {
     const Grant more = claims_->add(core::run_name(key.first, key.second),
-                                    need_of(known.wanted->study, wanted - has));
+                                    need_of(known.request->study, wanted - has));
     if (!more.ok()) {
       shortage = more.shortage.in("trial " + key.first + " cannot have " + std::to_string(wanted) +
                                   " workers now");
@@ -423,8 +328,7 @@ Status ProcessRuns::grow(const RunKey& key, std::int64_t workers, Shortage& shor
   }
   if (known.gpus.empty()) return success();
   // Always: an earlier call may have claimed the GPUs and failed to write them.
-  return write_file(gpus_file_in(layout_.run_directory(key.first, key.second)),
-                    lines_of(known.gpus, each));
+  return write_gpus(layout_.run_directory(key.first, key.second), known.gpus, each);
 }
 
 // A run that still waits is stopped before it began.
@@ -552,7 +456,7 @@ void ProcessRuns::take(const SupervisorEvent& event, const RunKey& key, Known& k
   if (event.report) run.report = event.report;
   if (event.outcome) {
     take_outcome(*event.outcome, run);
-    known.wanted.reset();
+    known.request.reset();
     claims_->release(name);
   }
   // An ended run makes room; a refused run, which has a reason, waits for it.
@@ -572,7 +476,7 @@ void ProcessRuns::on_lost(const std::string& reason) {
       known.run.state = core::RunState::kExited;
       known.run.outcome = api::Outcome::kDisrupted;
       known.run.reason = reason;
-      known.wanted.reset();
+      known.request.reset();
       changed.push_back(key.first);
       claims_->release(core::run_name(key.first, key.second));
     }

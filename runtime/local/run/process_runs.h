@@ -28,6 +28,7 @@
 #include "runtime/local/process/supervisor_client.h"
 #include "runtime/local/process/supervisor_wire.h"
 #include "runtime/local/run/claims.h"
+#include "runtime/local/run/prepare_run.h"
 #include "runtime/local/run/recorded_run.h"
 #include "runtime/local/store/layout.h"
 
@@ -72,14 +73,9 @@ class ProcessRuns final : public control::Runs {
  private:
   using RunKey = std::pair<std::string, std::int64_t>;  // trial, run
 
-  // The objects that define a run, until it has ended.
-  struct Wanted {
-    api::Study study;
-    api::Trial trial;
-  };
   struct Known {
     core::Run run;
-    std::shared_ptr<const Wanted> wanted;
+    std::shared_ptr<const RunRequest> request;  // until it has ended
     std::vector<GpuName> gpus;
     // The number of workers whose cores and memory it has claimed. The run keeps them, like its
     // GPUs, to its end, however few workers are left.
@@ -93,10 +89,6 @@ class ProcessRuns final : public control::Runs {
   };
 
   Status begin(const RunKey& key);
-  Status prepare(const Wanted& wanted, const RunKey& key, const std::vector<GpuName>& gpus,
-                 SupervisorCommand& command) const;
-  Status give_gpus(const Wanted& wanted, const std::vector<GpuName>& gpus,
-                   SupervisorCommand& command) const;
   void set_unplaced(const RunKey& key, std::int64_t workers, const Shortage& shortage);
   Status grow(const RunKey& key, std::int64_t workers, Shortage& shortage);
   void wait(const RunKey& key, const Shortage& shortage, std::int64_t pause_ms);
