@@ -79,15 +79,16 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   auto claims =
       std::make_unique<Claims>(options.study, options.room ? *options.room : this_machine(),
                                options.claims.value_or(claims_directory()));
-  session->runs_ =
-      std::make_unique<ProcessRuns>(layout, trainer, std::move(supervisor), std::move(claims));
-  session->runs_->run_in(options.directory);
-  session->runs_->read_logs_by([store = session->store_.get()](const api::Trial& trial)
-                                   -> std::optional<runtime::MetricLinesOptions> {
+  const HowToRead how_to_read =
+      [store = session->store_.get()](
+          const api::Trial& trial) -> std::optional<runtime::MetricLinesOptions> {
     const Result<api::Study> study = store->get_study({trial.metadata.ns, trial.spec.study});
     if (!study.ok()) return std::nullopt;
     return runtime::metric_options(*study);
-  });
+  };
+  session->runs_ = std::make_unique<ProcessRuns>(
+      ProcessRunsOptions{layout, trainer, options.directory, how_to_read}, std::move(supervisor),
+      std::move(claims));
   const std::string failure = session->runs_->failure();
   if (!failure.empty()) return Error{ErrorCode::kUnavailable, failure};
   return session;

@@ -76,8 +76,6 @@ class Supervisor {
   }
 
  private:
-  using RunKey = std::pair<std::string, std::int64_t>;
-
   bool done() const {
     return (control_ < 0 || (shutdown_ && outgoing_.empty())) && runs_.empty() && !has_strays();
   }

@@ -34,8 +34,8 @@ Result<RunRequest> request_run(const api::Study& study, const api::Trial& trial,
                                const Layout& layout, const std::string& trainer);
 
 // Writes the files of the run and returns the command that starts it, without a claim file.
-// `directory`: the one in which trials start, unless the container's workingDir is absolute.
-// `gpus`: those of all workers that begin; `by_pci`: as VisibleGpus::by_pci.
+// Trials start in `directory`, unless the container's workingDir is absolute. `gpus`: of all
+// workers that begin. `by_pci`: as VisibleGpus::by_pci.
 Result<SupervisorCommand> prepare_run(const RunRequest& request, const Layout& layout,
                                       const std::string& directory,
                                       const std::vector<GpuName>& gpus, bool by_pci);
