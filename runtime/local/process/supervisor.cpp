@@ -89,11 +89,11 @@ class Supervisor {
     const std::int64_t now = clock_.now_ms();
     std::int64_t wake = now + (has_strays() ? kStrayIntervalMs : kLongestSleepMs);
     for (const auto& [key, run] : runs_) {
-      run->add_polls(polls);
+      run->process().add_polls(polls);
       owners.resize(polls.size(), run.get());  // the new polls are this run's
-      wake = std::min(wake, run->wake_ms());
+      wake = std::min(wake, run->process().wake_ms());
       // With a backlog it is the runner that wakes the loop, by reading.
-      if (!backlogged()) wake = std::min(wake, run->report_wake_ms());
+      if (!backlogged()) wake = std::min(wake, run->output().report_wake_ms());
     }
     const short events = static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT));
     if (control_ >= 0) polls.push_back({control_, events, 0});
@@ -134,17 +134,17 @@ class Supervisor {
       case SupervisorCommand::Kind::kStart:
         return start(command, now);
       case SupervisorCommand::Kind::kStop:
-        if (addressed != runs_.end()) addressed->second->stop(StopCause::kAsked, now);
+        if (addressed != runs_.end()) addressed->second->process().stop(StopCause::kAsked, now);
         return;
       case SupervisorCommand::Kind::kResize:
-        if (addressed != runs_.end()) addressed->second->resize(command.worker_count);
+        if (addressed != runs_.end()) addressed->second->process().resize(command.worker_count);
         return;
       case SupervisorCommand::Kind::kShutdown:
         shutdown_ = true;
-        for (auto& [key, run] : runs_) run->stop(StopCause::kShutdown, now);
+        for (auto& [key, run] : runs_) run->process().stop(StopCause::kShutdown, now);
         return;
       case SupervisorCommand::Kind::kKill:
-        for (auto& [key, run] : runs_) run->kill(StopCause::kShutdown, now);
+        for (auto& [key, run] : runs_) run->process().kill(StopCause::kShutdown, now);
         return;
     }
   }
@@ -167,8 +167,8 @@ class Supervisor {
     }
     auto run =
         std::make_unique<SupervisedRun>(command, environments_of(command), lock_, open_files_, now);
-    if (run->ended() && !run->no_room().empty()) {
-      run->forget();
+    if (run->process().ended() && !run->no_room().empty()) {
+      run->output().remove();
       return refuse(key, run->no_room());
     }
     say({SupervisorEvent::Kind::kStarted, key.first, key.second, /*started_ms=*/now, {}, {}, ""});
@@ -182,12 +182,12 @@ class Supervisor {
   void collect(std::int64_t now) {
     bool guard_lost = false;
     for (auto it = runs_.begin(); it != runs_.end();) {
-      if (!it->second->ended()) {
+      if (!it->second->process().ended()) {
         ++it;
         continue;
       }
       if (const std::string missing = it->second->no_room(); !missing.empty()) {
-        it->second->forget();
+        it->second->output().remove();
         refuse(it->first, missing);
         it = runs_.erase(it);
         continue;
@@ -214,7 +214,7 @@ class Supervisor {
     bool found = false;
     const auto is_guard = [&](pid_t pid) {
       return std::any_of(runs_.begin(), runs_.end(),
-                         [&](const auto& entry) { return entry.second->guard() == pid; });
+                         [&](const auto& entry) { return entry.second->process().guard() == pid; });
     };
     for (const pid_t pid : children(::getpid())) {
       if (is_guard(pid)) continue;
@@ -229,9 +229,9 @@ class Supervisor {
   void report(std::int64_t now) {
     for (auto& [key, run] : runs_) {
       if (backlogged()) return;
-      if (!run->report_due(now)) continue;
+      if (!run->output().report_due(now)) continue;
       SupervisorEvent event{SupervisorEvent::Kind::kReport, key.first, key.second, 0, {}, {}, ""};
-      event.report = run->take_report(now);
+      event.report = run->output().take_report(now);
       say(event);
     }
   }
@@ -261,7 +261,7 @@ class Supervisor {
     control_ = -1;
     outgoing_.clear();
     const StopCause cause = shutdown_ ? StopCause::kShutdown : StopCause::kRunnerGone;
-    for (auto& [key, run] : runs_) run->stop(cause, now);
+    for (auto& [key, run] : runs_) run->process().stop(cause, now);
   }
 
   void fail(const std::string& what, std::int64_t now) {
