@@ -142,7 +142,7 @@ Result<int> run_session(const Target& place, const RunOptions& options, local::S
   FETTLE_ASSIGN(const auto interrupt, Interrupt::install());
   announce(study, options, *display);
   // Explains why fewer trials run at once than the Study allows, if so.
-  const std::string held_back = local::tell_fitting(study, session.runs().room());
+  const std::string held_back = local::explain_parallelism(study, session.runs().room());
   if (!held_back.empty()) display->say(held_back);
   Runner runner(session, *interrupt, *display, {study.metadata.ns, study.metadata.name});
   const Result<RunnerExit> exit = runner.run();

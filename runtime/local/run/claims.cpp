@@ -178,7 +178,7 @@ Claim read_claim(const std::string& name, uid_t owner, const Need& most, const J
 }
 
 // Appends the claim in that file to `out` if a process holds it; removes a file without a lock. A
-// waiting run counts only if touch() or take() has written the file lately. `seen`: the number of
+// waiting run counts only if renew() or take() has written the file lately. `seen`: the number of
 // files of each user so far.
 void append_live_claim(int directory, const std::string& name, const Need& most,
                        std::map<uid_t, std::size_t>& seen, std::vector<Claim>& out) {
@@ -195,7 +195,7 @@ void append_live_claim(int directory, const std::string& name, const Need& most,
   if (!document.ok() || !document->is_object()) return;
   Claim claim = read_claim(name, about.st_uid, most, *document);
   const std::int64_t seen_ms = std::int64_t{about.st_mtim.tv_sec} * 1000;
-  if (!claim.granted && seen_ms + kStillHereMs < unix_ms()) return;
+  if (!claim.granted && seen_ms + kClaimLifetimeMs < unix_ms()) return;
   out.push_back(std::move(claim));
 }
 
@@ -389,7 +389,7 @@ void Claims::release(const std::string& run) {
   own_.erase(found);
 }
 
-void Claims::touch() {
+void Claims::renew() {
   const std::lock_guard<std::mutex> guard(mutex_);
   if (!problem_.empty()) return;
   for (const auto& [run, own] : own_) {

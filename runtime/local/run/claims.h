@@ -6,8 +6,8 @@
 // locks it (shared) until the run has begun, and the run's guard from then on, so it is free when
 // the last process of the run has ended, however runner and supervisor ended. A file without a lock
 // does not count. Every decision reads and writes under a lock on the directory itself. A run that
-// waits renews its file at least every kStillHereMs; if its runner was stopped, others overtake it.
-// If the directory cannot be used, each Session counts only its own runs (problem()).
+// waits renews its file at least every kClaimLifetimeMs; if its runner was stopped, others overtake
+// it. If the directory cannot be used, each Session counts only its own runs (problem()).
 // Thread-safe. Nothing waits longer than a few milliseconds.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace fettle::local {
 
-inline constexpr std::int64_t kStillHereMs = 10'000;
+inline constexpr std::int64_t kClaimLifetimeMs = 10'000;
 
 // FETTLE_MACHINE_DIR, else /tmp/fettle-machine.
 std::string claims_directory();
@@ -54,7 +54,7 @@ class Claims {
   // The run has ended, or no longer waits.
   void release(const std::string& run);
   // Renews the files: the runs still wait, and cleaners of /tmp leave recent files alone.
-  void touch();
+  void renew();
 
  private:
   struct Own {

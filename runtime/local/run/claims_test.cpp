@@ -100,7 +100,7 @@ TEST_F(ClaimsTest, OneThatWaitsAndSaysNothingIsPassed) {
   const timespec long_ago[2] = {{1, 0}, {1, 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, two.file("two-0-r0").c_str(), long_ago, 0), 0);
   EXPECT_EQ(refusal(three, "three-0-r0", {1, 1, 0}), "");
-  two.touch();
+  two.renew();
   const auto claims = read_claims(directory());
   EXPECT_EQ(claims.size(), 2U);
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kAskInterval = std::chrono::milliseconds(250);  // while a run waits
 constexpr auto kKeepInterval = std::chrono::minutes(10);       // while no run waits
-constexpr auto kRenewInterval = std::chrono::milliseconds(kStillHereMs / 4);
+constexpr auto kRenewInterval = std::chrono::milliseconds(kClaimLifetimeMs / 4);
 
 std::string name_of(const RunKey& run) { return core::run_name(run.first, run.second); }
 
@@ -34,7 +34,7 @@ void RunQueue::serve_until_closed() {
     lock.unlock();
     serve_();
     if (Clock::now() > renewed + kRenewInterval) {
-      claims_->touch();
+      claims_->renew();
       renewed = Clock::now();
     }
     lock.lock();
