@@ -79,7 +79,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   auto claims =
       std::make_unique<Claims>(options.study, options.room ? *options.room : this_machine(),
                                options.claims.value_or(claims_directory()));
-  const HowToRead how_to_read =
+  const FindMetricOptions find_metric_options =
       [store = session->store_.get()](
           const api::Trial& trial) -> std::optional<runtime::MetricLinesOptions> {
     const Result<api::Study> study = store->get_study({trial.metadata.ns, trial.spec.study});
@@ -87,8 +87,8 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
     return runtime::metric_options(*study);
   };
   session->runs_ = std::make_unique<ProcessRuns>(
-      ProcessRunsOptions{layout, trainer, options.directory, how_to_read}, std::move(supervisor),
-      std::move(claims));
+      ProcessRunsOptions{layout, trainer, options.directory, find_metric_options},
+      std::move(supervisor), std::move(claims));
   const std::string failure = session->runs_->failure();
   if (!failure.empty()) return Error{ErrorCode::kUnavailable, failure};
   return session;

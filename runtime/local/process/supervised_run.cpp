@@ -32,7 +32,9 @@ class OomWatch {
     sampled_ms_ = now_ms;
   }
   // Kills in the last 5 to 10 s in which something ran.
-  std::int64_t lately() const { return sampled_ms_ == 0 ? 0 : machine::oom_kills() - before_; }
+  std::int64_t recent_kills() const {
+    return sampled_ms_ == 0 ? 0 : machine::oom_kills() - before_;
+  }
 
  private:
   std::int64_t before_ = 0;
@@ -60,7 +62,7 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
       started_ms_(now_ms),
       output_(command),
       process_(command, std::move(environments), lock_fd, open_files) {
-  oom_watch().sample(now_ms);  // so that lately() ignores earlier kills
+  oom_watch().sample(now_ms);  // so that recent_kills() ignores earlier kills
 }
 
 void SupervisedRun::read(std::int64_t now_ms) {
@@ -91,7 +93,7 @@ RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   end.process = process_.end();
   end.has_metrics = metrics.has_report();
   end.final_result = metrics.report().final_result;
-  end.oom_kills = oom_watch().lately();
+  end.oom_kills = oom_watch().recent_kills();
   end.machine_memory = machine::usable_memory();
   end.last_lines = output_.log().last_lines(kLastLines);
   end.log_error = output_.log().error();

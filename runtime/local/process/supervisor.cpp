@@ -130,7 +130,7 @@ class Supervisor {
     const auto addressed = runs_.find({command.trial, command.run});
     switch (command.kind) {
       case SupervisorCommand::Kind::kHello:
-        return greet(command);
+        return handle_hello(command);
       case SupervisorCommand::Kind::kStart:
         return start(command, now);
       case SupervisorCommand::Kind::kStop:
@@ -150,13 +150,14 @@ class Supervisor {
   }
 
   // First removes the processes that an earlier runner and supervisor, both killed, left behind.
-  void greet(const SupervisorCommand& command) {
+  void handle_hello(const SupervisorCommand& command) {
     lock_ = static_cast<int>(command.lock_fd);
     if (lock_ >= 0) ::fcntl(lock_, F_SETFD, FD_CLOEXEC);
     sweep(command.study_directory);
     const std::string trouble = trouble_with_proc();
     if (!trouble.empty()) std::fprintf(stderr, "fettle: %s\n", trouble.c_str());
-    say({SupervisorEvent::Kind::kReady, /*trial=*/"", /*run=*/0, /*started_ms=*/0, {}, {}, ""});
+    queue_event(
+        {SupervisorEvent::Kind::kReady, /*trial=*/"", /*run=*/0, /*started_ms=*/0, {}, {}, ""});
   }
 
   void start(const SupervisorCommand& command, std::int64_t now) {
@@ -171,12 +172,13 @@ class Supervisor {
       run->output().remove();
       return refuse(key, run->no_room());
     }
-    say({SupervisorEvent::Kind::kStarted, key.first, key.second, /*started_ms=*/now, {}, {}, ""});
+    queue_event(
+        {SupervisorEvent::Kind::kStarted, key.first, key.second, /*started_ms=*/now, {}, {}, ""});
     runs_.emplace(key, std::move(run));
   }
 
   void refuse(const RunKey& key, const std::string& reason) {
-    say({SupervisorEvent::Kind::kRefused, key.first, key.second, 0, {}, {}, reason});
+    queue_event({SupervisorEvent::Kind::kRefused, key.first, key.second, 0, {}, {}, reason});
   }
 
   void collect(std::int64_t now) {
@@ -198,7 +200,7 @@ class Supervisor {
       event.outcome = it->second->finish(now);
       // One cause of this outcome is a guard that was killed; then the trial may have left orphans.
       guard_lost = guard_lost || event.outcome->outcome == api::Outcome::kDisrupted;
-      say(event);
+      queue_event(event);
       it = runs_.erase(it);
     }
     if (guard_lost) strays_until_ms_ = now + kStrayTimeoutMs;
@@ -232,11 +234,11 @@ class Supervisor {
       if (!run->output().report_due(now)) continue;
       SupervisorEvent event{SupervisorEvent::Kind::kReport, key.first, key.second, 0, {}, {}, ""};
       event.report = run->output().take_report(now);
-      say(event);
+      queue_event(event);
     }
   }
 
-  void say(const SupervisorEvent& event) {
+  void queue_event(const SupervisorEvent& event) {
     if (control_ >= 0) outgoing_ += write_event(event);
   }
 

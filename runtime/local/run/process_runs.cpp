@@ -240,7 +240,7 @@ Status ProcessRuns::remove(const api::Trial& trial, std::int64_t run) {
 Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   const std::string& name = trial.metadata.name;
   const auto recall = [&](std::int64_t run) {
-    const auto recalled = recall_run(options_.layout, trial, run, options_.how_to_read);
+    const auto recalled = recall_run(options_.layout, trial, run, options_.find_metric_options);
     KnownRun known;
     if (recalled) known.run = *recalled;
     if (recalled) runs_.insert({name, run}, known);

@@ -35,7 +35,7 @@ struct ProcessRunsOptions {
   Layout layout;
   std::string trainer;    // path of fettle-trainer, for Studies that use it; it need not exist
   std::string directory;  // in which trials start (prepare_run.h); "" = that of this process
-  HowToRead how_to_read;  // for the logs of runs whose supervisor was killed
+  FindMetricOptions find_metric_options;  // for the logs of runs whose supervisor was killed
 };
 
 class ProcessRuns final : public control::Runs {
