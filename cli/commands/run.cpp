@@ -107,10 +107,10 @@ void announce(const api::Study& study, const RunOptions& options, Display& displ
 
 // A failure only states its reason; a user who stopped the study learns how to resume it, and one
 // whose trials failed how to begin anew.
-FinalMessage final_message_of(const Result<StudyState>& state, const api::Study& study,
+FinalMessage final_message_of(const Result<RunnerExit>& exit, const api::Study& study,
                               const RunOptions& options) {
-  if (!state.ok()) return {"", options.resume};
-  if (*state == StudyState::kFinished) {
+  if (!exit.ok()) return {"", options.resume};
+  if (*exit == RunnerExit::kFinished) {
     if (exit_code_of_study(study) != kExitFailed || study.status.trials.failed == 0) return {};
     return {"Once its cause is corrected: " + options.resume + " --fresh", ""};
   }
@@ -142,22 +142,22 @@ Result<int> run_session(const Target& place, const RunOptions& options, local::S
   FETTLE_ASSIGN(const auto interrupt, Interrupt::install());
   announce(study, options, *display);
   // Explains why fewer trials run at once than the Study allows, if so.
-  const std::string held_back = local::tell_fitting(study, session.runs().room());
+  const std::string held_back = local::explain_parallelism(study, session.runs().room());
   if (!held_back.empty()) display->say(held_back);
   Runner runner(session, *interrupt, *display, {study.metadata.ns, study.metadata.name});
-  const auto state = runner.run();
-  const bool finished = state.ok() && *state == StudyState::kFinished;
-  const bool suspended = state.ok() && *state == StudyState::kSuspended;
+  const Result<RunnerExit> exit = runner.run();
+  const bool finished = exit.ok() && *exit == RunnerExit::kFinished;
+  const bool suspended = exit.ok() && *exit == RunnerExit::kSuspended;
   if (suspended) {
     display->say("the study is suspended; set suspend: false in " + options.file +
                  " and run it again");
   }
   RunView view = runner.view();
   view.interrupted = !finished && !suspended;
-  display->finish(view, final_message_of(state, view.study, options));
+  display->finish(view, final_message_of(exit, view.study, options));
   // A hanging thread still uses session and runner: no destructor may run.
-  if (runner.has_abandoned()) ::_exit(kExitInterrupted);
-  if (!state.ok()) return complain(state.error());
+  if (exit.ok() && *exit == RunnerExit::kAbandoned) ::_exit(kExitInterrupted);
+  if (!exit.ok()) return complain(exit.error());
   if (finished) prune_logs(session.layout(), view);
   return finished ? exit_code_of_study(view.study) : kExitInterrupted;
 }

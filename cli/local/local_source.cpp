@@ -176,8 +176,8 @@ Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
   auto store = local::SqliteStore::open(layout.database(), local::SqliteStore::Mode::kReadOnly);
   if (!store.ok() && store.error().code == ErrorCode::kNotFound) return no_such(name);
   if (!store.ok()) return store.error();
-  for (const std::string& caveat : (*store)->caveats()) {
-    if (said_.insert(caveat).second) std::cerr << "fettle: " << printable(caveat) << '\n';
+  for (const std::string& warning : (*store)->warnings()) {
+    if (said_.insert(warning).second) std::cerr << "fettle: " << printable(warning) << '\n';
   }
   const control::Key key{"", name};
   auto study = (*store)->get_study(key);

@@ -16,9 +16,14 @@
 namespace fettle::cli {
 namespace {
 
-constexpr std::int64_t kCheckRoomMs = 1'000;
-// After the third signal: how long the supervisor may take to obey, and then to end.
-constexpr auto kLastPatience = std::chrono::seconds(2);
+constexpr std::int64_t kDiskCheckMs = 1'000;
+// The time that the supervisor has to end after the third signal, and again once it was killed.
+constexpr auto kSupervisorTimeout = std::chrono::seconds(2);
+
+RunnerExit exit_for(StudyState state) {
+  if (state == StudyState::kFinished) return RunnerExit::kFinished;
+  return state == StudyState::kSuspended ? RunnerExit::kSuspended : RunnerExit::kInterrupted;
+}
 
 }  // namespace
 
@@ -36,29 +41,33 @@ Runner::~Runner() {
   if (done_fd_ >= 0) ::close(done_fd_);
 }
 
-Result<StudyState> Runner::run() {
+Result<RunnerExit> Runner::run() {
   FETTLE_TRY(refresh());
   FETTLE_ASSIGN(std::thread worker, start_thread([this] { work(); }));
-  Status seen = success();  // the first failure to read the store
+  Status seen = success();
+  if (!await_work(seen)) {
+    worker.detach();
+    return RunnerExit::kAbandoned;
+  }
+  worker.join();
+  if (!seen.ok()) return seen.error();
+  // A retried write may have found space, and the Study its end, before the next check was due.
+  if (disk_is_full_) session_.store().check_room();
+  FETTLE_TRY(refresh());
+  FETTLE_TRY(outcome_);
+  return exit_for(study_state());
+}
+
+bool Runner::await_work(Status& seen) {
   while (!done_) {
     wait();
     on_signals(interrupt_.take());
     Status refreshed = refresh();
     if (seen.ok()) seen = std::move(refreshed);
     if (!seen.ok()) stopping_ = true;
-    if (!done_ && !is_patient()) {
-      abandoned_ = true;
-      worker.detach();
-      return StudyState::kActive;
-    }
+    if (!done_ && escalate_shutdown() == Supervisor::kHangs) return false;
   }
-  worker.join();
-  if (!seen.ok()) return seen.error();
-  // A retried write may have found space, and the Study its end, before the next check was due.
-  check_room_ms_ = 0;
-  FETTLE_TRY(refresh());
-  if (!outcome_.ok()) return outcome_.error();
-  return study_state();
+  return true;
 }
 
 // Runs on the worker thread.
@@ -120,19 +129,19 @@ void Runner::on_signals(int count) {
     display_.say("killing the trials");
     session_.kill();
   }
-  if (signals_ > 2 && !last_signal_) last_signal_ = Clock::now();
+  if (signals_ > 2 && !third_signal_) third_signal_ = Clock::now();
 }
 
-bool Runner::is_patient() {
-  if (!last_signal_) return true;
-  const auto waited = Clock::now() - *last_signal_;
-  if (waited < kLastPatience) return true;
-  if (!supervisor_killed_) {
+Runner::Supervisor Runner::escalate_shutdown() {
+  if (!third_signal_) return supervisor_;
+  const auto waited = Clock::now() - *third_signal_;
+  if (supervisor_ == Supervisor::kMayAnswer && waited >= kSupervisorTimeout) {
     display_.say("the supervisor does not answer: it is killed, and with it the trials");
     ::kill(session_.runs().supervisor_pid(), SIGKILL);
-    supervisor_killed_ = true;
+    supervisor_ = Supervisor::kKilled;
   }
-  return waited < 2 * kLastPatience;
+  if (waited >= 2 * kSupervisorTimeout) supervisor_ = Supervisor::kHangs;
+  return supervisor_;
 }
 
 void Runner::apply_workers_requests() {
@@ -159,9 +168,9 @@ void Runner::apply_workers_requests() {
 void Runner::watch_disk() {
   local::SqliteStore& store = session_.store();
   const std::int64_t now_ms = session_.clock().now_ms();
-  if (disk_is_full_ && now_ms >= check_room_ms_) {
+  if (disk_is_full_ && now_ms >= next_disk_check_ms_) {
     store.check_room();
-    check_room_ms_ = now_ms + kCheckRoomMs;
+    next_disk_check_ms_ = now_ms + kDiskCheckMs;
   }
   const std::string no_room = store.no_room();
   const bool is_full = !no_room.empty();

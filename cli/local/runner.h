@@ -2,8 +2,8 @@
 // on this one.
 //
 // The first signal stops the trials gently, a second one kills them. After a third one a supervisor
-// that does not answer (it was stopped, its disk hangs) is killed, and in the end abandoned. All
-// state is in the store, so nothing here needs saving.
+// that does not answer (it was stopped, its disk hangs) is killed, and in the end abandoned: see
+// RunnerExit. All state is in the store, so nothing here needs saving.
 #pragma once
 
 #include <atomic>
@@ -20,34 +20,45 @@
 
 namespace fettle::cli {
 
+// How run() ended without an error.
+enum class RunnerExit {
+  kFinished,     // the study has finished
+  kSuspended,    // the study is suspended, and its trials have stopped
+  kInterrupted,  // by a signal; the study can be resumed
+  // By signals, but a thread hangs that still uses Runner and Session. Neither may be destroyed:
+  // end the process with _exit().
+  kAbandoned,
+};
+
 class Runner {
  public:
   Runner(local::Session& session, Interrupt& interrupt, Display& display,
          const control::Key& study);
   ~Runner();
 
-  // Runs until the study has finished, or the trials have stopped after a suspension or a signal;
-  // kActive: after a signal. kIo: the environment failed; the study can be resumed.
-  Result<StudyState> run();
-
-  // run() returned although a part hangs that only the end of the process stops: destroy nothing
-  // any more.
-  bool has_abandoned() const { return abandoned_; }
+  // Runs until the study has finished, or the trials have stopped after a suspension or a signal.
+  // kIo: the environment failed; the study can be resumed. Once.
+  Result<RunnerExit> run();
 
   // The study as last seen.
   const RunView& view() const { return live_.view(); }
 
  private:
   using Clock = std::chrono::steady_clock;
+  // The supervisor after the third signal.
+  enum class Supervisor { kMayAnswer, kKilled, kHangs };
 
   void work();
+  // Serves signals and the display until work() has ended (true), or hangs with the supervisor
+  // (false). `seen`: the first failure to read the store, which stops the trials.
+  bool await_work(Status& seen);
   void store_last_reports();
   // Returns the state of the study in the store.
   StudyState study_state();
   void wait();
   void on_signals(int count);
-  // Kills a supervisor that does not answer after the third signal; false if it hangs even then.
-  bool is_patient();
+  // Kills the supervisor if it has not ended some time after the third signal.
+  Supervisor escalate_shutdown();
   Status refresh();
   // Reports when the disk is full and when there is space again; checks for space meanwhile.
   void watch_disk();
@@ -63,10 +74,9 @@ class Runner {
   LiveView live_;
   int signals_ = 0;
   bool disk_is_full_ = false;
-  std::int64_t check_room_ms_ = 0;
-  std::optional<Clock::time_point> last_signal_;  // the time of the third signal
-  bool supervisor_killed_ = false;
-  bool abandoned_ = false;
+  std::int64_t next_disk_check_ms_ = 0;
+  std::optional<Clock::time_point> third_signal_;
+  Supervisor supervisor_ = Supervisor::kMayAnswer;
   int done_fd_ = -1;  // readable when work() has ended
   std::atomic<bool> stopping_{false};
   std::atomic<bool> done_{false};

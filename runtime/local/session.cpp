@@ -15,7 +15,7 @@
 namespace fettle::local {
 namespace {
 
-constexpr std::int64_t kWorthAWordMs = 60'000;  // clocks often differ by less
+constexpr std::int64_t kMinReportedSkewMs = 60'000;  // clocks often differ by less
 
 }  // namespace
 
@@ -36,10 +36,10 @@ std::string find_trainer() {
 namespace {
 
 // Sets times in the future back, and reports every fault of the store.
-Status make_trustworthy(SqliteStore& store, const SessionOptions& options) {
-  std::vector<std::string> words = store.caveats();
-  FETTLE_ASSIGN(const std::int64_t ahead_ms, store.end_future());
-  if (ahead_ms > kWorthAWordMs) {
+Status repair_clock_skew(SqliteStore& store, const SessionOptions& options) {
+  std::vector<std::string> words = store.warnings();
+  FETTLE_ASSIGN(const std::int64_t ahead_ms, store.clamp_future_times());
+  if (ahead_ms > kMinReportedSkewMs) {
     words.push_back("times of this Study lay up to " + api::format_duration(ahead_ms / 1000.0) +
                     " in the future: a clock was fast then, or is slow now. They are set back to "
                     "the present");
@@ -71,7 +71,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
       SupervisorClient::start(options.executable, layout.study_directory(), session->lock_.fd()));
   FETTLE_ASSIGN(session->store_, SqliteStore::open(layout.database(), SqliteStore::Mode::kReadWrite,
                                                    session->clock_));
-  FETTLE_TRY(make_trustworthy(*session->store_, options));
+  FETTLE_TRY(repair_clock_skew(*session->store_, options));
   const std::string trainer = options.trainer.empty() ? find_trainer() : options.trainer;
   // Each run that waits has a file open. The supervisor was started before: it gives trials the
   // limit that it found.
@@ -79,15 +79,16 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   auto claims =
       std::make_unique<Claims>(options.study, options.room ? *options.room : this_machine(),
                                options.claims.value_or(claims_directory()));
-  session->runs_ =
-      std::make_unique<ProcessRuns>(layout, trainer, std::move(supervisor), std::move(claims));
-  session->runs_->run_in(options.directory);
-  session->runs_->read_logs_by([store = session->store_.get()](const api::Trial& trial)
-                                   -> std::optional<runtime::MetricLinesOptions> {
+  const FindMetricOptions find_metric_options =
+      [store = session->store_.get()](
+          const api::Trial& trial) -> std::optional<runtime::MetricLinesOptions> {
     const Result<api::Study> study = store->get_study({trial.metadata.ns, trial.spec.study});
     if (!study.ok()) return std::nullopt;
     return runtime::metric_options(*study);
-  });
+  };
+  session->runs_ = std::make_unique<ProcessRuns>(
+      ProcessRunsOptions{layout, trainer, options.directory, find_metric_options},
+      std::move(supervisor), std::move(claims));
   const std::string failure = session->runs_->failure();
   if (!failure.empty()) return Error{ErrorCode::kUnavailable, failure};
   return session;

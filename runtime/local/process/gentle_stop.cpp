@@ -15,33 +15,34 @@ namespace {
 constexpr auto kSupervisorDelay = std::chrono::seconds(2);
 
 // A shell that neither dies of SIGTERM nor handles it while its command runs.
-bool passes_on(const Process& process) {
+bool waits_for_its_command(const Process& process) {
   return process.is_shell && process.on_term != Process::OnTerm::kDies;
 }
 
 // Returns the guard's children, and the foreground commands of shells with traps. A process that
-// such a shell starts after its SIGTERM belongs to its trap. Processes in `told` have had SIGTERM,
-// and the caller skips them; processes in `later` waited at the last call for the writers of their
-// pipes.
-std::vector<const Process*> front_of(pid_t guard, const std::vector<Process>& tree,
-                                     const std::set<ProcessId>& told,
-                                     const std::set<ProcessId>& later) {
-  std::vector<const Process*> front;
+// such a shell starts after its SIGTERM belongs to its trap. Processes in `signalled` have had
+// SIGTERM, and the caller skips them; processes in `later` waited at the last call for the writers
+// of their pipes.
+std::vector<const Process*> candidates(pid_t guard, const std::vector<Process>& tree,
+                                       const std::set<ProcessId>& signalled,
+                                       const std::set<ProcessId>& later) {
+  std::vector<const Process*> found;
   for (const Process& process : tree) {
-    if (process.parent == guard) front.push_back(&process);
+    if (process.parent == guard) found.push_back(&process);
   }
-  for (std::size_t i = 0; i < front.size(); ++i) {
-    const Process& shell = *front[i];
-    if (!passes_on(shell)) continue;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Process& shell = *found[i];
+    if (!waits_for_its_command(shell)) continue;
     // The shell's children at the time of its SIGTERM got one, too, or are in `later`. Any other
     // child belongs to its trap, which may be saving.
-    const bool runs_trap = shell.on_term == Process::OnTerm::kCatches && told.count(shell.id) > 0;
+    const bool runs_trap =
+        shell.on_term == Process::OnTerm::kCatches && signalled.count(shell.id) > 0;
     for (const Process& process : tree) {
       if (process.parent != shell.id.first || process.in_background) continue;
-      if (!runs_trap || later.count(process.id) > 0) front.push_back(&process);
+      if (!runs_trap || later.count(process.id) > 0) found.push_back(&process);
     }
   }
-  return front;
+  return found;
 }
 
 // Whether a process that reacts to SIGTERM writes to the reader's input, which ends when its
@@ -65,20 +66,20 @@ std::vector<Process> processes_below(pid_t guard) {
 
 }  // namespace
 
-Turns whose_turn(pid_t guard, const std::vector<Process>& tree, const std::set<ProcessId>& told,
-                 const std::set<ProcessId>& later) {
-  Turns turns;
-  for (const Process* const process : front_of(guard, tree, told, later)) {
-    if (told.count(process->id) > 0) continue;
-    (has_a_writer(*process, tree) ? turns.later : turns.now).push_back(process->id);
+SignalPlan next_to_signal(pid_t guard, const std::vector<Process>& tree,
+                          const std::set<ProcessId>& signalled, const std::set<ProcessId>& later) {
+  SignalPlan plan;
+  for (const Process* const process : candidates(guard, tree, signalled, later)) {
+    if (signalled.count(process->id) > 0) continue;
+    (has_a_writer(*process, tree) ? plan.later : plan.now).push_back(process->id);
   }
-  if (!turns.now.empty() || turns.later.empty()) return turns;
+  if (!plan.now.empty() || plan.later.empty()) return plan;
   // They read from each other, or from a process that gets no signal: otherwise none would ever be
   // next.
-  const bool some_are_ending =
-      std::ranges::any_of(tree, [&](const Process& process) { return told.count(process.id) > 0; });
-  if (!some_are_ending) std::swap(turns.now, turns.later);
-  return turns;
+  const bool some_are_ending = std::ranges::any_of(
+      tree, [&](const Process& process) { return signalled.count(process.id) > 0; });
+  if (!some_are_ending) std::swap(plan.now, plan.later);
+  return plan;
 }
 
 void GentleStop::begin(Time now) {
@@ -86,32 +87,33 @@ void GentleStop::begin(Time now) {
   if (!since_) since_ = now;
 }
 
-void GentleStop::overhear(Time now) {
-  if (repeated_) return;  // processes marked as told now would never be signalled
+void GentleStop::note_external_sigterm(Time now) {
+  if (repeated_) return;  // processes marked now would never be signalled
   if (!since_) since_ = now;
-  for (const Process& process : processes_below(::getpid())) told_.try_emplace(process.id, false);
+  for (const Process& process : processes_below(::getpid()))
+    signalled_.try_emplace(process.id, false);
 }
 
-void GentleStop::tell(Time now) {
+void GentleStop::send_sigterm(Time now) {
   if (!repeated_ && now >= *since_ + grace_ / 3) {
     repeated_ = true;
     // Processes assumed to have been signalled from elsewhere get their signal now.
-    std::erase_if(told_, [](const auto& entry) { return !entry.second; });
+    std::erase_if(signalled_, [](const auto& entry) { return !entry.second; });
   }
   const std::vector<Process> tree = processes_below(::getpid());
-  std::set<ProcessId> told;
+  std::set<ProcessId> signalled;
   for (const Process& process : tree) {
-    if (told_.count(process.id) > 0) told.insert(process.id);
+    if (signalled_.count(process.id) > 0) signalled.insert(process.id);
   }
-  std::erase_if(told_, [&](const auto& entry) { return told.count(entry.first) == 0; });
+  std::erase_if(signalled_, [&](const auto& entry) { return signalled.count(entry.first) == 0; });
   // Processes that wait since the last call keep their turn: a child that a shell starts after its
   // signal belongs to its trap, and gets none.
-  const Turns turns = whose_turn(::getpid(), tree, told, later_);
-  for (const ProcessId& id : turns.now) {
+  const SignalPlan plan = next_to_signal(::getpid(), tree, signalled, later_);
+  for (const ProcessId& id : plan.now) {
     ::kill(id.first, SIGTERM);
-    told_[id] = true;
+    signalled_[id] = true;
   }
-  later_ = {turns.later.begin(), turns.later.end()};
+  later_ = {plan.later.begin(), plan.later.end()};
 }
 
 bool GentleStop::is_over(Time now) const {

@@ -23,15 +23,15 @@
 
 namespace fettle::local {
 
-struct Turns {
+struct SignalPlan {
   std::vector<ProcessId> now;    // in this order: a shell before its command
   std::vector<ProcessId> later;  // after the processes whose pipes they read
 };
 
 // Returns which processes of `tree`, all descendants of `guard`, come next. `later`: as the last
 // call returned it. Pure.
-Turns whose_turn(pid_t guard, const std::vector<Process>& tree, const std::set<ProcessId>& told,
-                 const std::set<ProcessId>& later);
+SignalPlan next_to_signal(pid_t guard, const std::vector<Process>& tree,
+                          const std::set<ProcessId>& signalled, const std::set<ProcessId>& later);
 
 class GentleStop {
  public:
@@ -45,12 +45,12 @@ class GentleStop {
   // SIGTERM has come from elsewhere, to all processes at once (systemctl stop, scancel, shutdown):
   // a second one would disturb them while they save. In case it was not sent to all (pkill fettle),
   // it is repeated when a third of the grace period has passed.
-  void overhear(Time now);
+  void note_external_sigterm(Time now);
   bool has_begun() const { return since_.has_value(); }
 
   // Sends SIGTERM to the processes that come next. Requires has_begun(). Call it when a process has
   // ended, and from time to time: the guard gets no signal when a shell's children end.
-  void tell(Time now);
+  void send_sigterm(Time now);
 
   // Whether the grace period has passed without the supervisor's command to kill.
   bool is_over(Time now) const;
@@ -63,7 +63,7 @@ class GentleStop {
   std::set<ProcessId> later_;    // they wait for the writers of their pipes to end
   // Processes that still run. true: signalled by this object; false: assumed to have been signalled
   // from elsewhere.
-  std::map<ProcessId, bool> told_;
+  std::map<ProcessId, bool> signalled_;
 };
 
 }  // namespace fettle::local

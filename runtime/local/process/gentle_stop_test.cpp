@@ -56,15 +56,15 @@ Process reader(Process made) {
   return made;
 }
 
-TEST(WhoseTurn, ByWhatThereIs) {
+TEST(NextToSignal, ByWhatThereIs) {
   const struct {
     const char* what;
     std::vector<Process> tree;
-    std::vector<pid_t> told;
+    std::vector<pid_t> signalled;
     std::vector<pid_t> next;
   } rows[] = {
       {"a program", {process(2, kGuard, kCatches)}, {}, {2}},
-      {"told already", {process(2, kGuard, kCatches)}, {2}, {}},
+      {"signalled already", {process(2, kGuard, kCatches)}, {2}, {}},
       {"workers belong to their program",
        {process(2, kGuard, kCatches), process(3, 2, kDies)},
        {2},
@@ -111,23 +111,25 @@ TEST(WhoseTurn, ByWhatThereIs) {
        {2, 3}},
   };
   for (const auto& row : rows) {
-    std::set<ProcessId> told;
-    for (const pid_t pid : row.told) told.insert({pid, 0});
+    std::set<ProcessId> signalled;
+    for (const pid_t pid : row.signalled) signalled.insert({pid, 0});
     std::vector<pid_t> next;
-    for (const ProcessId& id : whose_turn(kGuard, row.tree, told, {}).now) {
+    for (const ProcessId& id : next_to_signal(kGuard, row.tree, signalled, {}).now) {
       next.push_back(id.first);
     }
     EXPECT_EQ(next, row.next) << row.what;
   }
 }
 
-TEST(WhoseTurn, AReaderBehindATrapComesWhenItsWriterHasEnded) {
+TEST(NextToSignal, AReaderBehindATrapComesWhenItsWriterHasEnded) {
   const Process trap = shell(2, kGuard, kCatches);
   const Process program = reader(process(4, 2, kCatches));
-  const Turns first = whose_turn(kGuard, {trap, writer(process(3, 2, kDies)), program}, {}, {});
+  const SignalPlan first =
+      next_to_signal(kGuard, {trap, writer(process(3, 2, kDies)), program}, {}, {});
   EXPECT_THAT(first.now, testing::ElementsAre(ProcessId(2, 0), ProcessId(3, 0)));
   EXPECT_THAT(first.later, testing::ElementsAre(ProcessId(4, 0)));
-  const Turns then = whose_turn(kGuard, {trap, program}, {{2, 0}, {3, 0}}, {first.later[0]});
+  const SignalPlan then =
+      next_to_signal(kGuard, {trap, program}, {{2, 0}, {3, 0}}, {first.later[0]});
   EXPECT_THAT(then.now, testing::ElementsAre(ProcessId(4, 0)));
 }
 

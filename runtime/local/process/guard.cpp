@@ -31,7 +31,7 @@ constexpr auto kKillInterval = std::chrono::milliseconds(2);
 // 20 s: processes that are left then hang in the kernel and cannot be killed.
 constexpr int kKillRounds = 10'000;
 // A worker that is killed again and again is killed for a reason.
-constexpr int kMostSuccessors = 16;
+constexpr int kMostReplacements = 16;
 // A program that cannot be started now is tried again this often, for 30 s.
 constexpr auto kStartInterval = std::chrono::milliseconds(250);
 constexpr int kStartAttempts = 120;
@@ -39,9 +39,9 @@ constexpr int kStartAttempts = 120;
 constexpr auto kLeastCheck = std::chrono::milliseconds(10);
 constexpr auto kFirstCheck = std::chrono::milliseconds(20);
 constexpr auto kLastCheck = std::chrono::milliseconds(200);
-// The time that the other workers have to end by themselves, and to print why, when one has failed
-// or worker 0 has ended. A short grace period bounds it.
-constexpr auto kPartingTime = std::chrono::milliseconds(5'000);
+// The time that the other workers have to end by themselves, and to print the cause, when one has
+// failed or worker 0 has ended. At most the grace period.
+constexpr auto kPeerFailureGrace = std::chrono::milliseconds(5'000);
 // Intervals between checks of the memory of a trial with a limit, and without one.
 constexpr auto kLimitInterval = std::chrono::milliseconds(100);
 constexpr auto kPeakInterval = std::chrono::milliseconds(1000);
@@ -127,7 +127,7 @@ std::vector<std::string> environment_of(const GuardRequest& request, std::size_t
 }
 
 // Whether the error may be gone in a moment and was not caused by the Study.
-bool is_for_now(int code) {
+bool is_transient(int code) {
   return code == EAGAIN || code == ENOMEM || code == ETXTBSY || code == EMFILE || code == ENFILE;
 }
 
@@ -135,7 +135,7 @@ bool is_for_now(int code) {
 void start_program(const std::vector<char*>& arguments) {
   for (int attempt = 0; attempt < kStartAttempts; ++attempt) {
     ::execvp(arguments[0], arguments.data());
-    if (!is_for_now(errno)) return;
+    if (!is_transient(errno)) return;
     const int code = errno;
     std::this_thread::sleep_for(kStartInterval);
     errno = code;
@@ -166,7 +166,7 @@ void start_program(const std::vector<char*>& arguments) {
   const std::vector<char*> arguments = pointers(request.command.arguments);
   ::environ = environment.data();  // so that execvp uses the PATH of the trial
   start_program(arguments);
-  give_up(pipes.status.write, is_for_now(errno) ? GuardReport::kNoRoom : GuardReport::kExec);
+  give_up(pipes.status.write, is_transient(errno) ? GuardReport::kNoRoom : GuardReport::kExec);
 }
 
 // Closes everything but the standard streams and the guard's own descriptors: other runs' pipes,
@@ -185,9 +185,9 @@ void close_all_but(std::vector<int> kept) {
 struct Worker {
   pid_t pid = 0;  // 0: it has not begun
   bool ended = false;
-  int status = 0;       // as waitpid has it, once it ended
-  bool leaves = false;  // it got SIGTERM because it is above the wanted number
-  bool lost = false;    // it was killed, and will be replaced
+  int status = 0;           // as waitpid has it, once it ended
+  bool stopping = false;    // it got SIGTERM because it is above the wanted number
+  bool to_replace = false;  // it was killed, and will be replaced
   bool runs() const { return pid != 0 && !ended; }
 };
 
@@ -198,7 +198,7 @@ bool ended_well(const Worker& worker) {
 }
 
 // Whether the worker says that another worker failed first.
-bool misses_others(const Worker& worker) {
+bool lost_a_peer(const Worker& worker) {
   return WIFEXITED(worker.status) && WEXITSTATUS(worker.status) == api::kWorkerMissesOthers;
 }
 
@@ -208,7 +208,7 @@ bool was_killed(const Worker& worker) {
   return WIFSIGNALED(worker.status) && WTERMSIG(worker.status) == SIGKILL;
 }
 
-bool was_told_to_end(const Worker& worker) {
+bool ended_by_sigterm(const Worker& worker) {
   return (WIFSIGNALED(worker.status) && WTERMSIG(worker.status) == SIGTERM) ||
          (WIFEXITED(worker.status) && WEXITSTATUS(worker.status) == core::kStoppedBySigterm);
 }
@@ -241,37 +241,38 @@ class Workers {
   void close() { closing_ = true; }
 
   // Starts the missing workers, and stops workers above the wanted number.
-  void settle() {
-    if (closing_ || is_parting()) return;
+  void reconcile() {
+    if (closing_ || is_ending()) return;
     for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
       Worker& worker = workers_[rank];
       const bool wanted = static_cast<std::int64_t>(rank) < wanted_;
-      const bool is_missing = worker.pid == 0 || (worker.ended && (worker.leaves || worker.lost));
+      const bool is_missing =
+          worker.pid == 0 || (worker.ended && (worker.stopping || worker.to_replace));
       if (wanted && is_missing && !begin(rank)) return;  // the next call tries again
-      if (wanted || !worker.runs() || worker.leaves) continue;
-      worker.leaves = true;
+      if (wanted || !worker.runs() || worker.stopping) continue;
+      worker.stopping = true;
       ::kill(worker.pid, SIGTERM);
     }
   }
 
-  // Whether some workers could not be started; call settle() again.
-  bool waits_for_room() const { return failed_starts_ > 0 && !closing_ && !is_parting(); }
+  // Whether some workers could not be started; call reconcile() again.
+  bool waits_for_room() const { return failed_starts_ > 0 && !closing_ && !is_ending(); }
   // errno of the start that ends the trial: too few workers run and no more are tried, or it is to
   // end before worker 0 has begun. 0: enough workers run, or may still start.
   int start_error() const {
-    const bool gives_up = failed_starts_ >= kStartAttempts && left() < least_;
-    return gives_up || (closing_ && decider().pid == 0) ? start_error_ : 0;
+    const bool gives_up = failed_starts_ >= kStartAttempts && running() < least_;
+    return gives_up || (closing_ && deciding_worker().pid == 0) ? start_error_ : 0;
   }
 
-  bool all_ended() const { return left() == 0 && !waits_for_room(); }
-  // The trial's result is decided, but some workers still run.
-  bool is_parting() const { return workers_[0].ended || decider_ > 0; }
+  bool all_ended() const { return running() == 0 && !waits_for_room(); }
+  // Whether a worker has decided the trial's result; others may still run.
+  bool is_ending() const { return workers_[0].ended || deciding_rank_ > 0; }
 
   // The rank that decides: the first worker that failed if all were needed, else worker 0.
-  std::int32_t rank() const { return decider_; }
-  std::int32_t wait_status() const { return decider().status; }
+  std::int32_t rank() const { return deciding_rank_; }
+  std::int32_t wait_status() const { return deciding_worker().status; }
   // Whether the deciding worker ended by SIGTERM; if we sent none, it came from elsewhere.
-  bool were_told_to_end() const { return was_told_to_end(decider()); }
+  bool decided_by_sigterm() const { return ended_by_sigterm(deciding_worker()); }
 
   // Kills process groups as well: /proc may miss a process that was forked a moment ago.
   void kill_groups() const {
@@ -281,9 +282,11 @@ class Workers {
   }
 
  private:
-  const Worker& decider() const { return workers_[static_cast<std::size_t>(decider_)]; }
+  const Worker& deciding_worker() const {
+    return workers_[static_cast<std::size_t>(deciding_rank_)];
+  }
 
-  std::int64_t left() const {
+  std::int64_t running() const {
     return std::ranges::count_if(workers_, [](const Worker& worker) { return worker.runs(); });
   }
 
@@ -306,17 +309,18 @@ class Workers {
       worker.status = status;
       if (ended_well(worker)) continue;
       // The first failure decides how the trial ended, unless that worker says that it failed
-      // because others were missing: then the next failure decides. Worker 0 begins the parting by
-      // its own end, and decides unless another worker does.
-      if (is_parting()) {
-        if (decider().ended && misses_others(decider())) decider_ = static_cast<std::int32_t>(rank);
+      // because others were missing: then the next failure decides. The end of worker 0 decides as
+      // well, unless another worker has failed before.
+      if (is_ending()) {
+        const bool lost_another = deciding_worker().ended && lost_a_peer(deciding_worker());
+        if (lost_another) deciding_rank_ = static_cast<std::int32_t>(rank);
         continue;
       }
       // With too few workers left the trial has failed. Otherwise it continues, and in an open
       // trial a worker that was killed from outside is replaced, like an evicted pod.
-      if (left() < least_) decider_ = static_cast<std::int32_t>(rank);
-      if (left() < least_ || !request_.command.open || !was_killed(worker)) continue;
-      worker.lost = successors_++ < kMostSuccessors;
+      if (running() < least_) deciding_rank_ = static_cast<std::int32_t>(rank);
+      if (running() < least_ || !request_.command.open || !was_killed(worker)) continue;
+      worker.to_replace = replacements_++ < kMostReplacements;
     }
   }
 
@@ -328,8 +332,8 @@ class Workers {
   bool closing_ = false;
   int failed_starts_ = 0;  // in a row
   int start_error_ = 0;    // errno of the last failed start
-  int successors_ = 0;
-  std::int32_t decider_ = 0;
+  int replacements_ = 0;
+  std::int32_t deciding_rank_ = 0;
 };
 
 // Kills and reaps until this process has no children left. Returns the largest number that one
@@ -358,13 +362,22 @@ sigset_t guard_commands() {
   return set_of({SIGTERM, guard_resize_signal(), guard_stop_signal(), guard_kill_signal()});
 }
 
+// Returns the first of these signals, which are blocked, unless none comes in time.
+std::optional<siginfo_t> wait_for_signal(const sigset_t& signals, std::chrono::nanoseconds time) {
+  const timespec limit{time.count() / 1'000'000'000, time.count() % 1'000'000'000};
+  siginfo_t info{};
+  if (::sigtimedwait(&signals, &info, &limit) < 0) return std::nullopt;
+  return info;
+}
+
 // Watches a trial from its start to its end: it ends by itself, stops gently, or is killed. Memory
 // is watched here, not in the supervisor, whose loop stands still while a disk hangs.
 class Watch {
  public:
   Watch(Workers& workers, const GuardRequest& request)
       : workers_(workers),
-        parting_time_(std::min(kPartingTime, std::chrono::milliseconds(request.command.grace_ms))),
+        peer_failure_grace_(
+            std::min(kPeerFailureGrace, std::chrono::milliseconds(request.command.grace_ms))),
         memory_limit_(request.command.memory_limit),
         memory_interval_(memory_limit_ > 0 ? kLimitInterval : kPeakInterval),
         stop_(std::chrono::milliseconds(request.command.grace_ms)) {}
@@ -373,7 +386,7 @@ class Watch {
   void run() {
     while (!killed_) {
       const bool some_left = workers_.reap();
-      workers_.settle();
+      workers_.reconcile();
       const Clock::time_point now = Clock::now();
       if (workers_.start_error() != 0 || is_over(some_left, now) || is_over_memory(now)) return;
       wait();
@@ -389,12 +402,13 @@ class Watch {
     // SIGTERM from elsewhere ended the trial's own process. It may have been sent to all, and
     // others may still be saving: they get the grace period.
     const bool ended = workers_.all_ended();
-    if (ended && some_left && !stop_.has_begun() && workers_.were_told_to_end()) overhear(now);
-    if (!stop_.has_begun()) return ended || parting_is_over(now);
+    const bool orphans_left = ended && some_left && !stop_.has_begun();
+    if (orphans_left && workers_.decided_by_sigterm()) on_external_sigterm(now);
+    if (!stop_.has_begun()) return ended || peer_grace_is_over(now);
     if (!some_left || stop_.is_over(now)) return true;
-    if (now < told_at_ + kLeastCheck) return false;
-    stop_.tell(now);
-    told_at_ = now;
+    if (now < signalled_at_ + kLeastCheck) return false;
+    stop_.send_sigterm(now);
+    signalled_at_ = now;
     return false;
   }
 
@@ -405,63 +419,64 @@ class Watch {
     return was_over_memory();
   }
 
-  bool parting_is_over(Clock::time_point now) {
-    if (!workers_.is_parting()) return false;
-    if (!parting_until_) parting_until_ = now + parting_time_;
-    return now >= *parting_until_;
+  bool peer_grace_is_over(Clock::time_point now) {
+    if (!workers_.is_ending()) return false;
+    if (!peer_grace_until_) peer_grace_until_ = now + peer_failure_grace_;
+    return now >= *peer_grace_until_;
   }
 
-  void overhear(Clock::time_point now) {
+  void on_external_sigterm(Clock::time_point now) {
     workers_.close();
-    stop_.overhear(now);
+    stop_.note_external_sigterm(now);
   }
 
   // Commands first: in a tree that keeps forking, SIGCHLD is always pending and would hide them.
   void wait() {
-    const sigset_t commands = guard_commands();
-    sigset_t all = commands;
+    std::optional<siginfo_t> signal = take_pending_command();
+    if (!signal) signal = wait_for_any(next_deadline());
+    if (signal) handle(*signal);
+    // While the trial stops, the checks become rarer until something happens.
+    const Clock::duration longer = std::min<Clock::duration>(2 * check_interval_, kLastCheck);
+    check_interval_ = stop_.has_begun() && !signal ? longer : kFirstCheck;
+  }
+
+  static std::optional<siginfo_t> take_pending_command() {
+    return wait_for_signal(guard_commands(), Clock::duration::zero());
+  }
+
+  // Also returns when a child has ended; without a value at the deadline.
+  static std::optional<siginfo_t> wait_for_any(Clock::time_point deadline) {
+    sigset_t all = guard_commands();
     ::sigaddset(&all, SIGCHLD);
-    const timespec at_once{};
-    siginfo_t info{};
-    int signal = ::sigtimedwait(&commands, &info, &at_once);
-    if (signal < 0) {
-      const auto until_look = std::max<Clock::duration>(memory_at_ - Clock::now(), {});
-      const auto left =
-          std::chrono::ceil<std::chrono::nanoseconds>(std::min(patience(), until_look));
-      const timespec time{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-      signal = ::sigtimedwait(&all, &info, &time);
-    }
-    if (signal > 0) next_check_ = kFirstCheck;  // something has changed: patience() begins again
-    obey(signal, info);
+    return wait_for_signal(all, std::max(deadline - Clock::now(), Clock::duration::zero()));
   }
 
-  Clock::duration patience() {
-    if (stop_.has_begun())
-      return std::exchange(next_check_, std::min<Clock::duration>(2 * next_check_, kLastCheck));
-    if (workers_.waits_for_room()) return kStartInterval;
-    if (!parting_until_) return memory_interval_;
-    return std::max<Clock::duration>(*parting_until_ - Clock::now(), {});
+  Clock::time_point next_deadline() const {
+    const Clock::time_point now = Clock::now();
+    if (stop_.has_begun()) return std::min(memory_at_, now + check_interval_);
+    if (workers_.waits_for_room()) return std::min(memory_at_, now + kStartInterval);
+    return std::min(memory_at_, peer_grace_until_.value_or(memory_at_));
   }
 
-  void obey(int signal, const siginfo_t& info) {
-    if (signal == guard_kill_signal()) killed_ = true;
-    if (signal == guard_resize_signal()) workers_.resize(info.si_value.sival_int);
-    if (signal == SIGTERM) overhear(Clock::now());
-    if (signal != guard_stop_signal()) return;
+  void handle(const siginfo_t& signal) {
+    if (signal.si_signo == guard_kill_signal()) killed_ = true;
+    if (signal.si_signo == guard_resize_signal()) workers_.resize(signal.si_value.sival_int);
+    if (signal.si_signo == SIGTERM) on_external_sigterm(Clock::now());
+    if (signal.si_signo != guard_stop_signal()) return;
     workers_.close();
     stop_.begin(Clock::now());
   }
 
   Workers& workers_;
-  const std::chrono::milliseconds parting_time_;
+  const std::chrono::milliseconds peer_failure_grace_;
   const std::int64_t memory_limit_;
   const std::chrono::milliseconds memory_interval_;
   Clock::time_point memory_at_ = Clock::now() + memory_interval_;  // when to check it again
   std::int64_t peak_memory_ = 0;
-  std::optional<Clock::time_point> parting_until_;
+  std::optional<Clock::time_point> peer_grace_until_;
   GentleStop stop_;
-  Clock::time_point told_at_{};
-  Clock::duration next_check_ = kFirstCheck;
+  Clock::time_point signalled_at_{};
+  Clock::duration check_interval_ = kFirstCheck;  // while the trial stops
   bool killed_ = false;
 };
 
@@ -492,7 +507,7 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
                  request.claim_fd});
 
   Workers workers(request, pipes);
-  workers.settle();
+  workers.reconcile();
   // Otherwise workers that start later, of an open trial or after a lack of room, write to them.
   if (!request.command.open && !workers.waits_for_room()) {
     ::close(pipes.output.write);
@@ -500,7 +515,7 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
   }
   Watch watch(workers, request);
   watch.run();
-  const bool ended = workers.all_ended() || workers.is_parting();
+  const bool ended = workers.all_ended() || workers.is_ending();
   const int killed = kill_all(workers);
   GuardReport report = report_of(workers, watch);
   report.left_behind = ended ? killed : 0;  // a trial that was killed itself leaves nothing behind

@@ -20,14 +20,14 @@ std::string mebibytes(std::int64_t bytes) {
 }
 
 std::string cannot_start(const RunEnd& end) {
-  const std::string why = system_message(end.report.error);
-  if (end.report.failure == GuardReport::kDirectory) {
+  const std::string why = system_message(end.process.report.error);
+  if (end.process.report.failure == GuardReport::kDirectory) {
     return "cannot start in the working directory " + end.command.directory + ": " + why +
            "; correct workingDir in the Study's template";
   }
   const std::string& program = end.command.arguments[0];
   const std::string cannot = "cannot execute " + program + ": ";
-  switch (end.report.error) {
+  switch (end.process.report.error) {
     case ENOENT:
       return "command not found: " + program +
              "; install it, or correct the container's command in the Study's template";
@@ -44,9 +44,9 @@ std::string cannot_start(const RunEnd& end) {
 
 // Says why a program could not start: a temporary fault of the machine, not of the Study.
 std::string no_room(const RunEnd& end) {
-  const std::string text =
-      "cannot start " + end.command.arguments[0] + " now: " + system_message(end.report.error);
-  switch (end.report.error) {
+  const std::string text = "cannot start " + end.command.arguments[0] +
+                           " now: " + system_message(end.process.report.error);
+  switch (end.process.report.error) {
     case EAGAIN:
       return text + "; the limit on processes is reached (ulimit -u): lower budget.parallelism";
     case ENOMEM:
@@ -54,7 +54,7 @@ std::string no_room(const RunEnd& end) {
     case EMFILE:
     case ENFILE:
       return text + "; the limit on open files is reached (ulimit -n): lower budget.parallelism";
-    default:  // ETXTBSY, the last error that is_for_now() (guard.cpp) lets through
+    default:  // ETXTBSY, the last error that is_transient() (guard.cpp) lets through
       return text + "; the program is still being written";
   }
 }
@@ -62,13 +62,14 @@ std::string no_room(const RunEnd& end) {
 // Appends to `stopped`, which says that the run was stopped, the processes that outlived the grace
 // period.
 std::string with_grace_period(const RunEnd& end, std::string stopped) {
-  if (end.killed_after_grace) {
-    const std::string who = end.report.left_behind > 0
-                                ? std::to_string(end.report.left_behind) + " of its processes"
-                                : "it";
+  if (end.process.killed_after_grace) {
+    const std::string who =
+        end.process.report.left_behind > 0
+            ? std::to_string(end.process.report.left_behind) + " of its processes"
+            : "it";
     stopped += "; " + who + " did not end within " +
                api::format_duration(double(end.command.grace_ms) / 1000) + " of SIGTERM and " +
-               (end.report.left_behind > 1 ? "were" : "was") + " killed";
+               (end.process.report.left_behind > 1 ? "were" : "was") + " killed";
   }
   return stopped;
 }
@@ -76,13 +77,13 @@ std::string with_grace_period(const RunEnd& end, std::string stopped) {
 // Whether the kernel probably killed it: the kernel says so, or the trial held most of the memory.
 bool was_killed_for_memory(const RunEnd& end, const core::Exit& exit) {
   if (exit.signal == SIGKILL) {
-    return end.oom_kills > 0 || end.report.peak_memory > end.machine_memory / 2;
+    return end.oom_kills > 0 || end.process.report.peak_memory > end.machine_memory / 2;
   }
   return exit.code == core::kKilledBySigkill && end.oom_kills > 0;
 }
 
 core::EndCondition condition_of(const RunEnd& end, const core::Exit& exit) {
-  switch (end.cause) {
+  switch (end.process.cause) {
     case StopCause::kAsked:
       return core::EndCondition::kStopAsked;
     case StopCause::kShutdown:
@@ -92,7 +93,7 @@ core::EndCondition condition_of(const RunEnd& end, const core::Exit& exit) {
     case StopCause::kNone:
       break;
   }
-  if (end.report.over_memory != 0) return core::EndCondition::kOverMemoryLimit;
+  if (end.process.report.over_memory != 0) return core::EndCondition::kOverMemoryLimit;
   return was_killed_for_memory(end, exit) ? core::EndCondition::kMachineOutOfMemory
                                           : core::EndCondition::kNone;
 }
@@ -101,7 +102,7 @@ core::EndCondition condition_of(const RunEnd& end, const core::Exit& exit) {
 // much memory.
 std::string memory_ran_out(const RunEnd& end, const core::Exit& exit) {
   const std::string machine = "this machine's " + mebibytes(end.machine_memory);
-  const std::string peak = mebibytes(end.report.peak_memory);
+  const std::string peak = mebibytes(end.process.report.peak_memory);
   if (end.oom_kills == 0) {
     return "killed by SIGKILL while it held " + peak + " of " + machine +
            ": most likely by the kernel, because memory ran out";
@@ -119,14 +120,16 @@ std::string sentence_of(const RunEnd& end, const core::Exit& exit, const core::J
   }
   if (judged.outcome == api::Outcome::kOutOfMemory) {
     if (exit.condition == core::EndCondition::kMachineOutOfMemory) return memory_ran_out(end, exit);
-    return "used " + mebibytes(end.report.peak_memory) + " of memory, more than its limit of " +
-           mebibytes(end.command.memory_limit) + " (resources.limits.memory)";
+    return "used " + mebibytes(end.process.report.peak_memory) +
+           " of memory, more than its limit of " + mebibytes(end.command.memory_limit) +
+           " (resources.limits.memory)";
   }
-  return end.cause == StopCause::kNone ? judged.reason : with_grace_period(end, judged.reason);
+  return end.process.cause == StopCause::kNone ? judged.reason
+                                               : with_grace_period(end, judged.reason);
 }
 
 void by_end(const RunEnd& end, RunOutcome& out) {
-  const int status = end.report.wait_status;
+  const int status = end.process.report.wait_status;
   core::Exit exit{.host = core::Host::kProcess,
                   .has_peers = end.command.workers.size() > 1,
                   .final_result = end.final_result};
@@ -148,14 +151,14 @@ void by_end(const RunEnd& end, RunOutcome& out) {
 
 RunOutcome explain(const RunEnd& end) {
   RunOutcome out;
-  out.peak_memory = end.report.peak_memory;
-  if (!end.reported) {
+  out.peak_memory = end.process.report.peak_memory;
+  if (!end.process.reported) {
     const auto judged = core::judge_exit({.condition = core::EndCondition::kGuardKilled});
     out.outcome = judged.outcome;
     out.message = judged.reason;
-  } else if (end.report.failure != GuardReport::kNone) {
-    const bool for_now = end.report.failure == GuardReport::kNoRoom;
-    const bool stopped = for_now && end.cause == StopCause::kAsked;
+  } else if (end.process.report.failure != GuardReport::kNone) {
+    const bool for_now = end.process.report.failure == GuardReport::kNoRoom;
+    const bool stopped = for_now && end.process.cause == StopCause::kAsked;
     const auto condition = stopped   ? core::EndCondition::kStopAsked
                            : for_now ? core::EndCondition::kCannotStartNow
                                      : core::EndCondition::kCannotStart;
@@ -165,14 +168,15 @@ RunOutcome explain(const RunEnd& end) {
   } else {
     by_end(end, out);
     // Worker 0 stands for the trial; any other is named.
-    if (end.report.rank > 0 && !out.message.empty()) {
-      out.message = "rank " + std::to_string(end.report.rank) + " of its workers: " + out.message;
+    if (end.process.report.rank > 0 && !out.message.empty()) {
+      out.message =
+          "rank " + std::to_string(end.process.report.rank) + " of its workers: " + out.message;
     }
   }
   // If true, with_grace_period() has counted these processes already.
-  const bool said = end.killed_after_grace && out.outcome != api::Outcome::kSucceeded;
-  if (end.report.left_behind > 0 && !said) {
-    add_sentence(out.message, "it left " + std::to_string(end.report.left_behind) +
+  const bool said = end.process.killed_after_grace && out.outcome != api::Outcome::kSucceeded;
+  if (end.process.report.left_behind > 0 && !said) {
+    add_sentence(out.message, "it left " + std::to_string(end.process.report.left_behind) +
                                   " processes behind, which were killed");
   }
   if (!end.log_error.empty()) add_sentence(out.message, end.log_error);

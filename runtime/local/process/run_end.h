@@ -5,20 +5,14 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/local/process/guard.h"
+#include "runtime/local/process/supervised_process.h"
 #include "runtime/local/process/supervisor_wire.h"
 
 namespace fettle::local {
 
-// Why the run was stopped before it ended by itself.
-enum class StopCause { kNone, kAsked, kShutdown, kRunnerGone };
-
 struct RunEnd {
   SupervisorCommand command;
-  bool reported = true;  // false: the guard was killed before it could report
-  GuardReport report;
-  StopCause cause = StopCause::kNone;
-  bool killed_after_grace = false;  // it did not end on SIGTERM
+  ProcessEnd process;
   bool has_metrics = false;
   bool final_result = false;   // reported as final by the program
   std::int64_t oom_kills = 0;  // processes that the kernel killed for memory as it ended

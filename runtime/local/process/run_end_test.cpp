@@ -67,14 +67,14 @@ TEST(Explain, EveryEnd) {
   };
   for (const Row& row : rows) {
     RunEnd end;
-    end.report.wait_status = row.wait_status;
-    end.cause = row.cause;
+    end.process.report.wait_status = row.wait_status;
+    end.process.cause = row.cause;
     end.final_result = row.final_result;
     end.has_metrics = true;
-    end.killed_after_grace = row.killed_after_grace;
+    end.process.killed_after_grace = row.killed_after_grace;
     end.command.grace_ms = 30'000;
-    end.report.over_memory = row.over_memory;
-    end.report.peak_memory = row.peak * kMiB;
+    end.process.report.over_memory = row.over_memory;
+    end.process.report.peak_memory = row.peak * kMiB;
     end.oom_kills = row.oom_kills;
     end.command.memory_limit = 256 * kMiB;
     end.machine_memory = 1000 * kMiB;
@@ -101,8 +101,8 @@ TEST(Explain, WhatNeverStarted) {
     RunEnd end;
     end.command.arguments = {"train"};
     end.command.directory = "/data";
-    end.report.failure = row.failure;
-    end.report.error = row.error;
+    end.process.report.failure = row.failure;
+    end.process.report.error = row.error;
     EXPECT_EQ(explain(end).outcome, Outcome::kFailed);
     EXPECT_THAT(explain(end).message, testing::HasSubstr(row.said));
   }
@@ -121,38 +121,38 @@ TEST(Explain, WhatCannotStartNowIsNoFaultOfTheStudy) {
   for (const auto& row : rows) {
     RunEnd end;
     end.command.arguments = {"train"};
-    end.report.failure = GuardReport::kNoRoom;
-    end.report.error = row.error;
+    end.process.report.failure = GuardReport::kNoRoom;
+    end.process.report.error = row.error;
     EXPECT_EQ(explain(end).outcome, Outcome::kDisrupted);
     EXPECT_THAT(explain(end).message, testing::HasSubstr("cannot start train now: "));
     EXPECT_THAT(explain(end).message, testing::HasSubstr(row.said));
-    end.cause = StopCause::kAsked;
+    end.process.cause = StopCause::kAsked;
     EXPECT_EQ(explain(end).outcome, Outcome::kStopped);
   }
 }
 
 TEST(Explain, WhatWasLeftAfterTheGracePeriodIsSaidOnce) {
   RunEnd end;
-  end.report.wait_status = killed(SIGTERM);
-  end.cause = StopCause::kAsked;
-  end.killed_after_grace = true;
+  end.process.report.wait_status = killed(SIGTERM);
+  end.process.cause = StopCause::kAsked;
+  end.process.killed_after_grace = true;
   end.command.grace_ms = 30'000;
   end.has_metrics = true;
-  end.report.left_behind = 2;
+  end.process.report.left_behind = 2;
   EXPECT_EQ(explain(end).message,
             "stopped; 2 of its processes did not end within 30s of SIGTERM and were killed");
 }
 
 TEST(Explain, TheGuardWasKilled) {
   RunEnd end;
-  end.reported = false;
+  end.process.reported = false;
   EXPECT_EQ(explain(end).outcome, Outcome::kDisrupted);
 }
 
 TEST(Explain, WhatElseWasSeen) {
   RunEnd end;
-  end.report.wait_status = exited(1);
-  end.report.left_behind = 3;
+  end.process.report.wait_status = exited(1);
+  end.process.report.left_behind = 3;
   end.log_error = "the log is not complete: No space left on device";
   end.last_lines = "Traceback\nValueError";
   EXPECT_EQ(explain(end).message,
@@ -162,7 +162,7 @@ TEST(Explain, WhatElseWasSeen) {
 
 TEST(Explain, AWorkerThatMissesOthersIsNotTheTrialsFault) {
   RunEnd end;
-  end.report.wait_status = 75 << 8;
+  end.process.report.wait_status = 75 << 8;
   EXPECT_EQ(explain(end).outcome, Outcome::kFailed) << "one alone misses no other";
   end.command.workers.resize(2);
   EXPECT_EQ(explain(end).outcome, Outcome::kDisrupted);

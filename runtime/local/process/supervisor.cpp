@@ -36,7 +36,7 @@ constexpr std::size_t kMaxBacklogBytes = 1 << 20;
 constexpr std::size_t kMaxRuns = 4096;
 constexpr std::int64_t kLongestSleepMs = 1000;
 constexpr std::int64_t kStrayIntervalMs = 10;
-constexpr std::int64_t kStrayPatienceMs = 20'000;  // processes left after that hang in the kernel
+constexpr std::int64_t kStrayTimeoutMs = 20'000;  // processes left after that hang in the kernel
 constexpr int kExitEnvironment = 3;
 
 void set_all(const Variables& variables, std::vector<std::string>& environment) {
@@ -76,8 +76,6 @@ class Supervisor {
   }
 
  private:
-  using RunKey = std::pair<std::string, std::int64_t>;
-
   bool done() const {
     return (control_ < 0 || (shutdown_ && outgoing_.empty())) && runs_.empty() && !has_strays();
   }
@@ -91,11 +89,11 @@ class Supervisor {
     const std::int64_t now = clock_.now_ms();
     std::int64_t wake = now + (has_strays() ? kStrayIntervalMs : kLongestSleepMs);
     for (const auto& [key, run] : runs_) {
-      run->add_polls(polls);
+      run->process().add_polls(polls);
       owners.resize(polls.size(), run.get());  // the new polls are this run's
-      wake = std::min(wake, run->wake_ms());
+      wake = std::min(wake, run->process().wake_ms());
       // With a backlog it is the runner that wakes the loop, by reading.
-      if (!backlogged()) wake = std::min(wake, run->report_wake_ms());
+      if (!backlogged()) wake = std::min(wake, run->output().report_wake_ms());
     }
     const short events = static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT));
     if (control_ >= 0) polls.push_back({control_, events, 0});
@@ -115,50 +113,51 @@ class Supervisor {
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
       if (got <= 0) return lose_runner(now);
       incoming_.add({buffer, static_cast<std::size_t>(got)});
-      obey_all(now);
+      handle_all(now);
     }
   }
 
-  void obey_all(std::int64_t now) {
+  void handle_all(std::int64_t now) {
     while (const auto line = incoming_.take()) {
       const Result<SupervisorCommand> command = read_command(std::string(*line));
       if (!command.ok()) return fail("unreadable command: " + command.error().message, now);
-      obey(*command, now);
+      handle(*command, now);
     }
     if (incoming_.is_too_long()) fail("a command is too long", now);
   }
 
-  void obey(const SupervisorCommand& command, std::int64_t now) {
+  void handle(const SupervisorCommand& command, std::int64_t now) {
     const auto addressed = runs_.find({command.trial, command.run});
     switch (command.kind) {
       case SupervisorCommand::Kind::kHello:
-        return greet(command);
+        return handle_hello(command);
       case SupervisorCommand::Kind::kStart:
         return start(command, now);
       case SupervisorCommand::Kind::kStop:
-        if (addressed != runs_.end()) addressed->second->stop(StopCause::kAsked, now);
+        if (addressed != runs_.end()) addressed->second->process().stop(StopCause::kAsked, now);
         return;
       case SupervisorCommand::Kind::kResize:
-        if (addressed != runs_.end()) addressed->second->resize(command.worker_count);
+        if (addressed != runs_.end()) addressed->second->process().resize(command.worker_count);
         return;
       case SupervisorCommand::Kind::kShutdown:
         shutdown_ = true;
-        for (auto& [key, run] : runs_) run->stop(StopCause::kShutdown, now);
+        for (auto& [key, run] : runs_) run->process().stop(StopCause::kShutdown, now);
         return;
       case SupervisorCommand::Kind::kKill:
-        for (auto& [key, run] : runs_) run->kill(StopCause::kShutdown, now);
+        for (auto& [key, run] : runs_) run->process().kill(StopCause::kShutdown, now);
         return;
     }
   }
 
   // First removes the processes that an earlier runner and supervisor, both killed, left behind.
-  void greet(const SupervisorCommand& command) {
+  void handle_hello(const SupervisorCommand& command) {
     lock_ = static_cast<int>(command.lock_fd);
     if (lock_ >= 0) ::fcntl(lock_, F_SETFD, FD_CLOEXEC);
     sweep(command.study_directory);
     const std::string trouble = trouble_with_proc();
     if (!trouble.empty()) std::fprintf(stderr, "fettle: %s\n", trouble.c_str());
-    say({SupervisorEvent::Kind::kReady, /*trial=*/"", /*run=*/0, /*started_ms=*/0, {}, {}, ""});
+    queue_event(
+        {SupervisorEvent::Kind::kReady, /*trial=*/"", /*run=*/0, /*started_ms=*/0, {}, {}, ""});
   }
 
   void start(const SupervisorCommand& command, std::int64_t now) {
@@ -169,27 +168,28 @@ class Supervisor {
     }
     auto run =
         std::make_unique<SupervisedRun>(command, environments_of(command), lock_, open_files_, now);
-    if (run->ended() && !run->no_room().empty()) {
-      run->forget();
+    if (run->process().ended() && !run->no_room().empty()) {
+      run->output().remove();
       return refuse(key, run->no_room());
     }
-    say({SupervisorEvent::Kind::kStarted, key.first, key.second, /*started_ms=*/now, {}, {}, ""});
+    queue_event(
+        {SupervisorEvent::Kind::kStarted, key.first, key.second, /*started_ms=*/now, {}, {}, ""});
     runs_.emplace(key, std::move(run));
   }
 
   void refuse(const RunKey& key, const std::string& reason) {
-    say({SupervisorEvent::Kind::kRefused, key.first, key.second, 0, {}, {}, reason});
+    queue_event({SupervisorEvent::Kind::kRefused, key.first, key.second, 0, {}, {}, reason});
   }
 
   void collect(std::int64_t now) {
     bool guard_lost = false;
     for (auto it = runs_.begin(); it != runs_.end();) {
-      if (!it->second->ended()) {
+      if (!it->second->process().ended()) {
         ++it;
         continue;
       }
       if (const std::string missing = it->second->no_room(); !missing.empty()) {
-        it->second->forget();
+        it->second->output().remove();
         refuse(it->first, missing);
         it = runs_.erase(it);
         continue;
@@ -200,10 +200,10 @@ class Supervisor {
       event.outcome = it->second->finish(now);
       // One cause of this outcome is a guard that was killed; then the trial may have left orphans.
       guard_lost = guard_lost || event.outcome->outcome == api::Outcome::kDisrupted;
-      say(event);
+      queue_event(event);
       it = runs_.erase(it);
     }
-    if (guard_lost) strays_until_ms_ = now + kStrayPatienceMs;
+    if (guard_lost) strays_until_ms_ = now + kStrayTimeoutMs;
     if (has_strays() && (now >= strays_until_ms_ || !kill_strays())) strays_until_ms_ = 0;
   }
 
@@ -216,7 +216,7 @@ class Supervisor {
     bool found = false;
     const auto is_guard = [&](pid_t pid) {
       return std::any_of(runs_.begin(), runs_.end(),
-                         [&](const auto& entry) { return entry.second->guard() == pid; });
+                         [&](const auto& entry) { return entry.second->process().guard() == pid; });
     };
     for (const pid_t pid : children(::getpid())) {
       if (is_guard(pid)) continue;
@@ -231,14 +231,14 @@ class Supervisor {
   void report(std::int64_t now) {
     for (auto& [key, run] : runs_) {
       if (backlogged()) return;
-      if (!run->report_due(now)) continue;
+      if (!run->output().report_due(now)) continue;
       SupervisorEvent event{SupervisorEvent::Kind::kReport, key.first, key.second, 0, {}, {}, ""};
-      event.report = run->take_report(now);
-      say(event);
+      event.report = run->output().take_report(now);
+      queue_event(event);
     }
   }
 
-  void say(const SupervisorEvent& event) {
+  void queue_event(const SupervisorEvent& event) {
     if (control_ >= 0) outgoing_ += write_event(event);
   }
 
@@ -263,7 +263,7 @@ class Supervisor {
     control_ = -1;
     outgoing_.clear();
     const StopCause cause = shutdown_ ? StopCause::kShutdown : StopCause::kRunnerGone;
-    for (auto& [key, run] : runs_) run->stop(cause, now);
+    for (auto& [key, run] : runs_) run->process().stop(cause, now);
   }
 
   void fail(const std::string& what, std::int64_t now) {

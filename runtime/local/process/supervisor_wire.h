@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/enum_names.h"
@@ -30,6 +31,8 @@ struct Variable {
   bool operator==(const Variable&) const = default;
 };
 using Variables = std::vector<Variable>;
+
+using RunKey = std::pair<std::string, std::int64_t>;  // trial, run
 
 // Runner to supervisor.
 struct SupervisorCommand {

@@ -1,6 +1,7 @@
 #include "runtime/local/process/trial_log.h"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,12 +13,23 @@
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/utf8.h"
-#include "runtime/local/process/disk_room.h"
 
 namespace fettle::local {
 namespace {
 
-constexpr std::int64_t kAskEvery = 16 << 10;  // bytes
+constexpr std::int64_t kAskEvery = 16 << 10;        // bytes
+constexpr std::int64_t kRoomForResults = 32 << 20;  // bytes that logs leave free
+
+// Whether `bytes` more may be written to the log `fd` before a disk is full, so that results still
+// fit: on a small disk a twentieth of it stays free. True if the file system does not say.
+bool has_room_for_log(int fd, std::int64_t bytes) {
+  struct statvfs disk {};
+  if (::fstatvfs(fd, &disk) != 0 || disk.f_blocks == 0) return true;
+  const auto block = static_cast<std::int64_t>(disk.f_frsize);
+  const std::int64_t free = static_cast<std::int64_t>(disk.f_bavail) * block;
+  const std::int64_t total = static_cast<std::int64_t>(disk.f_blocks) * block;
+  return free - bytes >= std::min(total / 20, kRoomForResults);
+}
 
 // The length of the character that `text` begins with; 0 if it is none, or a control character.
 std::size_t printable_length(std::string_view text) {

@@ -5,7 +5,7 @@
 // at any time (trial_log_reader.h), also after a crash. finish() makes one file of them: the head,
 // a note of how much is missing, the last kTailBytes. A disk that is full costs log lines, never
 // the run: the first error is remembered and the rest is dropped. Logs stop while there is still
-// room for results (disk_room.h). Holds one descriptor, follows no links. Also keeps the last lines
+// room for results. Holds one descriptor, follows no links. Also keeps the last lines
 // for messages. Owned by one run; not synchronised.
 #pragma once
 

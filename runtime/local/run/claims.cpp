@@ -178,10 +178,10 @@ Claim read_claim(const std::string& name, uid_t owner, const Need& most, const J
 }
 
 // Appends the claim in that file to `out` if a process holds it; removes a file without a lock. A
-// waiting run counts only if touch() or take() has written the file lately. `seen`: the number of
+// waiting run counts only if renew() or take() has written the file lately. `seen`: the number of
 // files of each user so far.
-void visit(int directory, const std::string& name, const Need& most,
-           std::map<uid_t, std::size_t>& seen, std::vector<Claim>& out) {
+void append_live_claim(int directory, const std::string& name, const Need& most,
+                       std::map<uid_t, std::size_t>& seen, std::vector<Claim>& out) {
   const Descriptor file(
       ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat about {};
@@ -195,9 +195,11 @@ void visit(int directory, const std::string& name, const Need& most,
   if (!document.ok() || !document->is_object()) return;
   Claim claim = read_claim(name, about.st_uid, most, *document);
   const std::int64_t seen_ms = std::int64_t{about.st_mtim.tv_sec} * 1000;
-  if (!claim.granted && seen_ms + kStillHereMs < unix_ms()) return;
+  if (!claim.granted && seen_ms + kClaimLifetimeMs < unix_ms()) return;
   out.push_back(std::move(claim));
 }
+
+Grant refuse(const std::string& reason) { return {{}, {reason, ""}}; }
 
 void for_each_claim_file(int directory, const std::function<void(const std::string&)>& see) {
   DIR* const dir = ::fdopendir(::fcntl(directory, F_DUPFD_CLOEXEC, 0));
@@ -239,7 +241,7 @@ std::vector<Claim> read_claims(const std::string& directory) {
   const Descriptor opened(open_directory(directory));
   if (opened.get() < 0 || !lock_directory(opened.get())) return claims;
   for_each_claim_file(opened.get(), [&](const std::string& name) {
-    visit(opened.get(), name, whole_machine(), seen, claims);
+    append_live_claim(opened.get(), name, whole_machine(), seen, claims);
   });
   return claims;
 }
@@ -254,7 +256,7 @@ Claims::~Claims() {
 }
 
 // Called with the directory locked, if it can be used.
-Result<Grant> Claims::decide(const Claim& wanted) const {
+Grant Claims::decide(const Claim& wanted) const {
   std::vector<Claim> claims;
   for (const auto& [run, own] : own_) {
     if (own.claim.name != wanted.name) claims.push_back(own.claim);
@@ -271,7 +273,8 @@ Result<Grant> Claims::decide(const Claim& wanted) const {
   most.memory = std::max(most.memory, room_.memory);
   std::map<uid_t, std::size_t> seen;
   for_each_claim_file(opened.get(), [&](const std::string& name) {
-    if (name != wanted.name && !is_own(name)) visit(opened.get(), name, most, seen, claims);
+    if (name == wanted.name || is_own(name)) return;
+    append_live_claim(opened.get(), name, most, seen, claims);
   });
   return grant(room_, claims, wanted);
 }
@@ -300,12 +303,10 @@ Status Claims::store(Own& own) {
   return success();
 }
 
-Result<std::vector<GpuName>> Claims::take(const std::string& run, const Need& need) {
+Grant Claims::take(const std::string& run, const Need& need) {
   const std::lock_guard<std::mutex> guard(mutex_);
   const Descriptor opened(problem_.empty() ? open_directory(directory_) : -1);
-  if (opened.get() >= 0 && !lock_directory(opened.get())) {
-    return Error{ErrorCode::kUnavailable, "another process has locked " + directory_};
-  }
+  if (opened.get() >= 0 && !lock_directory(opened.get())) return refuse(locked());
   const auto found = own_.find(run);
   Own own = found == own_.end() ? Own{} : found->second;
   if (found == own_.end()) {
@@ -324,8 +325,8 @@ Result<std::vector<GpuName>> Claims::take(const std::string& run, const Need& ne
   if (need.gpus > 0) {
     for (const GpuName& gpu : room_.gpus) own.claim.gpus.push_back(gpu.id);
   }
-  FETTLE_ASSIGN(const Grant given, decide(own.claim));
-  own.claim.granted = given.waits_for.empty();
+  Grant given = decide(own.claim);
+  own.claim.granted = given.ok();
   if (own.claim.granted) {
     own.claim.gpus.clear();
     for (const GpuName& gpu : given.gpus) own.claim.gpus.push_back(gpu.id);
@@ -333,19 +334,15 @@ Result<std::vector<GpuName>> Claims::take(const std::string& run, const Need& ne
   const Status stored = store(own);
   if (!stored.ok()) own.claim.granted = false;
   own_[run] = own;
-  if (!stored.ok()) return stored.error();
-  if (!given.waits_for.empty()) return Error{ErrorCode::kUnavailable, given.waits_for};
-  return given.gpus;
+  return stored.ok() ? given : refuse(stored.error().message);
 }
 
-Result<std::vector<GpuName>> Claims::add(const std::string& run, const Need& more) {
+Grant Claims::add(const std::string& run, const Need& more) {
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto found = own_.find(run);
-  if (found == own_.end()) return Error{ErrorCode::kUnavailable, run + " has not begun"};
+  if (found == own_.end()) return refuse(run + " has not begun");
   const Descriptor opened(problem_.empty() ? open_directory(directory_) : -1);
-  if (opened.get() >= 0 && !lock_directory(opened.get())) {
-    return Error{ErrorCode::kUnavailable, "another process has locked " + directory_};
-  }
+  if (opened.get() >= 0 && !lock_directory(opened.get())) return refuse(locked());
   // The claim of a run that grows records cores and memory, but only GPUs can be missing.
   Claim wanted = found->second.claim;
   wanted.name += '+';  // beside the claim that it already has
@@ -354,19 +351,20 @@ Result<std::vector<GpuName>> Claims::add(const std::string& run, const Need& mor
   wanted.need = {more.gpus, 0, 0};
   wanted.gpus.clear();  // GPUs that it could use, as in every claim that is not granted
   for (const GpuName& gpu : room_.gpus) wanted.gpus.push_back(gpu.id);
-  FETTLE_ASSIGN(const Grant given, decide(wanted));
-  if (!given.waits_for.empty()) return Error{ErrorCode::kUnavailable, given.waits_for};
+  Grant given = decide(wanted);
+  if (!given.ok()) return given;
   Own grown = found->second;
   grown.claim.need.gpus += more.gpus;
   grown.claim.need.cores += more.cores;
   grown.claim.need.memory += more.memory;
   for (const GpuName& gpu : given.gpus) grown.claim.gpus.push_back(gpu.id);
   const bool handed_over = grown.fd < 0;
-  FETTLE_TRY(store(grown));
+  const Status stored = store(grown);
+  if (!stored.ok()) return refuse(stored.error().message);
   // Only the guard's lock may remain: a lock of this process would outlive the run.
   if (handed_over && grown.fd >= 0) ::close(std::exchange(grown.fd, -1));
   found->second = std::move(grown);
-  return given.gpus;
+  return given;
 }
 
 std::string Claims::file(const std::string& run) const {
@@ -391,7 +389,7 @@ void Claims::release(const std::string& run) {
   own_.erase(found);
 }
 
-void Claims::touch() {
+void Claims::renew() {
   const std::lock_guard<std::mutex> guard(mutex_);
   if (!problem_.empty()) return;
   for (const auto& [run, own] : own_) {

@@ -6,8 +6,8 @@
 // locks it (shared) until the run has begun, and the run's guard from then on, so it is free when
 // the last process of the run has ended, however runner and supervisor ended. A file without a lock
 // does not count. Every decision reads and writes under a lock on the directory itself. A run that
-// waits renews its file at least every kStillHereMs; if its runner was stopped, others overtake it.
-// If the directory cannot be used, each Session counts only its own runs (problem()).
+// waits renews its file at least every kClaimLifetimeMs; if its runner was stopped, others overtake
+// it. If the directory cannot be used, each Session counts only its own runs (problem()).
 // Thread-safe. Nothing waits longer than a few milliseconds.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace fettle::local {
 
-inline constexpr std::int64_t kStillHereMs = 10'000;
+inline constexpr std::int64_t kClaimLifetimeMs = 10'000;
 
 // FETTLE_MACHINE_DIR, else /tmp/fettle-machine.
 std::string claims_directory();
@@ -42,11 +42,11 @@ class Claims {
   // Why other Sessions are not counted; "" = they are counted.
   const std::string& problem() const { return problem_; }
 
-  // Gives `run` the resources that it needs. kUnavailable: not now; the message names the missing
-  // ones. The run then keeps its place in the queue until it asks again or release() is called.
-  Result<std::vector<GpuName>> take(const std::string& run, const Need& need);
+  // Gives `run` the resources that it needs, unless some are missing now. The run then keeps its
+  // place in the queue until it asks again or release() is called.
+  Grant take(const std::string& run, const Need& need);
   // Gives a run that has begun more resources, all or nothing, after all waiting runs.
-  Result<std::vector<GpuName>> add(const std::string& run, const Need& more);
+  Grant add(const std::string& run, const Need& more);
   // The file that the guard of a run holds; "" = none.
   std::string file(const std::string& run) const;
   // The guard holds the file from now on.
@@ -54,7 +54,7 @@ class Claims {
   // The run has ended, or no longer waits.
   void release(const std::string& run);
   // Renews the files: the runs still wait, and cleaners of /tmp leave recent files alone.
-  void touch();
+  void renew();
 
  private:
   struct Own {
@@ -62,8 +62,9 @@ class Claims {
     int fd = -1;  // locked; -1: handed over, or there is no file
   };
 
-  Result<Grant> decide(const Claim& wanted) const;
+  Grant decide(const Claim& wanted) const;
   Status store(Own& own);
+  std::string locked() const { return "another process has locked " + directory_; }
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
 
   const std::string study_;

@@ -37,10 +37,7 @@ class ClaimsTest : public testing::Test {
         std::distance(std::filesystem::directory_iterator(directory()), {}));
   }
   std::string refusal(Claims& claims, const std::string& run, const Need& need) {
-    const auto taken = claims.take(run, need);
-    if (taken.ok()) return "";
-    EXPECT_EQ(taken.error().code, ErrorCode::kUnavailable);
-    return taken.error().message;
+    return claims.take(run, need).shortage.text();
   }
 
   std::string root_;
@@ -51,14 +48,14 @@ TEST_F(ClaimsTest, TwoStudiesShareTheGpus) {
   Claims one("one", room_, directory());
   Claims two("two", room_, directory());
   EXPECT_EQ(one.problem(), "");
-  EXPECT_EQ(one.take("one-0-r0", {1, 1, 0}).value().front().id, "GPU-A");
-  EXPECT_EQ(two.take("two-0-r0", {1, 1, 0}).value().front().id, "GPU-B");
+  EXPECT_EQ(one.take("one-0-r0", {1, 1, 0}).gpus.front().id, "GPU-A");
+  EXPECT_EQ(two.take("two-0-r0", {1, 1, 0}).gpus.front().id, "GPU-B");
   EXPECT_EQ(refusal(two, "two-1-r0", {1, 1, 0}),
             "it needs 1 GPU, and 0 of 2 are free (study one: 1, study two: 1)");
   one.release("one-0-r0");
   // The waiting run goes first.
   EXPECT_THAT(refusal(one, "one-1-r0", {1, 1, 0}), HasSubstr("0 of 2 are free"));
-  EXPECT_EQ(two.take("two-1-r0", {1, 1, 0}).value().front().id, "GPU-A");
+  EXPECT_EQ(two.take("two-1-r0", {1, 1, 0}).gpus.front().id, "GPU-A");
 }
 
 TEST_F(ClaimsTest, TheCoresOfAllStudiesAreCounted) {
@@ -103,7 +100,7 @@ TEST_F(ClaimsTest, OneThatWaitsAndSaysNothingIsPassed) {
   const timespec long_ago[2] = {{1, 0}, {1, 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, two.file("two-0-r0").c_str(), long_ago, 0), 0);
   EXPECT_EQ(refusal(three, "three-0-r0", {1, 1, 0}), "");
-  two.touch();
+  two.renew();
   const auto claims = read_claims(directory());
   EXPECT_EQ(claims.size(), 2U);
 }
@@ -115,7 +112,7 @@ TEST_F(ClaimsTest, ARunGrowsOnlyWhileNobodyWaits) {
   EXPECT_NE(refusal(two, "two-0-r0", {2, 1, 0}), "");
   EXPECT_FALSE(one.add("one-0-r0", {1, 1, 0}).ok());
   two.release("two-0-r0");
-  EXPECT_EQ(one.add("one-0-r0", {1, 1, 0}).value().front().id, "GPU-B");
+  EXPECT_EQ(one.add("one-0-r0", {1, 1, 0}).gpus.front().id, "GPU-B");
   EXPECT_THAT(refusal(two, "two-0-r0", {1, 1, 0}), HasSubstr("(study one: 2)"));
 }
 

@@ -74,7 +74,7 @@ Fitting fitting_trials(const api::Study& study, const Room& room) {
   return fitting;
 }
 
-std::string tell_fitting(const api::Study& study, const Room& room) {
+std::string explain_parallelism(const api::Study& study, const Room& room) {
   const std::int64_t allowed = study.spec.budget.parallelism;
   const std::int64_t trials = study.spec.budget.trials;
   const Fitting fitting = fitting_trials(study, room);

@@ -23,6 +23,6 @@ Fitting fitting_trials(const api::Study& study, const Room& room);
 
 // Says to people, once, that fewer trials run at once than the Study's parallelism says, and why.
 // "" = as many run.
-std::string tell_fitting(const api::Study& study, const Room& room);
+std::string explain_parallelism(const api::Study& study, const Room& room);
 
 }  // namespace fettle::local

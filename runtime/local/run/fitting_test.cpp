@@ -58,13 +58,13 @@ TEST(Fitting, TheTightestResourceDecides) {
 }
 
 TEST(Fitting, IsToldWhereItIsLessThanTheStudyAllows) {
-  EXPECT_EQ(tell_fitting(study_with(Json::object(), 2), two_cores()), "");
-  EXPECT_EQ(tell_fitting(study_with(Json::object(), 30), two_cores()),
+  EXPECT_EQ(explain_parallelism(study_with(Json::object(), 2), two_cores()), "");
+  EXPECT_EQ(explain_parallelism(study_with(Json::object(), 30), two_cores()),
             "2 trials run at once, although parallelism is 30: this machine has 2 cores, and each "
             "trial takes 1 (resources.requests.cpu of its container)");
   api::Study few = study_with(Json::object(), 30);
   few.spec.budget.trials = 2;
-  EXPECT_EQ(tell_fitting(few, two_cores()), "");
+  EXPECT_EQ(explain_parallelism(few, two_cores()), "");
 }
 
 TEST(Fitting, WorkersEachTakeWhatTheContainerAsksFor) {

@@ -3,87 +3,37 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <filesystem>
-#include <iterator>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "api/resolve.h"
-#include "api/trial_file.h"
-#include "base/file.h"
-#include "base/thread.h"
-#include "control/clock.h"
-#include "core/names.h"
-#include "machine/gpu_list.h"
-#include "runtime/local/process/guard.h"
-#include "runtime/local/process/outcome_file.h"
 #include "runtime/local/run/fitting.h"
-#include "runtime/local/run/recorded_run.h"
-#include "runtime/local/run/run_command.h"
-#include "runtime/local/run/workers.h"
+#include "runtime/local/run/prepare_run.h"
 
 namespace fettle::local {
 namespace {
 
-constexpr double kMaxGraceSeconds = 7 * 24 * 3600.0;
-constexpr auto kAskInterval = std::chrono::milliseconds(250);  // while a run waits for room
-constexpr auto kKeepInterval = std::chrono::minutes(10);       // while no run waits
-constexpr std::int64_t kRefusedPauseMs = 1'000;                // after an error that may pass
+constexpr auto kRefusedPause = std::chrono::milliseconds(1000);  // after an error that may pass
+constexpr const char* kNoRoom = "no room on this machine yet";
+constexpr const char* kShuttingDown = "fettle run is shutting down";
 
-std::string list_of(std::vector<GpuName>::const_iterator from, std::int64_t count) {
-  std::vector<std::string> names;
-  for (std::int64_t i = 0; i < count; ++i) names.push_back((from + i)->cuda);
-  return machine::join_gpus(names);
-}
-
-// One line for each worker.
-std::string lines_of(const std::vector<GpuName>& gpus, std::int64_t each) {
-  std::string lines;
-  for (auto next = gpus.begin(); gpus.end() - next >= each; next += each) {
-    lines += list_of(next, each) + "\n";
-  }
-  return lines;
-}
-
-std::int64_t now_ms() { return control::SystemClock().now_ms(); }
-
-// The reason why a run waits, without the part that changes often: the number of free resources and
-// their holders.
-std::string essence(const std::string& reason) { return reason.substr(0, reason.find(", and ")); }
-
-SupervisorCommand command_to(SupervisorCommand::Kind kind,
-                             const std::pair<std::string, std::int64_t>& run = {}) {
+SupervisorCommand command_to(SupervisorCommand::Kind kind, const RunKey& run = {}) {
   SupervisorCommand command;
   command.kind = kind;
   std::tie(command.trial, command.run) = run;
   return command;
 }
 
-std::int64_t workers_of(const api::Trial& trial) {
-  return std::max<std::int64_t>(trial.spec.workers, 1);
-}
-
 }  // namespace
 
-ProcessRuns::ProcessRuns(Layout layout, std::string trainer,
-                         std::unique_ptr<SupervisorClient> supervisor,
+ProcessRuns::ProcessRuns(ProcessRunsOptions options, std::unique_ptr<SupervisorClient> supervisor,
                          std::unique_ptr<Claims> claims)
-    : layout_(std::move(layout)),
-      trainer_(std::move(trainer)),
-      claims_(std::move(claims)),
-      supervisor_(std::move(supervisor)) {
-  const Status begun = start_threads();
-  // A supervisor that is lost at once may already have reported it.
-  const std::lock_guard<std::mutex> guard(mutex_);
-  if (!begun.ok() && failure_.empty()) failure_ = begun.error().message;
-}
-
-Status ProcessRuns::start_threads() {
-  FETTLE_TRY(supervisor_->listen([this](const SupervisorEvent& event) { on_event(event); },
-                                 [this](const std::string& reason) { on_lost(reason); }));
-  FETTLE_ASSIGN(starter_, start_thread([this] { start_waiting(); }));
-  return success();
+    : options_(std::move(options)), queue_(std::move(claims)), supervisor_(std::move(supervisor)) {
+  Status started = supervisor_->listen([this](const SupervisorEvent& event) { on_event(event); },
+                                       [this](const std::string& reason) { on_lost(reason); });
+  if (started.ok()) started = queue_.start([this] { serve(); });
+  if (!started.ok()) on_lost(started.error().message);
 }
 
 ProcessRuns::~ProcessRuns() { close(); }
@@ -93,247 +43,101 @@ ProcessRuns::~ProcessRuns() { close(); }
 Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
   const RunKey key{trial.metadata.name, run};
   const std::lock_guard<std::mutex> starting(start_mutex_);
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    if (runs_.count(key) > 0) return success();
-    if (closing_) return Error{ErrorCode::kUnavailable, "fettle run is shutting down"};
-    if (!failure_.empty()) return io_error(failure_ + "; run fettle run again to resume");
-  }
+  if (runs_.contains(key)) return success();
+  const Error shutting_down{ErrorCode::kUnavailable, kShuttingDown};
+  if (queue_.is_closed()) return shutting_down;
+  const std::string lost = failure();
+  if (!lost.empty()) return io_error(lost + "; run fettle run again to resume");
   // A run that can never start is refused at once, room or not.
-  const Result<RunCommand> possible = make_command(study, trial, run, layout_, trainer_);
-  if (!possible.ok()) return possible.error();
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    Known& known = runs_[key];
-    known.run.id = run;
-    known.run.workers = workers_of(trial);
-    known.wanted = std::make_shared<const Wanted>(Wanted{study, trial});
-    queue_.push_back(key);
-  }
+  FETTLE_ASSIGN(RunRequest request,
+                request_run(study, trial, run, options_.layout, options_.trainer));
+  KnownRun known;
+  known.run.id = run;
+  known.run.workers = request.workers();
+  known.request = std::make_shared<const RunRequest>(std::move(request));
+  if (!queue_.wait(key)) return shutting_down;
+  runs_.insert(key, known);
   Status begun = begin(key);
   if (begun.ok()) return success();
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    if (begun.error().code != ErrorCode::kUnavailable) {
-      leave_queue(key);
-      runs_.erase(key);
-      return begun;
-    }
-    retry_ = true;  // start_waiting() sleeps long while no run waits
-    room_made_.notify_all();
+  if (begun.error().code != ErrorCode::kUnavailable) {
+    queue_.release(key);
+    runs_.erase(key);
+    return begun;
   }
-  notify(key.first);
+  queue_.wake();
+  runs_.notify(key.first);
   return success();
 }
 
-// Starts a waiting run. kUnavailable: there is no room, so it keeps waiting; after another error it
-// has no claim any more, and the caller decides. Needs start_mutex_.
+// Starts a waiting run. kUnavailable: the machine or its disk has no room, so it keeps waiting;
+// after another error it is neither admitted nor waits, and the caller decides. Needs start_mutex_.
 Status ProcessRuns::begin(const RunKey& key) {
-  std::shared_ptr<const Wanted> wanted;
-  std::int64_t living = 0;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    const auto found = runs_.find(key);
-    if (found == runs_.end()) return success();
-    wanted = found->second.wanted;
-    living = std::ranges::count_if(
-        runs_, [](const auto& entry) { return entry.second.run.state != core::RunState::kExited; });
-    living -= std::ssize(queue_);  // waiting runs have no process and no open files
+  const std::optional<KnownRun> waiting = runs_.find(key);
+  if (!waiting || !waiting->request) {  // removed meanwhile
+    queue_.release(key);
+    return success();
   }
-  const std::string name = core::run_name(key.first, key.second);
-  Result<std::vector<GpuName>> gpus =
-      claims_->take(name, need_of(wanted->study, workers_of(wanted->trial)));
-  if (gpus.ok() && living >= claims_->room().runs) {
-    claims_->release(name);
-    gpus = Error{ErrorCode::kUnavailable, "the limit on open files (ulimit -Hn) is enough for " +
-                                              std::to_string(living) + " trials at once"};
+  const RunRequest& request = *waiting->request;
+  const Grant granted = queue_.admit(key, need_of(request.study, request.workers()));
+  if (!granted.ok()) {
+    wait(key, granted.shortage, {});
+    return Error{ErrorCode::kUnavailable, granted.shortage.text()};
   }
-  if (!gpus.ok()) {
-    wait(key, gpus.error().message, 0);
-    return gpus.error();
+  Result<SupervisorCommand> command = prepare_run(request, options_.layout, options_.directory,
+                                                  granted.gpus, queue_.room().gpus_by_pci);
+  if (!command.ok()) {
+    queue_.release(key);
+    const bool disk_is_full = command.error().code == ErrorCode::kUnavailable;
+    if (disk_is_full && !queue_.wait(key)) runs_.erase(key);
+    return command.error();
   }
-  SupervisorCommand command;
-  Status prepared = prepare(*wanted, key, *gpus, command);
-  if (!prepared.ok()) {
-    claims_->release(name);
-    return prepared;
-  }
-  command.claim_file = claims_->file(name);
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    Known& known = runs_[key];
-    known.gpus = *gpus;
-    known.claimed_workers = workers_of(wanted->trial);
-    known.run.pod_uid = command.pod_uid;
-    known.run.reason.clear();
-    leave_queue(key);
-  }
-  Status sent = supervisor_->send(command);
-  if (!sent.ok()) claims_->release(name);
+  command->claim_file = queue_.claim_file(key);
+  const bool is_known = runs_.update(key, [&](KnownRun& known) {
+    known.gpus = granted.gpus;
+    known.claimed_workers = request.workers();
+    known.run.pod_uid = command->pod_uid;
+    known.clear_reason();
+  });
+  Status sent = is_known ? supervisor_->send(*command) : success();
+  if (!is_known || !sent.ok()) queue_.release(key);
   return sent;
 }
 
-// Gives whole GPUs to the workers that begin; later workers get theirs when they start.
-Status ProcessRuns::give_gpus(const Wanted& wanted, const std::vector<GpuName>& gpus,
-                              SupervisorCommand& command) const {
-  if (gpus.empty()) return success();
-  const std::int64_t each = api::whole_gpus(wanted.study.spec.trial);
-  const auto give = [&](const std::string& list, Variables& worker) {
-    worker.emplace_back("CUDA_VISIBLE_DEVICES", list);
-    if (claims_->room().gpus_by_pci) worker.emplace_back("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
-    // torchrun and similar launchers start a process on each, as fettle-trainer does.
-    worker.emplace_back("PET_NPROC_PER_NODE", std::to_string(each));
-  };
-  if (command.workers.empty()) give(list_of(gpus.begin(), each), command.environment);
-  auto next = gpus.begin();
-  for (Variables& worker : command.workers) {
-    // A worker that begins later has none yet: the guard reads the file below when it starts it.
-    const bool has = gpus.end() - next >= each;
-    give(has ? list_of(next, each) : "", worker);
-    next += has ? each : 0;
-  }
-  if (!command.open) return success();
-  return write_file(gpus_file_in(command.run_directory), lines_of(gpus, each));
+// Lets the run wait, or drops it once the queue is closed: it has not begun, so nothing is recorded
+// about it.
+void ProcessRuns::wait(const RunKey& key, const Shortage& shortage,
+                       std::chrono::milliseconds pause) {
+  runs_.update(key, [&](KnownRun& known) { known.set_reason(shortage.in(kNoRoom)); });
+  if (queue_.wait(key, pause)) return;
+  queue_.release(key);
+  runs_.erase(key);
 }
 
-// Writes the files that a run needs, and makes the command that starts it.
-Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
-                            const std::vector<GpuName>& gpus, SupervisorCommand& command) const {
-  const auto& [study, trial] = wanted;
-  const std::int64_t run = key.second;
-  FETTLE_ASSIGN(RunCommand what, make_command(study, trial, run, layout_, trainer_));
-  api::TrialFile file = std::move(what.file);
-  const std::int64_t workers = workers_of(trial);
-  file.workers = workers;
-  command.worker_count = workers;
-  command.open = file.least_workers.has_value();
-  command.least_workers = file.least_workers.value_or(workers);
-  const std::int64_t most =
-      command.open ? std::max(workers, study.spec.trial.workers.max) : workers;
-  if (most > 1) {
-    FETTLE_ASSIGN(command.workers, worker_variables(workers, most));
-  }
-  const std::string& name = trial.metadata.name;
-  FETTLE_TRY(make_directories(layout_.run_directory(name, run)));
-  FETTLE_TRY(make_directories(file.checkpoints.directory));
-  // An earlier Study of this name may have left these files, and a log means that a run has begun.
-  ::unlink(layout_.outcome_file(name, run).c_str());
-  ::unlink(layout_.log_file(name, run).c_str());
-  FETTLE_TRY(reserve_outcome(layout_.run_directory(name, run)));
-  FETTLE_TRY(write_file(layout_.trial_file(name, run), api::write_trial_file(file).dump(2) + "\n"));
-  command.kind = SupervisorCommand::Kind::kStart;
-  command.trial = name;
-  command.run = run;
-  command.pod_uid = pod_uid_of(trial, run);
-  command.run_directory = layout_.run_directory(name, run);
-  command.arguments = std::move(what.arguments);
-  command.environment = std::move(what.environment);
-  // An absolute workingDir stays unchanged.
-  const std::filesystem::path inside = what.directory;
-  command.directory =
-      inside.empty() ? directory_ : (std::filesystem::path(directory_) / inside).string();
-  command.memory_limit = what.memory_limit;
-  const double grace = std::clamp(study.spec.trial.grace_period, 0.0, kMaxGraceSeconds);
-  command.grace_ms = std::llround(grace * 1000);
-  command.pass_environment = study.spec.trial.pass_environment;
-  command.metrics = runtime::metric_options(study);
-  return give_gpus(wanted, gpus, command);
-}
-
-// ---- Waiting -----------------------------------------------------------------------------------
-
-// Keeps the run in the queue, or appends it again. Needs start_mutex_.
-void ProcessRuns::wait(const RunKey& key, const std::string& reason, std::int64_t pause_ms) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  const auto found = runs_.find(key);
-  if (found == runs_.end()) return;
-  Known& known = found->second;
-  const std::string words = "no room on this machine yet: " + reason;
-  if (essence(known.run.reason) != essence(words)) known.run.reason = words;
-  known.try_at_ms = now_ms() + pause_ms;
-  if (std::ranges::find(queue_, key) == queue_.end()) queue_.push_back(key);
-}
-
-// Needs mutex_.
-void ProcessRuns::leave_queue(const RunKey& key) { std::erase(queue_, key); }
-
-// The thread that starts waiting runs: as soon as a run of this Session has ended, and otherwise
-// from time to time, since other Sessions send no notice.
-void ProcessRuns::start_waiting() {
-  std::int64_t touched_ms = now_ms();
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!closing_) {
-    const auto pause = queue_.empty() ? kKeepInterval : kAskInterval;
-    room_made_.wait_for(lock, pause, [this] { return closing_ || retry_; });
-    retry_ = false;
-    if (closing_) return;
-    lock.unlock();
-    serve_queue();
-    if (now_ms() > touched_ms + kStillHereMs / 4) {
-      claims_->touch();
-      touched_ms = now_ms();
-    }
-    lock.lock();
-  }
-}
-
-// Asks for each waiting run; there are no more than the machine could run at once (capacity). The
-// claims decide which comes first.
-void ProcessRuns::serve_queue() {
+// Tries each waiting run. On the queue's thread.
+void ProcessRuns::serve() {
   const std::lock_guard<std::mutex> starting(start_mutex_);
-  std::vector<RunKey> waiting;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    if (closing_ || !failure_.empty()) return;
-    std::ranges::copy_if(queue_, std::back_inserter(waiting),
-                         [this](const RunKey& key) { return runs_[key].try_at_ms <= now_ms(); });
-  }
-  for (const RunKey& key : waiting) {
+  if (queue_.is_closed() || !failure().empty()) return;
+  for (const RunKey& key : queue_.due()) {
     const Status begun = begin(key);
     if (!begun.ok() && begun.error().code == ErrorCode::kUnavailable) continue;
     if (!begun.ok() && begun.error().code != ErrorCode::kInvalid) {
       // A fault of the system, such as a full disk, may pass.
-      wait(key, begun.error().message, kRefusedPauseMs);
+      wait(key, {begun.error().message, ""}, kRefusedPause);
       continue;
     }
-    if (!begun.ok()) end_unbegun(key, api::Outcome::kFailed, begun.error().message);
-    notify(key.first);
+    if (!begun.ok()) {
+      runs_.update(
+          key, [&](KnownRun& known) { known.end(api::Outcome::kFailed, begun.error().message); });
+    }
+    runs_.notify(key.first);
   }
-}
-
-// Needs start_mutex_.
-void ProcessRuns::end_unbegun(const RunKey& key, api::Outcome outcome, const std::string& reason) {
-  claims_->release(core::run_name(key.first, key.second));
-  const std::lock_guard<std::mutex> guard(mutex_);
-  leave_queue(key);
-  const auto found = runs_.find(key);
-  if (found == runs_.end()) return;
-  found->second.run.state = core::RunState::kExited;
-  found->second.run.outcome = outcome;
-  found->second.run.reason = reason;
-  found->second.wanted.reset();
-}
-
-// Waiting runs have not begun, so nothing is recorded about them.
-void ProcessRuns::drop_queue() {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  for (const RunKey& key : queue_) {
-    claims_->release(core::run_name(key.first, key.second));
-    runs_.erase(key);
-  }
-  queue_.clear();
 }
 
 // No run begins any more.
 void ProcessRuns::close() {
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    closing_ = true;
-    room_made_.notify_all();
-  }
-  if (starter_.joinable()) starter_.join();
+  queue_.close();
   const std::lock_guard<std::mutex> starting(start_mutex_);
-  drop_queue();
+  for (const RunKey& key : queue_.drop_waiting()) runs_.erase(key);
 }
 
 // ---- Changing ----------------------------------------------------------------------------------
@@ -341,109 +145,91 @@ void ProcessRuns::close() {
 Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) {
   const RunKey key{trial.metadata.name, run};
   const std::lock_guard<std::mutex> starting(start_mutex_);
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    const auto found = runs_.find(key);
-    if (found == runs_.end()) return success();
-    if (std::ranges::find(queue_, key) != queue_.end()) {
-      found->second.wanted =
-          std::make_shared<const Wanted>(Wanted{found->second.wanted->study, trial});
-      found->second.run.workers = workers;
-      return success();
-    }
-  }
-  Status grown = grow(key, workers);
-  if (!grown.ok() && grown.error().code == ErrorCode::kUnavailable) {
-    lack(key, workers, grown.error().message);
+  const std::optional<KnownRun> found = runs_.find(key);
+  if (!found) return success();
+  if (queue_.waits(key)) {
+    FETTLE_ASSIGN(RunRequest request, request_run(found->request->study, trial, run,
+                                                  options_.layout, options_.trainer));
+    runs_.update(key, [&](KnownRun& known) {
+      known.request = std::make_shared<const RunRequest>(std::move(request));
+      known.run.workers = workers;
+    });
     return success();
   }
-  if (!grown.ok()) return grown;
+  FETTLE_ASSIGN(const Shortage shortage, grow(key, *found, workers));
+  if (!shortage.empty()) {
+    // The run continues with its present workers, and the caller may ask again.
+    runs_.update(key, [&](KnownRun& known) {
+      if (known.has_ended()) return;  // it keeps the reason of its end
+      known.run.unplaced_workers = std::max<std::int64_t>(0, workers - known.run.workers);
+      known.set_reason(shortage);
+    });
+    return success();
+  }
   SupervisorCommand command = command_to(SupervisorCommand::Kind::kResize, key);
   command.worker_count = workers;
   FETTLE_TRY(supervisor_->send(command));
-  const std::lock_guard<std::mutex> guard(mutex_);
-  const auto found = runs_.find(key);
-  if (found == runs_.end()) return success();
-  Known& known = found->second;
-  known.run.workers = workers;
-  if (known.run.unplaced_workers > 0) known.run.reason.clear();
-  known.run.unplaced_workers = 0;
+  runs_.update(key, [&](KnownRun& known) {
+    known.run.workers = workers;
+    if (known.run.unplaced_workers > 0) known.clear_reason();
+    known.run.unplaced_workers = 0;
+  });
   return success();
 }
 
-// Records that there is no room for more workers. The run continues with its present workers, and
-// the caller may ask again.
-void ProcessRuns::lack(const RunKey& key, std::int64_t workers, const std::string& why) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  const auto found = runs_.find(key);
-  // A run that has ended meanwhile keeps the reason of its end.
-  if (found == runs_.end() || found->second.run.state == core::RunState::kExited) return;
-  core::Run& run = found->second.run;
-  run.unplaced_workers = std::max<std::int64_t>(0, workers - run.workers);
-  if (essence(run.reason) != essence(why)) run.reason = why;
-}
-
-// Claims the resources of more workers, unless an earlier run waits for them. Needs start_mutex_.
-Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
-  Known known;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    known = runs_[key];
-  }
-  if (!known.wanted || known.run.state == core::RunState::kExited) return success();
-  const api::TrialTemplate& trial = known.wanted->study.spec.trial;
+// Claims the resources of more workers. Returns the missing resources, if an earlier run waits for
+// them or the machine lacks them. Needs start_mutex_.
+Result<Shortage> ProcessRuns::grow(const RunKey& key, KnownRun known, std::int64_t workers) {
+  if (!known.request || known.has_ended()) return Shortage{};
+  const api::TrialTemplate& trial = known.request->study.spec.trial;
   const bool is_elastic = trial.workers.min < trial.workers.max;
+  if (!is_elastic) return Shortage{};
   const std::int64_t each = api::whole_gpus(trial);  // GPUs of a worker, at least 1
   // Not the running workers: after a run has shrunk it still holds the claims of the others.
   const std::int64_t has = trial.gpu ? std::ssize(known.gpus) / each : known.claimed_workers;
   const std::int64_t wanted = std::min(workers, trial.workers.max);
-  if (!is_elastic) return success();
   if (wanted > has) {
-    const auto more = claims_->add(core::run_name(key.first, key.second),
-                                   need_of(known.wanted->study, wanted - has));
+    const Grant more = queue_.extend(key, need_of(known.request->study, wanted - has));
     if (!more.ok()) {
-      return Error(more.error())
-          .in("trial " + key.first + " cannot have " + std::to_string(wanted) + " workers now");
+      return more.shortage.in("trial " + key.first + " cannot have " + std::to_string(wanted) +
+                              " workers now");
     }
-    known.gpus.insert(known.gpus.end(), more->begin(), more->end());
-    const std::lock_guard<std::mutex> guard(mutex_);
-    if (const auto found = runs_.find(key); found != runs_.end()) {
-      found->second.gpus = known.gpus;
-      found->second.claimed_workers = wanted;
-    }
+    known.gpus.insert(known.gpus.end(), more.gpus.begin(), more.gpus.end());
+    runs_.update(key, [&](KnownRun& grown) {
+      grown.gpus = known.gpus;
+      grown.claimed_workers = wanted;
+    });
   }
-  if (known.gpus.empty()) return success();
+  if (known.gpus.empty()) return Shortage{};
   // Always: an earlier call may have claimed the GPUs and failed to write them.
-  return write_file(gpus_file_in(layout_.run_directory(key.first, key.second)),
-                    lines_of(known.gpus, each));
+  const Status written =
+      write_gpus(options_.layout.run_directory(key.first, key.second), known.gpus, each);
+  if (written.ok()) return Shortage{};
+  const bool disk_is_full = written.error().code == ErrorCode::kUnavailable;
+  if (disk_is_full) return Shortage{written.error().message, ""};
+  return written.error();
 }
 
 // A run that still waits is stopped before it began.
 Status ProcessRuns::stop(const api::Trial& trial, std::int64_t run) {
   const RunKey key{trial.metadata.name, run};
   const std::lock_guard<std::mutex> starting(start_mutex_);
-  bool waited = false;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    const auto found = runs_.find(key);
-    if (found == runs_.end() || found->second.run.state == core::RunState::kExited) {
-      return success();
-    }
-    waited = std::ranges::find(queue_, key) != queue_.end();
+  const std::optional<KnownRun> found = runs_.find(key);
+  if (!found || found->has_ended()) return success();
+  if (!queue_.waits(key)) {
+    return supervisor_->send(command_to(SupervisorCommand::Kind::kStop, key));
   }
-  if (waited) {
-    end_unbegun(key, api::Outcome::kStopped, "stopped before it began");
-    notify(key.first);
-    return success();
-  }
-  return supervisor_->send(command_to(SupervisorCommand::Kind::kStop, key));
+  queue_.release(key);
+  runs_.update(
+      key, [](KnownRun& known) { known.end(api::Outcome::kStopped, "stopped before it began"); });
+  runs_.notify(key.first);
+  return success();
 }
 
 Status ProcessRuns::remove(const api::Trial& trial, std::int64_t run) {
-  claims_->release(core::run_name(trial.metadata.name, run));
-  const std::lock_guard<std::mutex> guard(mutex_);
-  leave_queue({trial.metadata.name, run});
-  runs_.erase({trial.metadata.name, run});
+  const RunKey key{trial.metadata.name, run};
+  queue_.release(key);
+  runs_.erase(key);
   return success();
 }
 
@@ -452,39 +238,34 @@ Status ProcessRuns::remove(const api::Trial& trial, std::int64_t run) {
 // Runs of this process come from memory. Runs of an earlier process are read from the disk, but
 // only if the trial still waits for their outcome: all others are recorded and forgotten.
 Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
-  const std::lock_guard<std::mutex> guard(mutex_);
   const std::string& name = trial.metadata.name;
+  const auto recall = [&](std::int64_t run) {
+    const auto recalled = recall_run(options_.layout, trial, run, options_.find_metric_options);
+    KnownRun known;
+    if (recalled) known.run = *recalled;
+    if (recalled) runs_.insert({name, run}, known);
+  };
   for (const api::RunRecord& record : trial.status.runs) {
-    const RunKey key{name, record.run};
-    if (record.outcome || runs_.count(key) > 0) continue;
-    if (auto recalled = recall_run(layout_, trial, record.run, how_to_read_))
-      runs_[key].run = std::move(*recalled);
+    if (!record.outcome && !runs_.contains({name, record.run})) recall(record.run);
   }
   // The first run is started without a record of its own (core/trial_plan.cpp). After a crash its
   // trial file shows that it was started.
-  const bool unrecorded = trial.status.runs.empty() && runs_.count({name, 0}) == 0;
-  if (unrecorded && was_prepared(layout_, trial, 0)) {
-    if (auto recalled = recall_run(layout_, trial, 0, how_to_read_))
-      runs_[{name, 0}].run = std::move(*recalled);
-  }
-  std::vector<core::Run> runs;
-  const RunKey first{name, 0};
-  for (auto it = runs_.lower_bound(first); it != runs_.end() && it->first.first == name; ++it) {
-    runs.push_back(it->second.run);
-    const bool waits = std::ranges::find(queue_, it->first) != queue_.end();
-    if (waits) runs.back().unplaced_workers = runs.back().workers;
+  const bool unrecorded = trial.status.runs.empty() && !runs_.contains({name, 0});
+  if (unrecorded && was_prepared(options_.layout, trial, 0)) recall(0);
+  std::vector<core::Run> runs = runs_.runs_of(name);
+  for (core::Run& run : runs) {
+    if (queue_.waits({name, run.id})) run.unplaced_workers = run.workers;
   }
   return runs;
 }
 
 // The capacity of the whole machine: while others use it, new trials wait.
 core::Capacity ProcessRuns::capacity(const api::Study& study) {
-  return {fitting_trials(study, claims_->room()).trials};
+  return {fitting_trials(study, room()).trials};
 }
 
 void ProcessRuns::watch(std::function<void(const std::string& trial)> listener) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  listener_ = std::move(listener);
+  runs_.watch(std::move(listener));
 }
 
 void ProcessRuns::shutdown() {
@@ -497,87 +278,66 @@ void ProcessRuns::shutdown() {
 void ProcessRuns::kill() { (void)supervisor_->send(command_to(SupervisorCommand::Kind::kKill)); }
 
 std::string ProcessRuns::failure() const {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<std::mutex> guard(failure_mutex_);
   return failure_;
 }
 
+// ---- Events of the supervisor ------------------------------------------------------------------
+
 void ProcessRuns::on_event(const SupervisorEvent& event) {
   const RunKey key{event.trial, event.run};
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    const auto found = runs_.find(key);
-    if (found == runs_.end()) return;
-    take(event, key, found->second);
+  if (event.kind == SupervisorEvent::Kind::kRefused) return on_refused(key, event.reason);
+  const bool has_started = event.kind == SupervisorEvent::Kind::kStarted;
+  const bool is_known = runs_.update(key, [&](KnownRun& known) {
+    if (has_started) {
+      known.run.state = core::RunState::kRunning;
+      known.run.queued = false;
+      known.run.started_ms = event.started_ms;
+      known.clear_reason();
+    }
+    if (event.report) known.run.report = event.report;
+    if (!event.outcome) return;
+    take_outcome(*event.outcome, known.run);
+    known.request.reset();
+  });
+  if (!is_known) return;
+  if (has_started) queue_.hand_over(key);
+  if (event.outcome) {
+    queue_.release(key);
+    queue_.wake();
   }
-  notify(event.trial);
+  runs_.notify(key.first);
 }
 
-// Needs mutex_.
-void ProcessRuns::take(const SupervisorEvent& event, const RunKey& key, Known& known) {
-  core::Run& run = known.run;
-  const std::string name = core::run_name(key.first, key.second);
-  if (event.kind == SupervisorEvent::Kind::kStarted) {
-    run.state = core::RunState::kRunning;
-    run.queued = false;
-    run.reason.clear();
-    run.started_ms = event.started_ms;
-    claims_->hand_over(name);
-  }
-  if (event.kind == SupervisorEvent::Kind::kRefused) {
-    // It has not begun, so its trial file is removed.
-    ::unlink(layout_.trial_file(key.first, key.second).c_str());
-    claims_->release(name);
+// It has not begun, so its trial file is removed, and it waits again.
+void ProcessRuns::on_refused(const RunKey& key, const std::string& reason) {
+  const bool is_known = runs_.update(key, [](KnownRun& known) {
     // If it was reported running already, the effect is that of a queue that preempts it
     // (core/plan.h).
-    run.queued = run.state == core::RunState::kRunning;
-    run.state = core::RunState::kPending;
-    run.started_ms = 0;
-    run.reason = "no room on this machine yet: " + event.reason;
-    known.try_at_ms = now_ms() + kRefusedPauseMs;
-    if (closing_) {
-      runs_.erase(key);
-      return;
-    }
-    queue_.push_back(key);
-  }
-  if (event.report) run.report = event.report;
-  if (event.outcome) {
-    take_outcome(*event.outcome, run);
-    known.wanted.reset();
-    claims_->release(name);
-  }
-  // An ended run makes room; a refused run, which has a reason, waits for it.
-  retry_ = retry_ || event.outcome.has_value() || !event.reason.empty();
-  if (retry_) room_made_.notify_all();
+    known.run.queued = known.run.state == core::RunState::kRunning;
+    known.run.state = core::RunState::kPending;
+    known.run.started_ms = 0;
+  });
+  if (!is_known) return;
+  ::unlink(options_.layout.trial_file(key.first, key.second).c_str());
+  queue_.release(key);
+  wait(key, {reason, ""}, kRefusedPause);
+  queue_.wake();
+  runs_.notify(key.first);
 }
 
+// Also if a thread that serves the runs could not be started.
 void ProcessRuns::on_lost(const std::string& reason) {
-  std::vector<std::string> changed;
   const std::lock_guard<std::mutex> starting(start_mutex_);
-  drop_queue();
+  for (const RunKey& key : queue_.drop_waiting()) runs_.erase(key);
   {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    failure_ = closing_ ? "fettle run is shutting down" : reason;
-    for (auto& [key, known] : runs_) {
-      if (known.run.state == core::RunState::kExited) continue;
-      known.run.state = core::RunState::kExited;
-      known.run.outcome = api::Outcome::kDisrupted;
-      known.run.reason = reason;
-      known.wanted.reset();
-      changed.push_back(key.first);
-      claims_->release(core::run_name(key.first, key.second));
-    }
+    const std::lock_guard<std::mutex> guard(failure_mutex_);
+    if (failure_.empty()) failure_ = queue_.is_closed() ? kShuttingDown : reason;
   }
-  for (const std::string& trial : changed) notify(trial);
-}
-
-void ProcessRuns::notify(const std::string& trial) {
-  std::function<void(const std::string&)> listener;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    listener = listener_;
+  for (const RunKey& key : runs_.end_all(reason)) {
+    queue_.release(key);
+    runs_.notify(key.first);
   }
-  if (listener) listener(trial);
 }
 
 }  // namespace fettle::local

@@ -4,40 +4,44 @@
 // observe() answers from memory, or after a restart from outcome.json: a run that has begun (its
 // log exists) but has neither an outcome nor a process was Disrupted. Nothing blocks on a trial.
 //
-// A run claims its resources of the machine (claims.h) before any of its files is written. While
-// the machine has no room it is Pending and names the missing resources; it has a place in a queue,
-// and leaves no trace on disk. So "not now" is neither a failure nor a disruption.
+// A run is admitted to the machine (run_queue.h) before any of its files is written. While the
+// machine has no room it is Pending and names the missing resources; it has a place in a queue, and
+// leaves no trace on disk. So "not now" is neither a failure nor a disruption.
 // Thread-safe. One own thread reads the supervisor's events, another starts waiting runs; the
 // listener is called from both.
 #pragma once
 
 #include <sys/types.h>
 
-#include <condition_variable>
+#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "control/runs.h"
 #include "runtime/local/process/supervisor_client.h"
 #include "runtime/local/process/supervisor_wire.h"
-#include "runtime/local/run/claims.h"
 #include "runtime/local/run/recorded_run.h"
+#include "runtime/local/run/run_queue.h"
+#include "runtime/local/run/run_table.h"
 #include "runtime/local/store/layout.h"
 
 namespace fettle::local {
 
+struct ProcessRunsOptions {
+  Layout layout;
+  std::string trainer;    // path of fettle-trainer, for Studies that use it; it need not exist
+  std::string directory;  // in which trials start (prepare_run.h); "" = that of this process
+  FindMetricOptions find_metric_options;  // for the logs of runs whose supervisor was killed
+};
+
 class ProcessRuns final : public control::Runs {
  public:
-  // `trainer`: path of fettle-trainer, for Studies that use the built-in trainer (need not exist
-  // otherwise). `supervisor` has been started, for this Study alone.
-  ProcessRuns(Layout layout, std::string trainer, std::unique_ptr<SupervisorClient> supervisor,
+  // `supervisor` has been started, for this Study alone.
+  ProcessRuns(ProcessRunsOptions options, std::unique_ptr<SupervisorClient> supervisor,
               std::unique_ptr<Claims> claims);
   ~ProcessRuns() override;
 
@@ -51,11 +55,6 @@ class ProcessRuns final : public control::Runs {
   Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
-  // The directory in which trials start, unless the container's workingDir is absolute; "" = that
-  // of this process. Call it before the first start().
-  void run_in(std::string directory) { directory_ = std::move(directory); }
-  // For the logs of runs whose supervisor was killed. Call it before the first observe().
-  void read_logs_by(HowToRead how_to_read) { how_to_read_ = std::move(how_to_read); }
 
   // Stops all runs gently and lets the supervisor end; returns when it has ended. Runs are then
   // observed as Disrupted, or as Stopped if that was requested before. Afterwards start() fails
@@ -67,61 +66,24 @@ class ProcessRuns final : public control::Runs {
   // "" while the supervisor lives, otherwise why no run can be started any more.
   std::string failure() const;
   // The resources of the machine that this Session may use.
-  const Room& room() const { return claims_->room(); }
+  const Room& room() const { return queue_.room(); }
 
  private:
-  using RunKey = std::pair<std::string, std::int64_t>;  // trial, run
-
-  // The objects that define a run, until it has ended.
-  struct Wanted {
-    api::Study study;
-    api::Trial trial;
-  };
-  struct Known {
-    core::Run run;
-    std::shared_ptr<const Wanted> wanted;
-    std::vector<GpuName> gpus;
-    // The number of workers whose cores and memory it has claimed. The run keeps them, like its
-    // GPUs, to its end, however few workers are left.
-    std::int64_t claimed_workers = 0;
-    std::int64_t try_at_ms = 0;  // a waiting run is not tried before
-  };
-
   Status begin(const RunKey& key);
-  Status prepare(const Wanted& wanted, const RunKey& key, const std::vector<GpuName>& gpus,
-                 SupervisorCommand& command) const;
-  Status give_gpus(const Wanted& wanted, const std::vector<GpuName>& gpus,
-                   SupervisorCommand& command) const;
-  void lack(const RunKey& key, std::int64_t workers, const std::string& why);
-  Status grow(const RunKey& key, std::int64_t workers);
-  void wait(const RunKey& key, const std::string& reason, std::int64_t pause_ms);
-  void leave_queue(const RunKey& key);
-  void end_unbegun(const RunKey& key, api::Outcome outcome, const std::string& reason);
-  Status start_threads();
-  void start_waiting();
-  void serve_queue();
-  void drop_queue();
+  void wait(const RunKey& key, const Shortage& shortage, std::chrono::milliseconds pause);
+  void serve();
   void close();
+  Result<Shortage> grow(const RunKey& key, KnownRun known, std::int64_t workers);
   void on_event(const SupervisorEvent& event);
+  void on_refused(const RunKey& key, const std::string& reason);
   void on_lost(const std::string& reason);
-  void take(const SupervisorEvent& event, const RunKey& key, Known& known);
-  void notify(const std::string& trial);
 
-  const Layout layout_;
-  const std::string trainer_;
-  std::string directory_;
-  const std::unique_ptr<Claims> claims_;
-  std::mutex start_mutex_;  // one run begins at a time; taken before mutex_
-  mutable std::mutex mutex_;
-  std::condition_variable room_made_;
-  bool retry_ = false;            // there may be room, or a new run waits for it
-  std::map<RunKey, Known> runs_;  // started here or recalled, and not removed
-  std::vector<RunKey> queue_;     // runs that wait for room, the longest first
+  const ProcessRunsOptions options_;
+  std::mutex start_mutex_;  // one run begins, changes or stops at a time
+  RunTable runs_;
+  RunQueue queue_;
+  mutable std::mutex failure_mutex_;
   std::string failure_;
-  bool closing_ = false;
-  std::function<void(const std::string&)> listener_;
-  HowToRead how_to_read_;
-  std::thread starter_;
   std::unique_ptr<SupervisorClient> supervisor_;  // last: its thread uses the members above
 };
 

@@ -55,11 +55,12 @@ std::optional<RunOutcome> outcome_of(const Layout& layout, const api::Trial& tri
 }
 
 std::optional<api::Report> report_in_log(const Layout& layout, const api::Trial& trial,
-                                         std::int64_t run, const HowToRead& how_to_read) {
-  if (!how_to_read || trial.spec.workers > 1 || !has_own_log(layout, trial, run)) {
+                                         std::int64_t run,
+                                         const FindMetricOptions& find_metric_options) {
+  if (!find_metric_options || trial.spec.workers > 1 || !has_own_log(layout, trial, run)) {
     return std::nullopt;
   }
-  const auto options = how_to_read(trial);
+  const auto options = find_metric_options(trial);
   if (!options) return std::nullopt;
   runtime::MetricLines lines(*options);
   const std::int64_t now_ms = control::SystemClock().now_ms();
@@ -74,7 +75,7 @@ std::optional<api::Report> report_in_log(const Layout& layout, const api::Trial&
 }  // namespace
 
 std::optional<core::Run> recall_run(const Layout& layout, const api::Trial& trial, std::int64_t run,
-                                    const HowToRead& how_to_read) {
+                                    const FindMetricOptions& find_metric_options) {
   std::error_code code;
   const std::string& name = trial.metadata.name;
   const bool prepared = std::filesystem::exists(layout.trial_file(name, run), code);
@@ -91,7 +92,7 @@ std::optional<core::Run> recall_run(const Layout& layout, const api::Trial& tria
   release_outcome(layout.run_directory(trial.metadata.name, run));
   const std::optional<RunOutcome> outcome = outcome_of(layout, trial, run);
   if (!outcome) {
-    recalled.report = report_in_log(layout, trial, run, how_to_read);
+    recalled.report = report_in_log(layout, trial, run, find_metric_options);
     return recalled;
   }
   take_outcome(*outcome, recalled);

@@ -18,7 +18,8 @@ namespace fettle::local {
 bool was_prepared(const Layout& layout, const api::Trial& trial, std::int64_t run);
 
 // How the output of a trial is read; absent if its Study is unknown.
-using HowToRead = std::function<std::optional<runtime::MetricLinesOptions>(const api::Trial&)>;
+using FindMetricOptions =
+    std::function<std::optional<runtime::MetricLinesOptions>(const api::Trial&)>;
 
 // Returns how the run ended: as outcome.json says, else Disrupted with the reports in its log,
 // which is all that remains of its last moments. Absent if it has not begun: it was then prepared
@@ -27,7 +28,7 @@ using HowToRead = std::function<std::optional<runtime::MetricLinesOptions>(const
 // The log mixes standard output and standard error of all workers. So its reports count only for a
 // single worker whose lines name their steps, which cannot be miscounted.
 std::optional<core::Run> recall_run(const Layout& layout, const api::Trial& trial, std::int64_t run,
-                                    const HowToRead& how_to_read);
+                                    const FindMetricOptions& find_metric_options);
 
 // Copies an outcome into the run that has ended with it.
 void take_outcome(const RunOutcome& outcome, core::Run& run);

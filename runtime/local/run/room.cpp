@@ -40,10 +40,10 @@ double shared_part(const Claim& claim, const Room& room) {
   return static_cast<double>(common) / static_cast<double>(claim.cpus.size());
 }
 
-// The rest of a room.
-class Rest {
+// The resources that no claim has taken.
+class FreeResources {
  public:
-  explicit Rest(const Room& room)
+  explicit FreeResources(const Room& room)
       : room_(room), gpus_(room.gpus), cores_(room.cores), memory_(room.memory) {}
 
   void take(const Claim& claim) {
@@ -99,13 +99,9 @@ bool waits_longer(const Claim& one, const Claim& other) {
 
 std::string in_brackets(const std::string& text) { return text.empty() ? "" : " (" + text + ")"; }
 
-std::string missing_gpus(const Room& room, const Rest& rest, const std::vector<Claim>& claims,
-                         const Claim& wanted) {
-  const auto all = static_cast<double>(room.gpus.size());
-  const auto free = static_cast<double>(rest.gpus().size());
-  return "it needs " + count(static_cast<double>(wanted.need.gpus), "GPU") + ", and " +
-         number(free) + " of " + number(all) + " are free" +
-         in_brackets(holders(claims, Resource::kGpus, wanted.user));
+Grant refuse(const std::string& need, const std::string& free, const std::string& all,
+             const std::string& held_by) {
+  return {{}, {"it needs " + need, free + " of " + all + " are free" + in_brackets(held_by)}};
 }
 
 }  // namespace
@@ -118,29 +114,30 @@ Need clamp(const Need& need, const Room& room) {
 }
 
 Grant grant(const Room& room, const std::vector<Claim>& claims, const Claim& wanted) {
-  Rest rest(room);
+  FreeResources free(room);
   std::vector<Claim> earlier;  // waiting, too
   for (const Claim& claim : claims) {
-    if (claim.granted) rest.take(claim);
+    if (claim.granted) free.take(claim);
     if (!claim.granted && waits_longer(claim, wanted)) earlier.push_back(claim);
   }
   std::ranges::sort(earlier, waits_longer);
-  for (const Claim& claim : earlier) rest.reserve(claim);
-  if (!rest.has_gpus(wanted)) return {{}, missing_gpus(room, rest, claims, wanted)};
-  if (!rest.has_cores(wanted)) {
-    return {{},
-            "it needs " + count(wanted.need.cores, "core") + ", and " + number(rest.cores()) +
-                " of " + number(room.cores) + " are free" +
-                in_brackets(holders(claims, Resource::kCores, wanted.user))};
+  for (const Claim& claim : earlier) free.reserve(claim);
+  if (!free.has_gpus(wanted)) {
+    return refuse(count(static_cast<double>(wanted.need.gpus), "GPU"),
+                  number(static_cast<double>(free.gpus().size())),
+                  number(static_cast<double>(room.gpus.size())),
+                  holders(claims, Resource::kGpus, wanted.user));
   }
-  if (!rest.has_memory(wanted)) {
-    return {{},
-            "it needs " + bytes(wanted.need.memory) + " of memory, and " + bytes(rest.memory()) +
-                " of " + bytes(room.memory) + " are free" +
-                in_brackets(holders(claims, Resource::kMemory, wanted.user))};
+  if (!free.has_cores(wanted)) {
+    return refuse(count(wanted.need.cores, "core"), number(free.cores()), number(room.cores),
+                  holders(claims, Resource::kCores, wanted.user));
+  }
+  if (!free.has_memory(wanted)) {
+    return refuse(bytes(wanted.need.memory) + " of memory", bytes(free.memory()),
+                  bytes(room.memory), holders(claims, Resource::kMemory, wanted.user));
   }
   Grant given;
-  for (const GpuName& gpu : rest.gpus()) {
+  for (const GpuName& gpu : free.gpus()) {
     const bool wants_more = std::ssize(given.gpus) < wanted.need.gpus;
     if (wants_more && contains(wanted.gpus, gpu.id)) given.gpus.push_back(gpu);
   }

@@ -45,9 +45,21 @@ struct Claim {
   std::vector<std::int64_t> cpus;  // as in Room
 };
 
+// Why a run has to wait. Reasons with the same `stable` part are the same reason: `changing`
+// differs with every run that begins or ends on the machine.
+struct Shortage {
+  std::string stable;    // "it needs 2 GPUs"; "" = nothing is missing
+  std::string changing;  // "1 of 3 are free (study b: 1)"; may be ""
+  bool empty() const { return stable.empty(); }
+  std::string text() const { return changing.empty() ? stable : stable + ", and " + changing; }
+  // Names the situation in front, as Error::in() does.
+  Shortage in(const std::string& situation) const { return {situation + ": " + stable, changing}; }
+};
+
 struct Grant {
   std::vector<GpuName> gpus;
-  std::string waits_for;  // "" = granted; otherwise names the missing resource and its holders
+  Shortage shortage;  // empty = granted
+  bool ok() const { return shortage.empty(); }
 };
 
 // Limits `need` to the machine's cores and memory (not GPUs), so that a run alone always finds

@@ -62,7 +62,7 @@ void move_run(api::RunRecord& run, Present& present) {
 
 }  // namespace
 
-std::int64_t end_future(api::Study& study, std::int64_t now_ms) {
+std::int64_t clamp_future_times(api::Study& study, std::int64_t now_ms) {
   Present present(now_ms);
   api::StudyStatus& status = study.status;
   for (std::int64_t* time :
@@ -73,7 +73,7 @@ std::int64_t end_future(api::Study& study, std::int64_t now_ms) {
   return present.ahead_ms();
 }
 
-std::int64_t end_future(api::Trial& trial, std::int64_t now_ms) {
+std::int64_t clamp_future_times(api::Trial& trial, std::int64_t now_ms) {
   Present present(now_ms);
   present.clamp(trial.metadata.created_ms);
   present.clamp(trial.status.conditions);

@@ -16,7 +16,7 @@ namespace fettle::local {
 
 // Returns how many milliseconds the latest time was ahead of `now_ms`; 0: none was, and nothing is
 // changed.
-std::int64_t end_future(api::Study& study, std::int64_t now_ms);
-std::int64_t end_future(api::Trial& trial, std::int64_t now_ms);
+std::int64_t clamp_future_times(api::Study& study, std::int64_t now_ms);
+std::int64_t clamp_future_times(api::Trial& trial, std::int64_t now_ms);
 
 }  // namespace fettle::local

@@ -15,13 +15,13 @@ TEST(FutureTimes, OfAStudyAreNoLaterThanNow) {
   study.status.updated_ms = kNow + kFast;
   study.status.started_ms = kNow + 7;
   study.status.conditions.push_back({"Running", true, "Searching", "", kNow + 9});
-  EXPECT_EQ(end_future(study, kNow), kFast);
+  EXPECT_EQ(clamp_future_times(study, kNow), kFast);
   EXPECT_EQ(study.metadata.created_ms, kNow - 5);
   EXPECT_EQ(study.status.updated_ms, kNow);
   EXPECT_EQ(study.status.started_ms, kNow);
   EXPECT_EQ(study.status.ended_ms, 0);
   EXPECT_EQ(study.status.conditions[0].since_ms, kNow);
-  EXPECT_EQ(end_future(study, kNow), 0);
+  EXPECT_EQ(clamp_future_times(study, kNow), 0);
 }
 
 TEST(FutureTimes, ARunKeepsItsLength) {
@@ -33,7 +33,7 @@ TEST(FutureTimes, ARunKeepsItsLength) {
   run.resizes.push_back({kNow + kFast - 100, 2});
   trial.status.runs.push_back(run);
   trial.status.report.emplace().at_ms = kNow + kFast;
-  EXPECT_EQ(end_future(trial, kNow), kFast);
+  EXPECT_EQ(clamp_future_times(trial, kNow), kFast);
   const api::RunRecord& moved = trial.status.runs[0];
   EXPECT_EQ(moved.started_ms, kNow - 700);
   EXPECT_EQ(moved.running_ms, kNow - 600);
@@ -46,7 +46,7 @@ TEST(FutureTimes, ARunKeepsItsLength) {
 TEST(FutureTimes, WhatIsNoTimeStaysNone) {
   api::Trial trial;
   trial.status.runs.emplace_back().started_ms = kNow + 50;
-  EXPECT_EQ(end_future(trial, kNow), 50);
+  EXPECT_EQ(clamp_future_times(trial, kNow), 50);
   EXPECT_EQ(trial.status.runs[0].started_ms, kNow);
   EXPECT_EQ(trial.status.runs[0].running_ms, 0);
   EXPECT_EQ(trial.status.runs[0].ended_ms, 0);
@@ -61,7 +61,7 @@ TEST(FutureTimes, FactsKeepTheirOrderAndStayApart) {
     fact.at_ms = at_ms;
     trial.status.facts.push_back(fact);
   }
-  EXPECT_EQ(end_future(trial, kNow), kFast);
+  EXPECT_EQ(clamp_future_times(trial, kNow), kFast);
   const auto& facts = trial.status.facts;
   EXPECT_EQ(facts[0].at_ms, kNow - 9);
   EXPECT_EQ(facts[1].at_ms, kNow - 1);

@@ -100,9 +100,9 @@ TEST_F(OnNfs, TheStoreHasNoWriteAheadLogAndSaysSo) {
   }
   const auto store = SqliteStore::open(path, SqliteStore::Mode::kReadWrite);
   ASSERT_TRUE(store.ok()) << store.error().message;
-  ASSERT_EQ((*store)->caveats().size(), 1U);
-  EXPECT_THAT((*store)->caveats()[0], HasSubstr("network file system (NFS)"));
-  EXPECT_THAT((*store)->caveats()[0], HasSubstr("-C DIR"));
+  ASSERT_EQ((*store)->warnings().size(), 1U);
+  EXPECT_THAT((*store)->warnings()[0], HasSubstr("network file system (NFS)"));
+  EXPECT_THAT((*store)->warnings()[0], HasSubstr("-C DIR"));
   EXPECT_FALSE(std::filesystem::exists(path + "-wal"));
   EXPECT_TRUE(SqliteStore::open(path, SqliteStore::Mode::kReadOnly).ok());
 }
@@ -131,8 +131,8 @@ TEST(FrozenStore, SaysThatItsNewestChangesAreMissing) {
   std::filesystem::remove_all(directory);
   if (!mounted && ::geteuid() == 0) GTEST_SKIP() << "root writes everywhere and cannot mount here";
   ASSERT_TRUE(reader.ok()) << reader.error().message;
-  ASSERT_EQ((*reader)->caveats().size(), 1U);
-  EXPECT_THAT((*reader)->caveats()[0], HasSubstr("s.db-wal holds the newest changes"));
+  ASSERT_EQ((*reader)->warnings().size(), 1U);
+  EXPECT_THAT((*reader)->warnings()[0], HasSubstr("s.db-wal holds the newest changes"));
 }
 
 }  // namespace

@@ -140,17 +140,17 @@ Status SqliteStore::choose_journal() {
     FETTLE_ASSIGN(const std::string mode, database_->text("PRAGMA journal_mode=WAL"));
     has_log_ = mode == "wal";
     if (!has_log_) {
-      caveats_.push_back("SQLite can have no write-ahead log for " + path_ + " (it answers \"" +
-                         mode + "\"): every write waits for the disk; better use another: -C DIR");
+      warnings_.push_back("SQLite can have no write-ahead log for " + path_ + " (it answers \"" +
+                          mode + "\"): every write waits for the disk; better use another: -C DIR");
     }
   } else {
     FETTLE_TRY(database_->run("PRAGMA journal_mode=DELETE"));
-    caveats_.push_back(network_warning(path_, network));
+    warnings_.push_back(network_warning(path_, network));
   }
   return database_->set_durable(!has_log_);
 }
 
-// Fields of a newer version decide nothing here, so a caveat names them.
+// Fields of a newer version decide nothing here, so a warning names them.
 void SqliteStore::note_unknown() {
   std::string names;
   for (const auto& [key, document] : foreign_) {
@@ -162,16 +162,16 @@ void SqliteStore::note_unknown() {
   }
   if (foreign_.empty()) return;
   if (names.empty()) names = "some of its trials'";
-  caveats_.push_back(path_ + " has fields that this fettle does not know (" + names +
-                     "): another version wrote them. They are kept, and nothing is done by them");
+  warnings_.push_back(path_ + " has fields that this fettle does not know (" + names +
+                      "): another version wrote them. They are kept, and nothing is done by them");
 }
 
 void SqliteStore::note_frozen() {
   std::error_code code;
   const auto log = std::filesystem::file_size(path_ + "-wal", code);
   if (!database_->is_frozen() || code || log == 0) return;
-  caveats_.push_back(path_ + "-wal holds the newest changes and cannot be read from here, since " +
-                     "its directory cannot be written: what is shown may be old");
+  warnings_.push_back(path_ + "-wal holds the newest changes and cannot be read from here, since " +
+                      "its directory cannot be written: what is shown may be old");
 }
 
 Status SqliteStore::make_schema() {
@@ -407,13 +407,13 @@ Result<api::Trial> SqliteStore::update_trial_status(const api::Trial& trial) {
   return update(trial, &api::Trial::status);
 }
 
-Result<std::int64_t> SqliteStore::end_future() {
+Result<std::int64_t> SqliteStore::clamp_future_times() {
   const std::lock_guard<std::mutex> guard(mutex_);
   const std::int64_t now_ms = clock_->now_ms();
   std::int64_t ahead_ms = 0;
   const auto end_for = [&](const auto& before) -> Status {
     auto after = before;
-    const std::int64_t ahead = local::end_future(after, now_ms);
+    const std::int64_t ahead = local::clamp_future_times(after, now_ms);
     if (ahead <= 0) return success();
     ahead_ms = std::max(ahead_ms, ahead);
     return keep(&before, after);

@@ -55,11 +55,11 @@ class SqliteStore final : public control::Store {
   ~SqliteStore() override;
 
   // Faults of the store and parts that cannot be read, one sentence each, for people.
-  const std::vector<std::string>& caveats() const { return caveats_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
   // Sets times that lie in the future back to now (future_times.h). Returns how many milliseconds
   // the latest was ahead, 0 if none was. Before watch().
-  Result<std::int64_t> end_future();
+  Result<std::int64_t> clamp_future_times();
 
   Result<api::Study> get_study(const control::Key& key) override;
   Result<api::TrialPtr> get_trial(const control::Key& key) override;
@@ -129,7 +129,7 @@ class SqliteStore final : public control::Store {
   const std::string path_;
   const std::shared_ptr<control::Clock> clock_;
   bool has_log_ = true;  // a write-ahead log
-  std::vector<std::string> caveats_;
+  std::vector<std::string> warnings_;
   std::int64_t version_ = 0;       // the highest resourceVersion given out
   std::int64_t data_version_ = 0;  // SQLite's: changes when another process has written
   std::string no_room_;

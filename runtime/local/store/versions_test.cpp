@@ -73,8 +73,8 @@ TEST_F(VersionsTest, FieldsOfANewerVersionDecideNothingAndStay) {
   {
     const auto store = open();
     ASSERT_NE(store, nullptr);
-    ASSERT_EQ(store->caveats().size(), 1U);
-    EXPECT_THAT(store->caveats()[0], HasSubstr("spec.fairness, status.forecast"));
+    ASSERT_EQ(store->warnings().size(), 1U);
+    EXPECT_THAT(store->warnings()[0], HasSubstr("spec.fairness, status.forecast"));
     api::Study study = store->get_study({"", "s"}).value();
     study.spec.budget.trials = 77;
     study = store->update_study_spec(study).value();

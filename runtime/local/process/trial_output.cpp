@@ -1,7 +1,13 @@
-#include "runtime/local/process/output_metrics.h"
+#include "runtime/local/process/trial_output.h"
+
+#include <unistd.h>
+
+#include <limits>
 
 namespace fettle::local {
 namespace {
+
+constexpr std::int64_t kReportIntervalMs = 100;
 
 std::shared_ptr<const runtime::MetricPattern> pattern_of(const api::MetricsFilter& filter) {
   return filter.regex.empty() ? nullptr : runtime::compile_metrics_filter(filter);
@@ -40,6 +46,38 @@ const runtime::MetricLines& OutputMetrics::chosen() const {
 std::string OutputMetrics::silence() const {
   if (has_report()) return "";
   return output_.near_miss().joined(errors_.near_miss()).sentence(output_.expected_line());
+}
+
+TrialOutput::TrialOutput(const SupervisorCommand& command)
+    : log_path_(command.run_directory + "/output.log"),
+      only_logs_errors_(command.workers.size() > 1),
+      log_(log_path_),
+      metrics_(command.metrics) {}
+
+void TrialOutput::feed(OutputMetrics::Stream stream, std::string_view bytes, std::int64_t now_ms) {
+  log_.append(bytes);
+  if (only_logs_errors_ && stream == OutputMetrics::Stream::kErrors) return;
+  metrics_.feed(stream, bytes, now_ms);
+  urgent_ = metrics_.take_urgent() || urgent_;
+}
+
+void TrialOutput::finish(bool is_whole, std::int64_t now_ms) {
+  if (is_whole) metrics_.finish(now_ms);
+  log_.finish();
+}
+
+void TrialOutput::remove() const { ::unlink(log_path_.c_str()); }
+
+std::int64_t TrialOutput::report_wake_ms() const {
+  if (metrics_.lines() == reported_lines_) return std::numeric_limits<std::int64_t>::max();
+  return urgent_ ? 0 : reported_ms_ + kReportIntervalMs;
+}
+
+const api::Report& TrialOutput::take_report(std::int64_t now_ms) {
+  reported_lines_ = metrics_.lines();
+  reported_ms_ = now_ms;
+  urgent_ = false;
+  return metrics_.report();
 }
 
 }  // namespace fettle::local

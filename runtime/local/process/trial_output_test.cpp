@@ -1,7 +1,12 @@
-// Which report counts: that of standard output or that of standard error.
-#include "runtime/local/process/output_metrics.h"
+// Which report of a run counts: from standard output or from standard error.
+#include "runtime/local/process/trial_output.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
 
 namespace fettle::local {
 namespace {
@@ -48,6 +53,29 @@ TEST(OutputMetrics, SilenceIsExplainedForBoth) {
   EXPECT_NE(metrics.silence().find("\"accuracy: 0.5\", is not matched"), std::string::npos);
   metrics.feed(Stream::kOutput, "accuracy=0.5\n", 1);
   EXPECT_EQ(metrics.silence(), "");
+}
+
+TEST(TrialOutput, StandardErrorOfSeveralWorkersIsOnlyLogged) {
+  for (const std::size_t workers : {1, 2}) {
+    std::string directory = (std::filesystem::temp_directory_path() / "fettle-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+    SupervisorCommand command;
+    command.run_directory = directory;
+    command.workers.resize(workers);
+    command.metrics = options();
+    TrialOutput output(command);
+    EXPECT_FALSE(output.has_begun());
+    output.feed(Stream::kErrors, "accuracy=0.5\n", 1);
+    EXPECT_TRUE(output.has_begun());
+    EXPECT_EQ(output.metrics().has_report(), workers == 1);
+    EXPECT_EQ(output.log().last_lines(1), "accuracy=0.5");
+    EXPECT_EQ(output.report_due(1'000), workers == 1) << "a report is news";
+    if (workers == 1) output.take_report(1'000);
+    EXPECT_FALSE(output.report_due(5'000)) << "nothing new";
+    output.remove();
+    EXPECT_TRUE(std::filesystem::is_empty(directory));
+    std::filesystem::remove_all(directory);
+  }
 }
 
 }  // namespace
