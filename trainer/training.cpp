@@ -16,9 +16,8 @@
 #include "trainer/norm_samples.h"
 #include "trainer/rank0_work.h"
 #include "trainer/step/device_metrics.h"
-#include "trainer/step/implementations.h"
-#include "trainer/step/open_backend.h"
 #include "trainer/step/precision.h"
+#include "trainer/step/training_device.h"
 
 namespace fettle::trainer {
 
@@ -347,7 +346,7 @@ Ending Training::end_diverged(const std::string& what) {
 }
 
 std::string Training::what_diverged() const {
-  if (!learner_->scales_loss()) return "the loss is not finite";
+  if (!scales_loss(task_.config.training)) return "the loss is not finite";
   return "fp16 overflows even at the smallest loss scale (numbers this large need bf16 or fp32)";
 }
 
@@ -418,7 +417,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
     metrics.emplace_back(metric::kCommunicationShare,
                          (learner_->communicated() - communicated_) / busy);
   }
-  if (learner_->scales_loss()) {
+  if (scales_loss(task_.config.training)) {
     metrics.emplace_back(metric::kLossScale, scaler.scale);
     metrics.emplace_back(metric::kSkippedSteps, static_cast<double>(scaler.skipped_steps));
   }

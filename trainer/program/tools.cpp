@@ -11,7 +11,6 @@
 #include "trainer/program/console.h"
 #include "trainer/program/dry_run.h"
 #include "trainer/program/process_task.h"
-#include "trainer/step/open_backend.h"
 #include "trainer/step/precision.h"
 #include "trainer/step/training_device.h"
 
