@@ -8,7 +8,7 @@
 
 #include "api/trial_file.h"
 #include "base/result.h"
-#include "trainer/training.h"
+#include "trainer/training_task.h"
 
 namespace fettle::trainer {
 
