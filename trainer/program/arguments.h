@@ -1,5 +1,5 @@
-// The command line of fettle-trainer. One table lists every option with its section, value, help
-// and effect; parsing, --help and the error messages all come from it.
+// The command line of fettle-trainer. CLI11 parses it; every option is described once, with its
+// section, value, help and effect.
 //
 // Pure but for the environment variable FETTLE_TRIAL. Used once, before there are threads.
 #pragma once

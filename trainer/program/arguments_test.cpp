@@ -36,6 +36,10 @@ TEST(Arguments, AnOptionalValueIsNotTheNextArgument) {
   EXPECT_EQ(read({"--profile=4"})->profiled_steps, 4);
 }
 
+TEST(Arguments, TheLastValueCountsAndNumbersAreDecimal) {
+  EXPECT_EQ(read({"--batch", "8", "--batch", "010"})->bench.training.global_batch, 10);
+}
+
 TEST(Arguments, WithoutAFileItIsTheOneOfTheEnvironment) {
   setenv("FETTLE_TRIAL", "of-environment.json", 1);
   EXPECT_EQ(read({"--dry-run"})->file, "of-environment.json");
@@ -58,14 +62,16 @@ TEST(Arguments, WhatIsWrongIsNamedWithTheWayOut) {
   } cases[] = {
       {{"--sead", "7"}, "there is no option --sead; see fettle-trainer --help"},
       {{"-s"}, "there is no option -s"},
-      {{"--seed"}, "--seed needs a value, N"},
-      {{"--seed", "x"}, "--seed is \"x\", expected a number of at least 0"},
-      {{"--seed", "-1"}, "--seed is \"-1\""},
-      {{"--dry-run=yes"}, "--dry-run takes no value"},
-      {{"--gpus", "65"}, "--gpus is \"65\", expected a number from 1 to 64"},
-      {{"--batch", "0"}, "--batch is \"0\", expected a number of at least 1"},
-      {{"--output", "xml"}, "--output is \"xml\", expected text or json"},
-      {{"--precision", "fp8"}, "--precision has no \"fp8\""},
+      {{"--seed"}, "--seed: 1 required N missing; see fettle-trainer --help"},
+      {{"--seed", "x"}, "--seed: \"x\" is not a number of at least 0"},
+      {{"--seed", "-1"}, "--seed: \"-1\" is not"},
+      {{"--dry-run=yes"}, "--dry-run: takes no value"},
+      {{"--gpus", "65"}, "--gpus: \"65\" is not a number from 1 to 64"},
+      {{"--batch", "0"}, "--batch: \"0\" is not a number of at least 1"},
+      {{"--output", "xml"}, "--output: xml not in {text,json}"},
+      {{"--precision", "fp8"}, "--precision: fp8 not in {auto,fp32,tf32,bf16,fp16}"},
+      {{"--seconds", "nan"}, "--seconds: \"nan\" is not a number of at least 0"},
+      {{"--profile=x"}, "--profile: \"x\" is not a number of at least 0"},
       {{"a.json", "b.json"}, "more than one file: a.json and b.json"},
   };
   for (const auto& c : cases) {
