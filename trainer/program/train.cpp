@@ -205,15 +205,15 @@ Status claim_checkpoints(const ProcessTask& process, TrainingTask& task) {
   return success();
 }
 
-Result<Together> train_alone(const TrainingTask& task, const TrainingData& data,
-                             const TrainingHooks& hooks) {
+Result<TrainingResult> train_alone(const TrainingTask& task, const TrainingData& data,
+                                   const TrainingHooks& hooks) {
   SingleProcess collective;
   FETTLE_ASSIGN(const auto training, Training::create(task, data, collective, hooks));
   FETTLE_ASSIGN(const Ending ending, training->run());
-  return Together{ending, /*left=*/false};
+  return TrainingResult{ending, /*left=*/false};
 }
 
-Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
+Result<TrainingResult> train(const Arguments& arguments, const ProcessTask& process) {
   TrainingTask task = process.task;
   FETTLE_ASSIGN(std::optional<WorkerPlace> place, find_place(process));
   const std::int64_t rank = place ? place->rendezvous.rank : 0;
@@ -233,8 +233,8 @@ Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
   std::optional<Trace> trace;
   if (arguments.profiled_steps) trace.emplace(rank, *arguments.profiled_steps);
   const TrainingHooks hooks = make_hooks(reporting, trace ? &*trace : nullptr);
-  Result<Together> trained =
-      place ? train_together(task, data, *place, least_ranks(process, *place), hooks)
+  Result<TrainingResult> trained =
+      place ? train_elastically(task, data, *place, least_ranks(process, *place), hooks)
             : of_this_process(train_alone(task, data, hooks));
   // If they go only to standard output, lost reports are a lost result.
   if (trained.ok() && reporting.outlet == nullptr && lost_a_line()) {
@@ -258,7 +258,7 @@ Result<int> train_on_several(const ProcessTask& process, char** argv) {
   return run_ranks(ranks, argv, log_line);
 }
 
-int exit_code_of(const Result<Together>& trained) {
+int exit_code_of(const Result<TrainingResult>& trained) {
   if (!trained.ok()) {
     const int code = fail(trained.error());
     return trained.error().code == ErrorCode::kUnavailable ? kMissesOthers : code;
