@@ -150,15 +150,15 @@ Status Training::make_learner(TrainingDevice& device) {
   const TrainingWorld world =
       world_of(data_, collective_.world_size(), collective_.rank() == 0 && store_.keeps_any());
   FETTLE_TRY(check_norm_samples(config, plan, world));
-  MemoryThere there = memory_there(device.backend(), task_.processes_here);
+  AvailableMemory available = available_memory(device.backend(), task_.processes_here);
   // Memory that the previous training left there is reused or released.
-  if (there.device) *there.device += device.kept_bytes();
+  if (available.device) *available.device += device.kept_bytes();
   FETTLE_ASSIGN(
       const Workspaces workspaces,
       device.workspace(plan, plan_options(device.backend(), config.training, step_.dealing.limit)));
-  place_ = place_data(config, plan, world, there, workspaces);
+  place_ = place_data(config, plan, world, available, workspaces);
   const MemoryPlan memory = plan_memory(config, plan, world, place_, workspaces);
-  FETTLE_TRY(check_memory(config, memory, there));
+  FETTLE_TRY(check_memory(config, memory, available));
   std::optional<HeldSamples> held;
   if (place_ == DataPlace::kHeld) {
     held = HeldSamples{&data_.images, &train_writer_, &evaluation_writer_};

@@ -14,7 +14,7 @@
 namespace fettle::trainer {
 namespace {
 
-// ---- Introductions -----------------------------------------------------------------------------
+// ---- Hellos ------------------------------------------------------------------------------------
 
 struct Hello {
   std::string card;  // "": this worker has no GPU

@@ -31,13 +31,14 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
   FETTLE_TRY(check_norm_samples(config, plan, world));
   auto backend = open_backend(config.training);
   if (!backend.ok()) {  // a plan needs no GPU: it lacks workspaces and free memory
-    return plan_run(config, plan, world, memory_there(config.training, process.gpus));
+    return plan_run(config, plan, world, available_memory(config.training, process.gpus));
   }
   TrainingDevice device(std::move(backend).value());
   const kernels::PlanOptions options =
       plan_options(device.backend(), config.training, plan_step(config, world).dealing.limit);
   FETTLE_ASSIGN(const Workspaces workspaces, device.workspace(plan, options));
-  return plan_run(config, plan, world, memory_there(device.backend(), process.gpus), workspaces);
+  return plan_run(config, plan, world, available_memory(device.backend(), process.gpus),
+                  workspaces);
 }
 
 }  // namespace

@@ -55,11 +55,11 @@ Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig
   return open(BackendKind::kReference);
 }
 
-MemoryThere memory_there(const kernels::Backend& backend, std::int64_t processes) {
+AvailableMemory available_memory(const kernels::Backend& backend, std::int64_t processes) {
   return {machine::usable_memory() / processes, !backend.shares_memory(), backend.free_memory()};
 }
 
-MemoryThere memory_there(const api::TrainingConfig& config, std::int64_t processes) {
+AvailableMemory available_memory(const api::TrainingConfig& config, std::int64_t processes) {
   return {machine::usable_memory() / processes, config.backend == api::BackendKind::kCuda, {}};
 }
 

@@ -29,9 +29,9 @@ namespace fettle::trainer {
 Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config);
 
 // For one of a worker's `processes` processes.
-MemoryThere memory_there(const kernels::Backend& backend, std::int64_t processes);
+AvailableMemory available_memory(const kernels::Backend& backend, std::int64_t processes);
 // The same if the configuration's backend is not here: nothing is known about its GPU.
-MemoryThere memory_there(const api::TrainingConfig& config, std::int64_t processes);
+AvailableMemory available_memory(const api::TrainingConfig& config, std::int64_t processes);
 
 class TrainingDevice {
  public:
