@@ -77,15 +77,15 @@ void add_flag(CLI::App& app, const std::string& flag, bool& to, const std::strin
 
 void add_training(CLI::App& app, Arguments& to) {
   app.option_defaults()->group(kTraining);
-  add_number<std::uint64_t>(app, "--seed", to.by_hand.seed,
+  add_number<std::uint64_t>(app, "--seed", to.overrides.seed,
                             "seed of weights, order, augmentation and dropout (0)");
-  add_number<std::int64_t>(app, "--until-epoch", to.by_hand.until_epoch,
+  add_number<std::int64_t>(app, "--until-epoch", to.overrides.until_epoch,
                            "stop after N epochs (training.epochs)");
-  app.add_option("--checkpoints", to.by_hand.checkpoints,
+  app.add_option("--checkpoints", to.overrides.checkpoints,
                  "write checkpoints there, and resume from the newest (none)")
       ->type_name("DIR");
   add_number<std::int64_t>(
-      app, "--gpus", to.by_hand.gpus,
+      app, "--gpus", to.overrides.gpus,
       "train on N GPUs of this machine, in one process each (those of the trial's worker, or 1); "
       "each counts as a worker",
       /*least=*/1, kMostGpus);

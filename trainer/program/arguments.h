@@ -16,7 +16,7 @@ namespace fettle::trainer {
 
 struct Arguments {
   std::string file;  // a trial file or a trainer's configuration; "": none
-  ByHand by_hand;
+  CliOverrides overrides;
   BenchSettings bench;
   bool benches = false;
   bool dry_run = false;

@@ -22,10 +22,10 @@ TEST(Arguments, OptionsMayStandBeforeAndAfterTheFile) {
       read({"--seed", "7", "trial.json", "--until-epoch=3", "--checkpoints", "kept", "--gpus=2"});
   ASSERT_TRUE(read_ones.ok()) << read_ones.error().message;
   EXPECT_EQ(read_ones->file, "trial.json");
-  EXPECT_EQ(read_ones->by_hand.seed, 7U);
-  EXPECT_EQ(read_ones->by_hand.until_epoch, 3);
-  EXPECT_EQ(read_ones->by_hand.checkpoints, "kept");
-  EXPECT_EQ(read_ones->by_hand.gpus, 2);
+  EXPECT_EQ(read_ones->overrides.seed, 7U);
+  EXPECT_EQ(read_ones->overrides.until_epoch, 3);
+  EXPECT_EQ(read_ones->overrides.checkpoints, "kept");
+  EXPECT_EQ(read_ones->overrides.gpus, 2);
 }
 
 TEST(Arguments, AnOptionalValueIsNotTheNextArgument) {

@@ -18,7 +18,7 @@ namespace fettle::trainer {
 namespace {
 
 Result<DryRun> plan_without_training(const Arguments& arguments) {
-  FETTLE_ASSIGN(const ProcessTask process, read_process_task(arguments.file, arguments.by_hand));
+  FETTLE_ASSIGN(const ProcessTask process, read_process_task(arguments.file, arguments.overrides));
   const api::TrainerConfig& config = process.task.config;
   DataCache cache = DataCache::from_environment();
   FETTLE_ASSIGN(const TrainingData data, load_training_data(config.data, cache));

@@ -25,7 +25,7 @@
 namespace fettle::trainer {
 namespace {
 
-constexpr double kGraceByHand = 30;  // seconds between SIGTERM and SIGKILL
+constexpr double kDefaultGrace = 30;  // seconds between SIGTERM and SIGKILL
 
 std::atomic<int> signal_received{0};
 static_assert(std::atomic<int>::is_always_lock_free, "set by a signal handler");
@@ -166,7 +166,7 @@ Result<std::optional<WorkerPlace>> find_place(const ProcessTask& process) {
   if (!place) return place;
   place->rendezvous.log = log_line;
   // Rank 0 needs time to save and to report; the others save nothing.
-  const double grace = process.trial ? process.trial->grace_period : kGraceByHand;
+  const double grace = process.trial ? process.trial->grace_period : kDefaultGrace;
   const double share = place->rendezvous.rank == 0 ? 1.0 / 3 : 2.0 / 3;
   place->rendezvous.termination = {
       [] { return is_terminating.load(); },
@@ -277,7 +277,7 @@ int exit_code_of(const Result<TrainingResult>& trained) {
 }  // namespace
 
 int train_here(const Arguments& arguments, char** argv) {
-  const auto process = read_process_task(arguments.file, arguments.by_hand);
+  const auto process = read_process_task(arguments.file, arguments.overrides);
   if (!process.ok()) return fail(process.error());
   if (process->gpus > 1 && !is_rank_of_worker(std::getenv)) {
     const auto code = train_on_several(*process, argv);
