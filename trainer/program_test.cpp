@@ -212,7 +212,7 @@ TEST_F(ProgramTest, RefusesTrialsThatItCannotRun) {
   expect_wrong_input("no trainer configuration");
 }
 
-TEST_F(ProgramTest, RefusesAnOutletThatThereIsNot) {
+TEST_F(ProgramTest, RefusesAnUnknownReportSink) {
   setenv("FETTLE_REPORT", "pigeon", 1);
   expect_wrong_input("FETTLE_REPORT is \"pigeon\"");
   unsetenv("FETTLE_REPORT");

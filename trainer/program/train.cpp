@@ -18,7 +18,7 @@
 #include "trainer/parallel/worker_ranks.h"
 #include "trainer/program/console.h"
 #include "trainer/program/process_task.h"
-#include "trainer/reporter/outlet.h"
+#include "trainer/reporter/report_sink.h"
 #include "trainer/reporter/tensorboard.h"
 #include "trainer/training.h"
 
@@ -70,22 +70,22 @@ Result<std::unique_ptr<TensorBoardFile>> open_tensorboard(const ProcessTask& pro
 
 // Receivers of rank 0's reports besides standard output; both may be null.
 struct Reporting {
-  std::unique_ptr<Outlet> outlet;
+  std::unique_ptr<ReportSink> sink;
   std::unique_ptr<TensorBoardFile> scalars;
   bool says_that_it_waits = false;
 };
 
 // Publishes the ranks that rank 0 waits for in the Trial's status, until it trains.
 void report_waiting(Reporting& reporting, const std::string& waits_for) {
-  if (waits_for.empty() || reporting.outlet == nullptr) return;
+  if (waits_for.empty() || reporting.sink == nullptr) return;
   reporting.says_that_it_waits = true;
-  reporting.outlet->submit_waiting(waits_for);
+  reporting.sink->submit_waiting(waits_for);
 }
 
 Result<Reporting> open_reporting(const ProcessTask& process) {
   Reporting reporting;
   if (process.trial) {
-    FETTLE_ASSIGN(reporting.outlet, make_outlet(*process.trial, log_line));
+    FETTLE_ASSIGN(reporting.sink, make_report_sink(*process.trial, log_line));
   }
   FETTLE_ASSIGN(reporting.scalars, open_tensorboard(process));
   return reporting;
@@ -93,13 +93,13 @@ Result<Reporting> open_reporting(const ProcessTask& process) {
 
 // `reporting` must outlive the hooks.
 TrainingHooks make_hooks(Reporting& reporting, Trace* trace) {
-  Outlet* const outlet = reporting.outlet.get();
+  ReportSink* const sink = reporting.sink.get();
   TensorBoardFile* const scalars = reporting.scalars.get();
   TrainingHooks hooks;
   hooks.trace = trace;
-  hooks.report = [outlet, scalars](const EpochReport& report) {
+  hooks.report = [sink, scalars](const EpochReport& report) {
     print_line(to_line(report));
-    if (outlet != nullptr) outlet->submit(report);
+    if (sink != nullptr) sink->submit(report);
     if (scalars == nullptr) return;
     // An event file that cannot be written is no reason to lose a training.
     const Status drawn = scalars->add(report.step, report.metrics, seconds_since_1970());
@@ -110,12 +110,12 @@ TrainingHooks make_hooks(Reporting& reporting, Trace* trace) {
     if (!std::exchange(reporting.says_that_it_waits, false)) return;
     EpochReport begins;  // without values: earlier ones stay
     begins.step = epoch;
-    reporting.outlet->submit(begins);
+    reporting.sink->submit(begins);
   };
-  hooks.should_stop = [outlet, trace] {
+  hooks.should_stop = [sink, trace] {
     if (trace != nullptr && trace->is_full()) return true;
     // As if SIGTERM had come, so that the exit code is the same.
-    if (outlet != nullptr && outlet->stop_wanted() && signal_received == 0) {
+    if (sink != nullptr && sink->stop_wanted() && signal_received == 0) {
       signal_received = SIGTERM;
     }
     return signal_received != 0;
@@ -237,11 +237,11 @@ Result<TrainingResult> train(const Arguments& arguments, const ProcessTask& proc
       place ? train_elastically(task, data, *place, least_ranks(process, *place), hooks)
             : of_this_process(train_alone(task, data, hooks));
   // If they go only to standard output, lost reports are a lost result.
-  if (trained.ok() && reporting.outlet == nullptr && lost_a_line()) {
+  if (trained.ok() && reporting.sink == nullptr && lost_a_line()) {
     return io_error("reports are lost, since standard output could not be written");
   }
-  if (reporting.outlet != nullptr && trained.ok()) {
-    reporting.outlet->finish(/*stopped=*/trained->ending == Ending::kStopped);
+  if (reporting.sink != nullptr && trained.ok()) {
+    reporting.sink->finish(/*stopped=*/trained->ending == Ending::kStopped);
   }
   if (trace && trained.ok()) {
     FETTLE_TRY(of_this_process(write_trace(*trace, trace_path(arguments, task, rank))));
