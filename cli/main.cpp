@@ -1,5 +1,5 @@
-// fettle: the command line. Maps arguments to the commands (commands.h); apart from the operator's
-// options (operator/options.cpp) the only file that uses CLI11.
+// fettle: the command line. Maps arguments to the commands (commands.h); beside help/ the only file
+// of cli/ that uses CLI11.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>

@@ -48,8 +48,8 @@ part_ended() {
 }
 
 build_here() {
-  [ -d "$bundle/googletest" ] && [ -d "$bundle/cudnn-frontend-$frontend" ] ||
-    missing "there is no .gpu/ with GoogleTest and cudnn-frontend-$frontend; run \`make gpu-bundle\` where there is a network, and copy .gpu/ here"
+  [ -d "$bundle/googletest" ] && [ -d "$bundle/cli11" ] && [ -d "$bundle/cudnn-frontend-$frontend" ] ||
+    missing "there is no .gpu/ with GoogleTest, CLI11 and cudnn-frontend-$frontend; run \`make gpu-bundle\` where there is a network, and copy .gpu/ here"
   # The libraries: those that PyTorch brought, else those of scripts/cuda.py.
   wheels=$(python3 -c 'import pathlib, nvidia; print(pathlib.Path(next(iter(nvidia.__path__))))' 2> /dev/null || true)
   [ -d "$wheels/cu13" ] || wheels=${XDG_CACHE_HOME:-$HOME/.cache}/fettle/cuda-13.0.2/nvidia
@@ -59,7 +59,7 @@ build_here() {
   local log=$results/build.txt
   # A warning of a compiler that was never tried here must not cost the machine's minutes.
   cmake -S . -B $build -G Ninja --log-level=WARNING -DFETTLE_TRAINER_ONLY=ON -DFETTLE_KUBE=OFF -DFETTLE_ONEDNN=OFF \
-    -DFETTLE_WERROR=OFF -DFETTLE_CUDA=ON -DFETTLE_GOOGLETEST="$bundle/googletest" \
+    -DFETTLE_WERROR=OFF -DFETTLE_CUDA=ON -DFETTLE_GOOGLETEST="$bundle/googletest" -DFETTLE_CLI11="$bundle/cli11" \
     -DFETTLE_CUDNN_FRONTEND="$bundle/cudnn-frontend-$frontend/include" -DNVIDIA_WHEELS="$wheels" \
     ${nvcc:+-DCMAKE_CUDA_COMPILER="$nvcc"} > "$log" 2>&1 &&
     timeout 240 cmake --build $build -j "$jobs" --target fettle-trainer fettle_cuda kernels_gpu_test trainer_pytorch_test kernels_bench >> "$log" 2>&1 || {

@@ -51,7 +51,7 @@ allowed() {
 for folder in base machine kernels kernels/bench api crds search explain core control kube runtime trainer trainer/reporter; do
   within=(':!*_test.cpp' ':!*/testing/*')
   [ "$folder" != kernels ] || within+=(':!kernels/bench/*')
-  [ "$folder" != trainer ] || within+=(':!trainer/reporter/reporter.*' ':!trainer/reporter/kubernetes_outlet.cpp')
+  [ "$folder" != trainer ] || within+=(':!trainer/reporter/reporter.*' ':!trainer/reporter/kubernetes_report_sink.cpp')
   upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.inl" "$folder/*.cpp" "$folder/*.cu" \
     "$folder/*.cuh" "${within[@]}" |
     grep -vE "#include \"($(allowed "$folder"))/" || true)

@@ -118,18 +118,18 @@ TrainingHooks hooks_of_open_world(const TrainingHooks& hooks, Membership& member
 
 // This process was asked to end while the others did not answer, and SIGKILL is near: rank 0 saves
 // the last step that all workers made, and no worker waits any longer.
-Result<Together> stop_alone(const TrainingTask& task, const Attempt& attempt, std::int64_t rank,
-                            const TrainingHooks& hooks) {
+Result<TrainingResult> stop_alone(const TrainingTask& task, const Attempt& attempt,
+                                  std::int64_t rank, const TrainingHooks& hooks) {
   if (!attempt.ending.ok()) hooks.log(attempt.ending.error().message);
-  Together together{.ending = Ending::kStopped};
-  together.saved = rank == 0 && attempt.reached && !task.checkpoints.empty();
-  if (!together.saved) return together;
+  TrainingResult result{.ending = Ending::kStopped};
+  result.saved = rank == 0 && attempt.reached && !task.checkpoints.empty();
+  if (!result.saved) return result;
   const CheckpointStore store(task.checkpoints, task.keep, task.fence);
   EpochReport report;
   FETTLE_ASSIGN(report.checkpoint, store.save(*attempt.reached));
   report.step = report.checkpoint_step = attempt.reached->position.epoch;
   hooks.report(report);
-  return together;
+  return result;
 }
 
 }  // namespace
@@ -167,16 +167,16 @@ Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, boo
   return std::optional(std::move(place));
 }
 
-Result<Together> train_together(const TrainingTask& task, const TrainingData& data,
-                                const WorkerPlace& place, std::int64_t least,
-                                const TrainingHooks& hooks) {
+Result<TrainingResult> train_elastically(const TrainingTask& task, const TrainingData& data,
+                                         const WorkerPlace& place, std::int64_t least,
+                                         const TrainingHooks& hooks) {
   RendezvousRequest request = place.rendezvous;
   request.should_stop = hooks.should_stop;
   hooks.log("waits for the other workers at " + to_string(request.master));
   const auto joined = Membership::join(request);
   if (!joined.ok() && hooks.should_stop()) {
     hooks.log(joined.error().message);
-    return Together{.ending = Ending::kStopped, .began = false};
+    return TrainingResult{.ending = Ending::kStopped, .began = false};
   }
   if (!joined.ok()) return joined.error();
   const std::unique_ptr<Membership>& membership = *joined;
@@ -193,7 +193,7 @@ Result<Together> train_together(const TrainingTask& task, const TrainingData& da
     const auto is_told = [&request] {
       return request.termination.told && request.termination.told();
     };
-    if (ending.ok() && *ending != Ending::kRegroups) return Together{*ending, /*left=*/false};
+    if (ending.ok() && *ending != Ending::kRegroups) return TrainingResult{*ending, /*left=*/false};
     if (!ending.ok()) {
       if (is_loss(ending.error()) && is_told()) {
         return stop_alone(task, attempt, membership->rank(), hooks);
@@ -210,7 +210,7 @@ Result<Together> train_together(const TrainingTask& task, const TrainingData& da
     }
     if (!formed.ok()) return formed.error();
     reached = std::move(attempt.reached);
-    if (leaves) return Together{Ending::kStopped, /*left=*/true};
+    if (leaves) return TrainingResult{Ending::kStopped, /*left=*/true};
   }
 }
 

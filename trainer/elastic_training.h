@@ -24,7 +24,7 @@ struct WorkerPlace {
 // Errors name the variable.
 Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, bool open);
 
-struct Together {
+struct TrainingResult {
   Ending ending = Ending::kReached;
   bool left = false;  // this worker stopped, and the others continue without it
   bool began = true;  // false: it stopped before all workers had joined
@@ -36,8 +36,8 @@ struct Together {
 // the newest checkpoint, because a part of its state was lost. In an open world a worker that
 // should stop leaves, if enough remain; rank 0 stops all.
 // Errors: as Training, and kUnavailable: a worker did not come or was lost, and too few are left.
-Result<Together> train_together(const TrainingTask& task, const TrainingData& data,
-                                const WorkerPlace& place, std::int64_t least,
-                                const TrainingHooks& hooks);
+Result<TrainingResult> train_elastically(const TrainingTask& task, const TrainingData& data,
+                                         const WorkerPlace& place, std::int64_t least,
+                                         const TrainingHooks& hooks);
 
 }  // namespace fettle::trainer

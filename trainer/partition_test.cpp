@@ -80,12 +80,12 @@ class PartitionTest : public testing::Test {
     return request;
   }
 
-  Result<Together> train_as(std::int64_t rank) {
+  Result<TrainingResult> train_as(std::int64_t rank) {
     TrainingHooks hooks;
     hooks.report = [this](const EpochReport&) { ++reports_; };
     hooks.log = request_.log;
     hooks.should_stop = [] { return false; };
-    return train_together(task_, *data_, {as(rank), 120s}, /*least=*/2, hooks);
+    return train_elastically(task_, *data_, {as(rank), 120s}, /*least=*/2, hooks);
   }
 
   // Takes part in everything but the ring: no rank reaches it, and it reaches none.
@@ -118,7 +118,7 @@ class PartitionTest : public testing::Test {
 };
 
 TEST_F(PartitionTest, TheOddOneIsLeftOutAndTheOthersTrain) {
-  std::optional<Result<Together>> ended[2];
+  std::optional<Result<TrainingResult>> ended[2];
   Status odd = success();
   {
     std::jthread first([&] { ended[0].emplace(train_as(0)); });

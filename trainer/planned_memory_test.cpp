@@ -145,14 +145,14 @@ TEST(PlannedMemory, TheDryRunNamesTheWorkspaces) {
   const api::TrainerConfig& config = problem.task.config;
   const NetworkPlan network = *plan_network(config, problem.data.format());
   const TrainingWorld world = world_of(problem.data, 1);
-  const MemoryThere there{std::int64_t{1} << 30, true, std::int64_t{1} << 30};
+  const AvailableMemory available{std::int64_t{1} << 30, true, std::int64_t{1} << 30};
   const kernels::Workspace workspaces{3 << 20, 5 << 10, 2 << 20};
-  const DryRun known = plan_run(config, network, world, there, workspaces);
+  const DryRun known = plan_run(config, network, world, available, workspaces);
   EXPECT_THAT(to_text(known), HasSubstr("  shared workspace      3.00 MiB\n"));
   EXPECT_THAT(to_text(known), HasSubstr("  branch workspace      2.00 MiB\n"));
   EXPECT_THAT(to_text(known), HasSubstr("  layer workspaces      5.00 KiB\n"));
   EXPECT_EQ(to_json(known).find("memory")->find("shared_workspace")->as_integer(), 3 << 20);
-  const DryRun unknown = plan_run(config, network, world, there);
+  const DryRun unknown = plan_run(config, network, world, available);
   EXPECT_THAT(to_text(unknown), HasSubstr("workspaces            not known"));
   EXPECT_EQ(known.memory.total() - unknown.memory.total(), workspaces.total());
   const DryRun of_cpu = plan_run(config, network, world, {.host = 1 << 30});

@@ -212,7 +212,7 @@ TEST_F(ProgramTest, RefusesTrialsThatItCannotRun) {
   expect_wrong_input("no trainer configuration");
 }
 
-TEST_F(ProgramTest, RefusesAnOutletThatThereIsNot) {
+TEST_F(ProgramTest, RefusesAnUnknownReportSink) {
   setenv("FETTLE_REPORT", "pigeon", 1);
   expect_wrong_input("FETTLE_REPORT is \"pigeon\"");
   unsetenv("FETTLE_REPORT");
@@ -247,7 +247,7 @@ TEST_F(ProgramTest, ADryRunSaysWhatMemoryIsNeededAndTrainsNothing) {
   EXPECT_EQ(*line.find("step")->find("samples_at_once"), Json(32));
   EXPECT_GT(line.find("memory")->find("samples_fitting")->as_integer(), 1000);
   EXPECT_EQ(run({"--dry-run", "--output", "xml"}), 2);
-  EXPECT_THAT(err(), HasSubstr("--output is \"xml\", expected text or json"));
+  EXPECT_THAT(err(), HasSubstr("--output: xml not in {text,json}"));
 }
 
 TEST_F(ProgramTest, ADryRunForAGpuThatIsNotHereSaysWhatItWouldNeed) {

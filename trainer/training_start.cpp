@@ -1,15 +1,15 @@
-// The start of a training: the newest checkpoint, a parent's, rank 0's memory or initial values;
-// and the snapshot that the next training starts from.
+#include "trainer/training_start.h"
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <limits>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "trainer/checkpoint/identity.h"
 #include "trainer/rank0_work.h"
-#include "trainer/training.h"
 
 namespace fettle::trainer {
 namespace {
@@ -39,19 +39,20 @@ std::string difference_from(const std::string& rank0, const DataFingerprint& min
 }  // namespace
 
 // All workers learn which rank differs, so all end alike; the trial reports rank 0's message.
-Status Training::agree_on_data() {
-  const auto world = static_cast<std::size_t>(collective_.world_size());
+Status agree_on_data(const api::DataConfig& config, const TrainingData& data,
+                     Collective& collective) {
+  const auto world = static_cast<std::size_t>(collective.world_size());
   if (world == 1) return success();
-  std::string rank0 = to_json(data_.fingerprint).dump();
-  FETTLE_TRY(broadcast_bytes(collective_, rank0));
-  const std::string different = difference_from(rank0, data_.fingerprint);
+  std::string rank0 = to_json(data.fingerprint).dump();
+  FETTLE_TRY(broadcast_bytes(collective, rank0));
+  const std::string different = difference_from(rank0, data.fingerprint);
   std::vector<double> differs(world);
   std::vector<double> samples(world);
-  const auto mine = static_cast<std::size_t>(collective_.rank());
+  const auto mine = static_cast<std::size_t>(collective.rank());
   differs[mine] = different.empty() ? 0 : 1;
-  samples[mine] = static_cast<double>(data_.images.size());
-  FETTLE_TRY(collective_.sum(std::span(differs)));
-  FETTLE_TRY(collective_.sum(std::span(samples)));
+  samples[mine] = static_cast<double>(data.images.size());
+  FETTLE_TRY(collective.sum(std::span(differs)));
+  FETTLE_TRY(collective.sum(std::span(samples)));
   const auto found = std::ranges::find(differs, 1.0);
   if (found == differs.end()) return success();
   const auto other = static_cast<std::size_t>(found - differs.begin());
@@ -61,35 +62,35 @@ Status Training::agree_on_data() {
           : count_text(samples[other]) + " samples, rank 0 has " + count_text(samples[0]);
   return invalid("rank " + std::to_string(other) +
                  " reads other data than rank 0: " + (other == mine ? different : counts) +
-                 "; all workers must read the same files (" + files_of(task_.config.data) + ")");
+                 "; all workers must read the same files (" + files_of(config) + ")");
 }
 
-Status Training::restore(const std::optional<Checkpoint>& from) {
+Result<TrainingState> TrainingStart::restore(const std::optional<Checkpoint>& from) {
   Start start = std::optional<Checkpoint>();
   FETTLE_TRY(
-      do_at_rank0(collective_, {.what = "reads the checkpoint that the training starts from",
-                                .work = [&] { start = from ? Start(from) : start_from_disk(); },
-                                .log = hooks_.log}));
-  if (collective_.world_size() > 1) return share(std::move(start));
+      do_at_rank0(parts_.collective, {.what = "reads the checkpoint that the training starts from",
+                                      .work = [&] { start = from ? Start(from) : from_disk(); },
+                                      .log = parts_.hooks.log}));
+  if (parts_.collective.world_size() > 1) return share(std::move(start));
   if (!start.ok()) return start.error();
-  return *start ? adopt(**start) : success();
+  return *start ? adopt(**start) : TrainingState{};
 }
 
 // All workers start from rank 0's bits, also without a checkpoint: math libraries may differ
 // between machines. `start` is rank 0's; elsewhere it holds no checkpoint and is not read.
-Status Training::share(Start start) {
+Result<TrainingState> TrainingStart::share(Start start) {
   // Rank 0's error goes first ("": success), so the others end with it instead of waiting.
   std::string error = start.ok() ? "" : start.error().message;
-  FETTLE_TRY(broadcast_bytes(collective_, error));
+  FETTLE_TRY(broadcast_bytes(parts_.collective, error));
   if (!start.ok()) return start.error();
   if (!error.empty()) return invalid("rank 0 cannot begin: " + error);
   std::string bytes;
-  if (collective_.rank() == 0) {
-    if (!*start) start = Start(fresh_start());  // no checkpoint: the initial values
+  if (parts_.collective.rank() == 0) {
+    if (!*start) start = Start(from_seed());  // no checkpoint: the initial values
     bytes = encode_checkpoint(**start);
   }
-  FETTLE_TRY(broadcast_bytes(collective_, bytes));
-  if (collective_.rank() == 0) return adopt(**start);
+  FETTLE_TRY(broadcast_bytes(parts_.collective, bytes));
+  if (parts_.collective.rank() == 0) return adopt(**start);
   const std::string from = "what rank 0 starts from";
   FETTLE_ASSIGN(const Checkpoint checkpoint, decode_checkpoint(bytes, from));
   FETTLE_TRY(refuse_another_training(checkpoint, from));
@@ -98,35 +99,35 @@ Status Training::share(Start start) {
 }
 
 // Position, updates and loss scale keep a Checkpoint's defaults, which suit a new optimiser.
-Checkpoint Training::fresh_start() const {
-  const NetworkPlan& plan = learner_->network().plan();
+Checkpoint TrainingStart::from_seed() const {
+  const NetworkPlan& plan = parts_.learner.network().plan();
   Checkpoint fresh;
   fresh.layout = layout_of(plan);
-  fresh.settings = settings_of(task_.config, task_.seed);
-  fresh.data = to_json(data_.fingerprint);
-  InitialValues values = initial_values(plan, task_.seed);
+  fresh.settings = settings_of(parts_.task.config, parts_.task.seed);
+  fresh.data = to_json(parts_.data.fingerprint);
+  InitialValues values = initial_values(plan, parts_.task.seed);
   fresh.weights = std::move(values.weights);
   fresh.statistics = std::move(values.statistics);
-  OptimizerState state = learner_->optimizer().fresh_state();
+  OptimizerState state = parts_.learner.optimizer().fresh_state();
   fresh.state1 = std::move(state.first);
   fresh.state2 = std::move(state.second);
   return fresh;
 }
 
-Status Training::refuse_another_training(const Checkpoint& checkpoint,
-                                         const std::string& from) const {
+Status TrainingStart::refuse_another_training(const Checkpoint& checkpoint,
+                                              const std::string& from) const {
   const std::string different =
-      difference(checkpoint.settings, settings_of(task_.config, task_.seed));
+      difference(checkpoint.settings, settings_of(parts_.task.config, parts_.task.seed));
   if (different.empty()) return refuse_other_data(checkpoint, from);
   return invalid(from + " belongs to another training: " + different);
 }
 
 // Other training samples would be split differently: samples already trained on would be held out.
 // The test set may differ: nothing is learnt from it.
-Status Training::refuse_other_data(const Checkpoint& checkpoint, const std::string& from,
-                                   bool parents) const {
+Status TrainingStart::refuse_other_data(const Checkpoint& checkpoint, const std::string& from,
+                                        bool parents) const {
   const DataFingerprint there = read_fingerprint(checkpoint.data);
-  const DataFingerprint& here = data_.fingerprint;
+  const DataFingerprint& here = parts_.data.fingerprint;
   std::string different = difference_of_sets(there.train, here.train);
   const bool known = there.is_known() && here.is_known();
   if (different.empty() && known && !parents && there.normalize != here.normalize) {
@@ -134,11 +135,12 @@ Status Training::refuse_other_data(const Checkpoint& checkpoint, const std::stri
   }
   if (different.empty()) return success();
   return invalid(from + " was trained on other data: " + different + "; put the files back (" +
-                 files_of(task_.config.data) + "), or start anew with new data");
+                 files_of(parts_.task.config.data) + "), or start anew with new data");
 }
 
-Status Training::refuse_another_model(const Checkpoint& checkpoint, const std::string& from) const {
-  const NetworkPlan& plan = learner_->network().plan();
+Status TrainingStart::refuse_another_model(const Checkpoint& checkpoint,
+                                           const std::string& from) const {
+  const NetworkPlan& plan = parts_.learner.network().plan();
   const std::string layout = layout_of(plan);  // ends with "; "
   if (checkpoint.layout != layout) {
     return invalid(from + " belongs to another model: it has " + checkpoint.layout +
@@ -151,44 +153,46 @@ Status Training::refuse_another_model(const Checkpoint& checkpoint, const std::s
   return invalid(from + " has another number of parameters than the model");
 }
 
-Training::Start Training::start_from_disk() {
-  FETTLE_ASSIGN(CheckpointStore::Found found, store_.newest());
-  for (const std::string& reason : found.skipped) hooks_.log("skipped a checkpoint: " + reason);
-  if (!found.checkpoint) return task_.parent ? start_from_parent() : Start(std::nullopt);
+TrainingStart::Start TrainingStart::from_disk() {
+  FETTLE_ASSIGN(CheckpointStore::Found found, parts_.store.newest());
+  for (const std::string& reason : found.skipped)
+    parts_.hooks.log("skipped a checkpoint: " + reason);
+  if (!found.checkpoint) return parts_.task.parent ? from_parent() : Start(std::nullopt);
   const Checkpoint& checkpoint = *found.checkpoint;
   if (Status other = refuse_another_training(checkpoint, found.path); !other.ok()) {
     return invalid(other.error().message + "; use another directory or remove it");
   }
   FETTLE_TRY(refuse_another_model(checkpoint, found.path));
-  if (!learner_->optimizer().fits(checkpoint.state1.size(), checkpoint.state2.size())) {
+  if (!parts_.learner.optimizer().fits(checkpoint.state1.size(), checkpoint.state2.size())) {
     return invalid(found.path +
                    " has another number of optimiser values than the model; remove it");
   }
-  hooks_.log("resumes from " + found.path);
+  parts_.hooks.log("resumes from " + found.path);
   resumed_from_ = found.path;
   return std::move(found.checkpoint);
 }
 
 // The parent has reported the checkpoint, but it may not be visible from this machine yet.
-Result<Checkpoint> Training::await_parent() const {
+Result<Checkpoint> TrainingStart::await_parent() const {
   constexpr auto kBetweenLooks = std::chrono::milliseconds(500);
-  const CheckpointStore parents(task_.parent->directory);
-  const auto end = std::chrono::steady_clock::now() + task_.parent_patience;
+  const CheckpointStore parents(parts_.task.parent->directory);
+  const auto end = std::chrono::steady_clock::now() + parts_.task.parent_patience;
   for (bool said = false;; said = true) {
-    auto found = parents.at_epoch(task_.parent->step);
+    auto found = parents.at_epoch(parts_.task.parent->step);
     const bool late = !found.ok() && found.error().code == ErrorCode::kNotFound &&
-                      std::filesystem::is_directory(task_.parent->directory);
-    if (!late || hooks_.should_stop() || std::chrono::steady_clock::now() >= end) return found;
-    if (!said) hooks_.log(found.error().message + " yet; waits for it");
+                      std::filesystem::is_directory(parts_.task.parent->directory);
+    if (!late || parts_.hooks.should_stop() || std::chrono::steady_clock::now() >= end)
+      return found;
+    if (!said) parts_.hooks.log(found.error().message + " yet; waits for it");
     std::this_thread::sleep_for(kBetweenLooks);
   }
 }
 
-Training::Start Training::start_from_parent() {
+TrainingStart::Start TrainingStart::from_parent() {
   FETTLE_ASSIGN(Checkpoint checkpoint, await_parent());
-  FETTLE_TRY(refuse_another_model(checkpoint, task_.parent->directory));
-  FETTLE_TRY(refuse_other_data(checkpoint, task_.parent->directory, /*parents=*/true));
-  const Json settings = settings_of(task_.config, task_.seed);
+  FETTLE_TRY(refuse_another_model(checkpoint, parts_.task.parent->directory));
+  FETTLE_TRY(refuse_other_data(checkpoint, parts_.task.parent->directory, /*parents=*/true));
+  const Json settings = settings_of(parts_.task.config, parts_.task.seed);
   const auto optimizer_of = [](const Json& all) {
     const Json* training = all.find("training");
     const Json* optimizer = training == nullptr ? nullptr : training->find("optimizer");
@@ -197,57 +201,56 @@ Training::Start Training::start_from_parent() {
   // A parent with another optimiser has other state: this trial's state then starts from zeros.
   const bool same_optimizer = optimizer_of(checkpoint.settings) == optimizer_of(settings);
   if (!same_optimizer ||
-      !learner_->optimizer().fits(checkpoint.state1.size(), checkpoint.state2.size())) {
-    OptimizerState fresh = learner_->optimizer().fresh_state();
+      !parts_.learner.optimizer().fits(checkpoint.state1.size(), checkpoint.state2.size())) {
+    OptimizerState fresh = parts_.learner.optimizer().fresh_state();
     checkpoint.state1 = std::move(fresh.first);
     checkpoint.state2 = std::move(fresh.second);
     checkpoint.updates = 0;
-    hooks_.log("the parent's optimiser kept other state; this one's starts from zeros");
+    parts_.hooks.log("the parent's optimiser kept other state; this one's starts from zeros");
   }
   checkpoint.settings = settings;  // this trial's own; its checkpoints are compared with them
-  checkpoint.data = to_json(data_.fingerprint);
-  hooks_.log("starts from step " + std::to_string(task_.parent->step) + " of its parent");
+  checkpoint.data = to_json(parts_.data.fingerprint);
+  parts_.hooks.log("starts from step " + std::to_string(parts_.task.parent->step) +
+                   " of its parent");
   return std::optional(std::move(checkpoint));
 }
 
-// The arrays have this model's sizes: start_from_disk(), start_from_parent() and share() have
-// compared them, or an earlier snapshot() of this task made them.
-Status Training::adopt(const Checkpoint& checkpoint) {
-  Parameters& parameters = learner_->network().parameters();
-  FETTLE_TRY(parameters.set_weights(checkpoint.weights, learner_->backend()));
+// The arrays have this model's sizes: from_disk(), from_parent() and share() have
+// compared them, or an earlier take_snapshot() of this task made them.
+Result<TrainingState> TrainingStart::adopt(const Checkpoint& checkpoint) {
+  Parameters& parameters = parts_.learner.network().parameters();
+  FETTLE_TRY(parameters.set_weights(checkpoint.weights, parts_.learner.backend()));
   parameters.statistics.upload(checkpoint.statistics);
-  learner_->weights_changed();
-  Optimizer& optimizer = learner_->optimizer();
+  parts_.learner.weights_changed();
+  Optimizer& optimizer = parts_.learner.optimizer();
   optimizer.restore_state(checkpoint.state1, checkpoint.state2);
   optimizer.restore(checkpoint.updates, checkpoint.loss_scale);
-  position_ = checkpoint.position;
-  sums_ = checkpoint.sums;
-  scores_.clear();
+  TrainingState state{.position = checkpoint.position, .sums = checkpoint.sums, .scores = {}};
   for (const auto& [name, value] : checkpoint.metrics.as_object()) {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();  // null in JSON
-    scores_.emplace_back(name, value.is_number() ? value.as_double() : kNaN);
+    state.scores.emplace_back(name, value.is_number() ? value.as_double() : kNaN);
   }
-  return success();
+  return state;
 }
 
-Result<Checkpoint> Training::snapshot() const {
-  FETTLE_ASSIGN(std::vector<float> weights, learner_->whole_weights());
-  FETTLE_ASSIGN(OptimizerState state, learner_->optimizer_state());
+Result<Checkpoint> take_snapshot(const TrainingParts& parts, const TrainingState& state) {
+  FETTLE_ASSIGN(std::vector<float> weights, parts.learner.whole_weights());
+  FETTLE_ASSIGN(OptimizerState optimizer, parts.learner.optimizer_state());
   Checkpoint checkpoint;
-  if (collective_.rank() != 0) return checkpoint;
-  checkpoint.layout = layout_of(learner_->network().plan());
-  checkpoint.settings = settings_of(task_.config, task_.seed);
-  checkpoint.data = to_json(data_.fingerprint);
-  checkpoint.position = position_;
-  const kernels::StepControl& control = learner_->optimizer().control();
+  if (parts.collective.rank() != 0) return checkpoint;
+  checkpoint.layout = layout_of(parts.learner.network().plan());
+  checkpoint.settings = settings_of(parts.task.config, parts.task.seed);
+  checkpoint.data = to_json(parts.data.fingerprint);
+  checkpoint.position = state.position;
+  const kernels::StepControl& control = parts.learner.optimizer().control();
   checkpoint.updates = control.updates;
-  checkpoint.sums = sums_;
+  checkpoint.sums = state.sums;
   checkpoint.loss_scale = control.loss_scale;
-  for (const auto& [name, value] : scores_) checkpoint.metrics.set(name, value);
+  for (const auto& [name, value] : state.scores) checkpoint.metrics.set(name, value);
   checkpoint.weights = std::move(weights);
-  checkpoint.statistics = learner_->network().parameters().statistics.download();
-  checkpoint.state1 = std::move(state.first);
-  checkpoint.state2 = std::move(state.second);
+  checkpoint.statistics = parts.learner.network().parameters().statistics.download();
+  checkpoint.state1 = std::move(optimizer.first);
+  checkpoint.state2 = std::move(optimizer.second);
   return checkpoint;
 }
 

@@ -41,8 +41,6 @@ class Network {
   // nothing if the backend has memory of its own.
   static Result<kernels::Workspace> workspace(const NetworkPlan& plan, kernels::Backend& backend,
                                               const kernels::PlanOptions& options);
-  Network(const Network&) = delete;
-  Network& operator=(const Network&) = delete;
 
   // Restores the state after create(), keeping the operations and their plans: initial values, zero
   // gradients. Errors: too little memory.

@@ -14,9 +14,9 @@
 namespace fettle::trainer {
 namespace {
 
-// ---- Introductions -----------------------------------------------------------------------------
+// ---- Hellos ------------------------------------------------------------------------------------
 
-struct Introduction {
+struct Hello {
   std::string card;  // "": this worker has no GPU
   std::string version;
   std::string id;  // rank 0's, for NCCL to meet by
@@ -47,9 +47,9 @@ std::string from_hex(const std::string& text) {
   return bytes;
 }
 
-// Gathers all introductions, by rank. All workers call it.
-Result<std::vector<Introduction>> introduce(Membership& membership,
-                                            kernels::CommunicatorMaker* maker) {
+// Gathers all hellos, by rank. All workers call it.
+Result<std::vector<Hello>> exchange_hellos(Membership& membership,
+                                           kernels::CommunicatorMaker* maker) {
   Json mine = Json::object();
   if (maker != nullptr) {
     mine.set("card", maker->card());
@@ -60,25 +60,24 @@ Result<std::vector<Introduction>> introduce(Membership& membership,
     }
   }
   FETTLE_ASSIGN(const std::vector<std::string> all, membership.all_gather(mine.dump()));
-  std::vector<Introduction> introductions;
+  std::vector<Hello> hellos;
   for (const std::string& said : all) {
     const Result<Json> parsed = parse_json(said);
     const Json object = parsed.ok() && parsed->is_object() ? *parsed : Json::object();
-    introductions.push_back(
-        {text_of(object, "card"), text_of(object, "version"), text_of(object, "id")});
+    hellos.push_back({text_of(object, "card"), text_of(object, "version"), text_of(object, "id")});
   }
-  return introductions;
+  return hellos;
 }
 
-bool all_have_cards(const std::vector<Introduction>& all) {
-  for (const Introduction& one : all) {
+bool all_have_cards(const std::vector<Hello>& all) {
+  for (const Hello& one : all) {
     if (one.card.empty()) return false;
   }
   return true;
 }
 
-// All workers reach the same result from the same introductions.
-Status check_introductions(const std::vector<Introduction>& all) {
+// All workers reach the same result from the same hellos.
+Status check_hellos(const std::vector<Hello>& all) {
   std::map<std::string, std::size_t> rank_of;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const auto [other, is_new] = rank_of.emplace(all[rank].card, rank);
@@ -189,9 +188,9 @@ Result<std::unique_ptr<Collective>> make_nccl_collective(Membership& membership,
                                                          std::unique_ptr<Collective> ring,
                                                          kernels::CommunicatorMaker* maker,
                                                          const NcclSettings& settings) {
-  FETTLE_ASSIGN(const std::vector<Introduction> all, introduce(membership, maker));
-  if (!all_have_cards(all)) return ring;  // the same everywhere: all have the same introductions
-  FETTLE_TRY(check_introductions(all));
+  FETTLE_ASSIGN(const std::vector<Hello> all, exchange_hellos(membership, maker));
+  if (!all_have_cards(all)) return ring;  // the same everywhere: all have the same hellos
+  FETTLE_TRY(check_hellos(all));
   FETTLE_ASSIGN(auto communicator,
                 maker->start(from_hex(all[0].id), membership.world_size(), membership.rank()));
   auto made = std::make_unique<NcclCollective>(membership, std::move(ring), std::move(communicator),

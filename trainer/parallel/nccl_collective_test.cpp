@@ -75,7 +75,7 @@ class NcclCollective : public testing::TestWithParam<Pace> {
   }
 };
 
-TEST_P(NcclCollective, SumsBehindWhatIsEnqueuedBeforeAndTheBackendContinuesBehindTheSum) {
+TEST_P(NcclCollective, SumsFollowEarlierWorkAndLaterWorkFollowsSums) {
   for (const std::int64_t world_size : {2, 3, 4}) {
     SCOPED_TRACE(world_size);
     const auto all = static_cast<float>(world_size);

@@ -23,7 +23,7 @@ constexpr auto kConnectTime = std::chrono::seconds(10);
 // A finished neighbour may leave before this worker has read all it sent.
 constexpr auto kShortWhile = std::chrono::milliseconds(200);
 // Connections that have not identified themselves yet; the previous worker does so at once.
-constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostUnknownPeers = 64;
 // Interval at which a worker that waits for a neighbour checks for a cut connection or SIGTERM.
 constexpr auto kGlance = std::chrono::milliseconds(200);
 constexpr std::size_t kBroadcastBytes = 1 << 20;  // forwarded at once
@@ -98,13 +98,61 @@ bool receive_some(int from, std::span<std::byte>& in) {
 }
 
 // A connection that has not identified itself yet.
-struct Stranger {
-  Stranger(Connection from, std::size_t bytes)
+struct UnknownPeer {
+  UnknownPeer(Connection from, std::size_t bytes)
       : connection(std::move(from)), greeting(bytes), missing(greeting) {}
   Connection connection;
   std::vector<std::byte> greeting;
   std::span<std::byte> missing;  // unread part of `greeting`; a move keeps those bytes in place
 };
+
+// Returns false if no connection waits. The connection that has been silent longest makes room.
+bool accept_one(Listener& listener, std::size_t bytes, std::vector<UnknownPeer>& peers) {
+  std::optional<Connection> came = listener.accept();
+  if (!came) return false;
+  if (peers.size() == kMostUnknownPeers) peers.erase(peers.begin());
+  peers.emplace_back(*std::move(came), bytes);
+  return true;
+}
+
+// Returns false if nothing has happened for a while, or by the deadline.
+bool wait_for_neighbours(const Transfer& transfer, const std::vector<int>& watched,
+                         Deadline deadline) {
+  std::vector<pollfd> polled;
+  if (transfer.sends()) polled.push_back({transfer.to, POLLOUT, 0});
+  if (transfer.receives()) polled.push_back({transfer.from, POLLIN, 0});
+  for (const int fd : watched) polled.push_back({fd, POLLIN, 0});
+  return ::poll(polled.data(), polled.size(), milliseconds_until(std::min(deadline, in(kGlance)))) >
+         0;
+}
+
+// Members that have finished the collective are no longer watched.
+bool find_trouble(std::vector<int>& watched) {
+  bool trouble = false;
+  std::erase_if(watched, [&trouble](int connection) {
+    const Sign sign = sign_of(connection);
+    trouble = trouble || sign == Sign::kTrouble;
+    return sign == Sign::kGoneOn;
+  });
+  return trouble;
+}
+
+// The piece with which worker `owner` begins.
+template <class T>
+std::span<T> piece_of(std::span<T> values, std::int64_t world_size, std::int64_t owner) {
+  const Range range = share_of({0, std::ssize(values)}, world_size, owner);
+  return values.subspan(static_cast<std::size_t>(range.begin),
+                        static_cast<std::size_t>(range.size()));
+}
+
+// Greeting to the next worker: only members know the id.
+std::string greeting_of(const std::string& shared_id, std::int64_t rank) {
+  std::string greeting = shared_id;
+  for (int shift = 0; shift < 64; shift += 8) {
+    greeting += static_cast<char>(static_cast<std::uint64_t>(rank) >> shift & 255);
+  }
+  return greeting;
+}
 
 class RingCollective final : public Collective {
  public:
@@ -165,15 +213,6 @@ class RingCollective final : public Collective {
  private:
   // ---- Meeting
 
-  // Greeting to the next worker: only members know the id.
-  std::string greeting_of(std::int64_t rank) const {
-    std::string greeting = membership_.shared_id();
-    for (int shift = 0; shift < 64; shift += 8) {
-      greeting += static_cast<char>(static_cast<std::uint64_t>(rank) >> shift & 255);
-    }
-    return greeting;
-  }
-
   bool reach_next(const std::vector<std::string>& addresses) {
     const auto next = static_cast<std::size_t>((rank() + 1) % world_size());
     const Result<Json> address = parse_json(addresses[next]);
@@ -186,7 +225,7 @@ class RingCollective final : public Collective {
     if (!connection.ok()) return false;
     next_.emplace(*std::move(connection));
     next_->allow_slow_reader();
-    const std::string greeting = greeting_of(rank());
+    const std::string greeting = greeting_of(membership_.shared_id(), rank());
     return move({next_->fd(), std::as_bytes(std::span(greeting)), /*from=*/-1, /*in=*/{}},
                 in(kConnectTime));
   }
@@ -195,12 +234,12 @@ class RingCollective final : public Collective {
   // another greeting are closed; silent connections delay no other.
   bool await_previous(Listener& listener) {
     Deadline deadline = in(kConnectTime);
-    const std::string expected = greeting_of(wrapped(rank() - 1));
+    const std::string expected = greeting_of(membership_.shared_id(), wrapped(rank() - 1));
     std::vector<int> watched = membership_.connections();
-    std::vector<Stranger> strangers;
+    std::vector<UnknownPeer> peers;
     while (std::chrono::steady_clock::now() < deadline) {
-      const bool came = accept_one(listener, expected.size(), strangers);
-      if (find_greeting(expected, strangers)) return true;
+      const bool came = accept_one(listener, expected.size(), peers);
+      if (find_greeting(expected, peers)) return true;
       if (came) continue;
       if (find_trouble(watched)) {
         // The previous worker may have connected, greeted and left since the listener was polled,
@@ -210,25 +249,16 @@ class RingCollective final : public Collective {
         watched.clear();
       }
       std::vector<pollfd> polled = {{listener.fd(), POLLIN, 0}};
-      for (const Stranger& one : strangers) polled.push_back({one.connection.fd(), POLLIN, 0});
+      for (const UnknownPeer& one : peers) polled.push_back({one.connection.fd(), POLLIN, 0});
       for (const int fd : watched) polled.push_back({fd, POLLIN, 0});
       ::poll(polled.data(), polled.size(), milliseconds_until(deadline));
     }
     return false;
   }
 
-  // Returns false if no connection waits. The connection that has been silent longest makes room.
-  static bool accept_one(Listener& listener, std::size_t bytes, std::vector<Stranger>& strangers) {
-    std::optional<Connection> came = listener.accept();
-    if (!came) return false;
-    if (strangers.size() == kMostStrangers) strangers.erase(strangers.begin());
-    strangers.emplace_back(*std::move(came), bytes);
-    return true;
-  }
-
   // Reads the bytes that have arrived. The connection with the greeting becomes previous_.
-  bool find_greeting(const std::string& expected, std::vector<Stranger>& strangers) {
-    std::erase_if(strangers, [&](Stranger& one) {
+  bool find_greeting(const std::string& expected, std::vector<UnknownPeer>& peers) {
+    std::erase_if(peers, [&](UnknownPeer& one) {
       if (!receive_some(one.connection.fd(), one.missing)) return true;
       if (!one.missing.empty()) return false;
       const auto greeting = std::as_bytes(std::span(expected));
@@ -245,7 +275,9 @@ class RingCollective final : public Collective {
   template <class T>
   Status sum_of(std::span<T> values, CallKind kind) {
     const std::string name = "sum of " + std::to_string(values.size()) + " values";
-    const auto piece = [&](std::int64_t owner) { return piece_of(values, owner); };
+    const auto piece = [&](std::int64_t owner) {
+      return piece_of(values, world_size(), wrapped(owner));
+    };
     return attempt(name, {.bytes = values.size_bytes(), .kind = kind},
                    [&] { return reduce_scatter(values) && hand_out(/*first=*/rank() + 1, piece); });
   }
@@ -255,22 +287,14 @@ class RingCollective final : public Collective {
     return (number % world_size() + world_size()) % world_size();
   }
 
-  // The piece with which worker `owner` begins, for any whole number.
-  template <class T>
-  std::span<T> piece_of(std::span<T> values, std::int64_t owner) const {
-    const Range range = share_of({0, std::ssize(values)}, world_size(), wrapped(owner));
-    return values.subspan(static_cast<std::size_t>(range.begin),
-                          static_cast<std::size_t>(range.size()));
-  }
-
   // In each step a worker sends the piece to which it has just added its own numbers. Afterwards
   // this worker has the whole sum of piece rank + 1, and partial sums of the others.
   template <class T>
   bool reduce_scatter(std::span<T> values) {
     std::vector<T> received;
     for (std::int64_t step = 0; step < world_size() - 1; ++step) {
-      const std::span<T> sent = piece_of(values, rank() - step);
-      const std::span<T> mine = piece_of(values, rank() - step - 1);
+      const std::span<T> sent = piece_of(values, world_size(), wrapped(rank() - step));
+      const std::span<T> mine = piece_of(values, world_size(), wrapped(rank() - step - 1));
       received.resize(mine.size());
       if (!exchange(std::as_bytes(sent), std::as_writable_bytes(std::span(received)))) return false;
       for (std::size_t i = 0; i < mine.size(); ++i) mine[i] += received[i];
@@ -346,28 +370,6 @@ class RingCollective final : public Collective {
       }
     }
     return false;
-  }
-
-  // Returns false if nothing has happened for a while, or by the deadline.
-  static bool wait_for_neighbours(const Transfer& transfer, const std::vector<int>& watched,
-                                  Deadline deadline) {
-    std::vector<pollfd> polled;
-    if (transfer.sends()) polled.push_back({transfer.to, POLLOUT, 0});
-    if (transfer.receives()) polled.push_back({transfer.from, POLLIN, 0});
-    for (const int fd : watched) polled.push_back({fd, POLLIN, 0});
-    return ::poll(polled.data(), polled.size(),
-                  milliseconds_until(std::min(deadline, in(kGlance)))) > 0;
-  }
-
-  // Members that have finished the collective are no longer watched.
-  static bool find_trouble(std::vector<int>& watched) {
-    bool trouble = false;
-    std::erase_if(watched, [&trouble](int connection) {
-      const Sign sign = sign_of(connection);
-      trouble = trouble || sign == Sign::kTrouble;
-      return sign == Sign::kGoneOn;
-    });
-    return trouble;
   }
 
   Status attempt(const std::string& name, CallHeader header, const std::function<bool()>& action) {

@@ -1,12 +1,13 @@
 #include "trainer/program/arguments.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstdlib>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "api/enum_names.h"
 
@@ -15,158 +16,143 @@ namespace {
 
 using std::string_view;
 
-// ---- Values ------------------------------------------------------------------------------------
+// ---- Options -----------------------------------------------------------------------------------
 
-Error wrong_value(string_view option, string_view text, const std::string& expected) {
-  return invalid("--" + std::string(option) + " is \"" + std::string(text) + "\", expected " +
-                 expected);
-}
+constexpr const char* kTraining = "Training, with a trainer's configuration as FILE";
+constexpr const char* kPlanning = "Without training";
+constexpr const char* kBenchmarks = "Benchmarks";
+constexpr const char* kGeneral = "General";
+constexpr const char* kSections[] = {kTraining, kPlanning, kBenchmarks, kGeneral};
 
+constexpr int kMostGpus = 64;
+constexpr int kNoLimit = 0;
+
+// Reads decimal digits alone, where CLI11's own conversion takes 010 for 8.
 template <class T>
-Status read_number(string_view option, string_view text, T& to) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
-  if (error != std::errc() || end != text.data() + text.size() || to < T{}) {
-    return wrong_value(option, text, "a number of at least 0");
+T number_in(const std::string& flag, const std::string& text, int least, int most) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (whole && number >= static_cast<T>(least) &&
+      (most == kNoLimit || number <= static_cast<T>(most))) {
+    return number;
   }
-  return success();
+  const std::string limits = most == kNoLimit
+                                 ? "of at least " + std::to_string(least)
+                                 : "from " + std::to_string(least) + " to " + std::to_string(most);
+  throw CLI::ValidationError(flag, "\"" + text + "\" is not a number " + limits);
 }
 
-Status read_gpus(string_view text, std::int64_t& to) {
-  constexpr std::int64_t kMost = 64;
-  FETTLE_TRY(read_number("gpus", text, to));
-  if (to >= 1 && to <= kMost) return success();
-  return wrong_value("gpus", text, "a number from 1 to 64");
-}
-
-Status read_batch(string_view text, std::int64_t& to) {
-  FETTLE_TRY(read_number("batch", text, to));
-  if (to >= 1) return success();
-  return wrong_value("batch", text, "a number of at least 1");
+// `To`: T, or an optional T.
+template <class T, class To>
+CLI::Option* add_number(CLI::App& app, const std::string& flag, To& to, const std::string& help,
+                        int least = 0, int most = kNoLimit) {
+  const auto set = [&to, flag, least, most](const std::string& text) {
+    to = number_in<T>(flag, text, least, most);
+  };
+  return app.add_option_function<std::string>(flag, set, help)->type_name("N");
 }
 
 template <class E>
-Status read_name(string_view option, string_view text, E& to) {
-  const auto value = api::from_string<E>(text);
-  if (!value) return invalid("--" + std::string(option) + " has no \"" + std::string(text) + "\"");
-  to = *value;
-  return success();
+void add_choice(CLI::App& app, const std::string& flag, E& to, const std::string& help) {
+  std::vector<std::string> names;
+  for (const auto& [value, name] : api::enum_names<E>()) names.emplace_back(name);
+  app.add_option_function<std::string>(
+         flag, [&to](const std::string& name) { to = *api::from_string<E>(name); }, help)
+      ->check(CLI::IsMember(names))
+      ->type_name("NAME");
 }
 
-Status read_output(string_view name, bool& as_json) {
-  if (name != "text" && name != "json") return wrong_value("output", name, "text or json");
-  as_json = name == "json";
-  return success();
+// `action` is called if the flag is given, which takes no value.
+void add_flag(CLI::App& app, const std::string& flag, const std::function<void()>& action,
+              const std::string& help) {
+  app.add_flag_callback(flag, action, help)->check([](const std::string& value) {
+    return value == "true" ? std::string() : std::string("takes no value");
+  });
+}
+void add_flag(CLI::App& app, const std::string& flag, bool& to, const std::string& help) {
+  add_flag(
+      app, flag, [&to] { to = true; }, help);
 }
 
-template <bool Arguments::*kFlag>
-Status set(string_view /*text*/, Arguments& to) {
-  to.*kFlag = true;
-  return success();
+void add_training(CLI::App& app, Arguments& to) {
+  app.option_defaults()->group(kTraining);
+  add_number<std::uint64_t>(app, "--seed", to.overrides.seed,
+                            "seed of weights, order, augmentation and dropout (0)");
+  add_number<std::int64_t>(app, "--until-epoch", to.overrides.until_epoch,
+                           "stop after N epochs (training.epochs)");
+  app.add_option("--checkpoints", to.overrides.checkpoints,
+                 "write checkpoints there, and resume from the newest (none)")
+      ->type_name("DIR");
+  add_number<std::int64_t>(
+      app, "--gpus", to.overrides.gpus,
+      "train on N GPUs of this machine, in one process each (those of the trial's worker, or 1); "
+      "each counts as a worker",
+      /*least=*/1, kMostGpus);
+  // A flag, so that the next argument is not its value; read_arguments() takes it.
+  app.add_flag("--profile{10}")
+      ->description(
+          "write a trace of some optimiser steps (10) for Perfetto, layer by layer, then stop "
+          "as by SIGTERM but with exit code 0")
+      ->type_name("[=STEPS]");
+  app.add_option("--trace", to.trace,
+                 "the file of --profile (trace.json beside the checkpoints; rank 3 of several "
+                 "workers writes trace.3.json)")
+      ->type_name("PATH");
 }
 
-// ---- The table ---------------------------------------------------------------------------------
+void add_planning(CLI::App& app, Arguments& to) {
+  app.option_defaults()->group(kPlanning);
+  add_flag(app, "--dry-run", to.dry_run,
+           "print the memory that the training in FILE needs, part by part, the largest "
+           "maxPerWorker that fits this machine, and what a step costs");
+  add_number<std::int64_t>(app, "--workers", to.workers,
+                           "with --dry-run: for N workers (those of the trial, or 1)");
+  app.add_option_function<std::string>(
+         "--output", [&to](const std::string& name) { to.as_json = name == "json"; },
+         "for people or for programs (text)")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("text|json");
+  add_flag(app, "--backends", to.backends,
+           "print which backends this build and machine have, as JSON");
+}
 
-constexpr string_view kTraining = "Training, with a trainer's configuration as FILE";
-constexpr string_view kPlanning = "Without training";
-constexpr string_view kBenchmarks = "Benchmarks";
-constexpr string_view kGeneral = "General";
-constexpr string_view kSections[] = {kTraining, kPlanning, kBenchmarks, kGeneral};
+void add_benchmarks(CLI::App& app, Arguments& to) {
+  app.option_defaults()->group(kBenchmarks);
+  app.add_option("--bench", to.bench.model,
+                 "measure the training loop on synthetic samples; MODEL is mlp, cnn, resnet9, "
+                 "resnet18, resnet50, chargpt or gpt2")
+      ->type_name("MODEL");
+  api::TrainingConfig& training = to.bench.training;
+  add_choice(app, "--precision", training.precision, "auto, fp32, tf32, bf16 or fp16 (auto)");
+  add_flag(app, "--residual-fp32", training.residual_in_fp32,
+           "with bf16 or fp16 of a GPT: its residual stream is fp32, as under torch.autocast");
+  add_flag(
+      app, "--deterministic", [&training] { training.deterministic = true; },
+      "attention gives the same bits each time, at its price on a GPU");
+  add_choice(app, "--backend", training.backend, "auto, reference, onednn or cuda (auto)");
+  add_number<std::int64_t>(app, "--threads", training.threads, "number of CPU threads");
+  add_number<std::int64_t>(app, "--batch", training.global_batch,
+                           "samples in each optimiser step (128)", /*least=*/1);
+  add_number<double>(app, "--seconds", to.bench.seconds, "how long to measure, after a warm-up (3)")
+      ->type_name("X");
+}
 
-struct Option {
-  string_view section;
-  string_view name;
-  string_view value;  // "": none; "[=X]": optional, then `text` below may be ""
-  string_view help;
-  Status (*read)(string_view text, Arguments& to);
+// `to` receives the values when `app` parses; it must live until then.
+void describe(CLI::App& app, Arguments& to) {
+  app.set_help_flag();  // the one below prints after all errors are known
+  app.allow_extras();   // read_arguments() refuses them
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.add_option("FILE", to.file)->envname("FETTLE_TRIAL");
+  add_training(app, to);
+  add_planning(app, to);
+  add_benchmarks(app, to);
+  app.option_defaults()->group(kGeneral);
+  add_flag(app, "--help", to.help, "print this help");
+  add_flag(app, "--version", to.version, "print the version");
+}
 
-  bool takes_value() const { return !value.empty(); }
-  bool may_lack_value() const { return value.starts_with('['); }
-};
-
-const Option kOptions[] = {
-    {kTraining, "seed", "N", "seed of weights, order, augmentation and dropout (0)",
-     [](string_view text, Arguments& to) { return read_number("seed", text, to.by_hand.seed); }},
-    {kTraining, "until-epoch", "N", "stop after N epochs (training.epochs)",
-     [](string_view text, Arguments& to) {
-       return read_number("until-epoch", text, to.by_hand.until_epoch.emplace());
-     }},
-    {kTraining, "checkpoints", "DIR", "write checkpoints there, and resume from the newest (none)",
-     [](string_view text, Arguments& to) {
-       to.by_hand.checkpoints = text;
-       return success();
-     }},
-    {kTraining, "gpus", "N",
-     "train on N GPUs of this machine, in one process each (those of the trial's worker, or 1); "
-     "each counts as a worker",
-     [](string_view text, Arguments& to) { return read_gpus(text, to.by_hand.gpus.emplace()); }},
-    {kTraining, "profile", "[=STEPS]",
-     "write a trace of some optimiser steps (10) for Perfetto, layer by layer, then stop as by "
-     "SIGTERM but with exit code 0",
-     [](string_view text, Arguments& to) {
-       return read_number("profile", text.empty() ? "10" : text, to.profiled_steps.emplace());
-     }},
-    {kTraining, "trace", "PATH",
-     "the file of --profile (trace.json beside the checkpoints; rank 3 of several workers writes "
-     "trace.3.json)",
-     [](string_view text, Arguments& to) {
-       to.trace = text;
-       return success();
-     }},
-    {kPlanning, "dry-run", "",
-     "print the memory that the training in FILE needs, part by part, the largest maxPerWorker "
-     "that fits this machine, and what a step costs",
-     set<&Arguments::dry_run>},
-    {kPlanning, "workers", "N", "with --dry-run: for N workers (those of the trial, or 1)",
-     [](string_view text, Arguments& to) {
-       return read_number("workers", text, to.workers.emplace());
-     }},
-    {kPlanning, "output", "text|json", "for people or for programs (text)",
-     [](string_view text, Arguments& to) { return read_output(text, to.as_json); }},
-    {kPlanning, "backends", "", "print which backends this build and machine have, as JSON",
-     set<&Arguments::backends>},
-    {kBenchmarks, "bench", "MODEL",
-     "measure the training loop on synthetic samples; MODEL is mlp, cnn, resnet9, resnet18, "
-     "resnet50, chargpt or gpt2",
-     [](string_view text, Arguments& to) {
-       to.benches = true;
-       to.bench.model = text;
-       return success();
-     }},
-    {kBenchmarks, "precision", "NAME", "auto, fp32, tf32, bf16 or fp16 (auto)",
-     [](string_view text, Arguments& to) {
-       return read_name("precision", text, to.bench.training.precision);
-     }},
-    {kBenchmarks, "residual-fp32", "",
-     "with bf16 or fp16 of a GPT: its residual stream is fp32, as under torch.autocast",
-     [](string_view, Arguments& to) {
-       to.bench.training.residual_in_fp32 = true;
-       return success();
-     }},
-    {kBenchmarks, "deterministic", "",
-     "attention gives the same bits each time, at its price on a GPU",
-     [](string_view, Arguments& to) {
-       to.bench.training.deterministic = true;
-       return success();
-     }},
-    {kBenchmarks, "backend", "NAME", "auto, reference, onednn or cuda (auto)",
-     [](string_view text, Arguments& to) {
-       return read_name("backend", text, to.bench.training.backend);
-     }},
-    {kBenchmarks, "threads", "N", "number of CPU threads",
-     [](string_view text, Arguments& to) {
-       return read_number("threads", text, to.bench.training.threads);
-     }},
-    {kBenchmarks, "batch", "N", "samples in each optimiser step (128)",
-     [](string_view text, Arguments& to) {
-       return read_batch(text, to.bench.training.global_batch.emplace());
-     }},
-    {kBenchmarks, "seconds", "X", "how long to measure, after a warm-up (3)",
-     [](string_view text, Arguments& to) {
-       return read_number("seconds", text, to.bench.seconds);
-     }},
-    {kGeneral, "help", "", "print this help", set<&Arguments::help>},
-    {kGeneral, "version", "", "print the version", set<&Arguments::version>},
-};
+// ---- Help --------------------------------------------------------------------------------------
 
 struct Entry {
   string_view name;
@@ -217,8 +203,6 @@ constexpr Entry kExitCodes[] = {
     {"75", "another worker of the trial did not come or was lost"},
 };
 
-// ---- Help --------------------------------------------------------------------------------------
-
 constexpr std::size_t kColumns = 80;
 constexpr std::size_t kHelpColumn = 24;
 
@@ -248,77 +232,57 @@ std::string entries_text(string_view title, std::span<const Entry> entries) {
   return text;
 }
 
-std::string shown(const Option& option) {
-  const bool separate = option.takes_value() && !option.may_lack_value();
-  return "--" + std::string(option.name) + (separate ? " " : "") + std::string(option.value);
-}
-
-// ---- Parsing -----------------------------------------------------------------------------------
-
-const Option* find_option(string_view name) {
-  for (const Option& option : kOptions) {
-    if (option.name == name) return &option;
-  }
-  return nullptr;
+std::string shown(const CLI::Option& option) {
+  const std::string type = option.get_type_name();  // "text|json:{text,json}"
+  const std::string value = type.substr(0, type.find(':'));
+  const bool separate = !value.empty() && value.front() != '[';
+  return "--" + option.get_lnames().front() + (separate ? " " : "") + value;
 }
 
 Error see_help(const std::string& what) { return invalid(what + "; see fettle-trainer --help"); }
 
-// argv[i] is an option; advances i to its value if that is the next argument.
-Status take_option(std::span<const char* const> argv, std::size_t& i, Arguments& to) {
-  const string_view argument = string_view(argv[i]).substr(2);
-  const std::size_t equals = argument.find('=');
-  const std::string name(argument.substr(0, equals));
-  const Option* const option = find_option(name);
-  if (option == nullptr) return see_help("there is no option --" + name);
-  if (equals != string_view::npos) {
-    if (!option->takes_value()) return see_help("--" + name + " takes no value");
-    return option->read(argument.substr(equals + 1), to);
-  }
-  if (!option->takes_value() || option->may_lack_value()) return option->read("", to);
-  if (i + 1 == argv.size()) {
-    return see_help("--" + name + " needs a value, " + std::string(option->value));
-  }
-  return option->read(argv[++i], to);
-}
-
 }  // namespace
 
 std::string help_text() {
+  Arguments unused;
+  CLI::App app;
+  describe(app, unused);
   std::string text =
       "Usage: fettle-trainer [OPTIONS] [FILE]\n\n"
       "Trains the trial or the configuration in FILE (JSON), without FILE the one that\n"
       "FETTLE_TRIAL names. Reports go to standard output, one JSON object a line;\n"
       "messages for people go to standard error.\n";
-  for (const string_view section : kSections) {
+  for (const char* section : kSections) {
     text += "\n" + std::string(section) + ":\n";
-    for (const Option& option : kOptions) {
-      if (option.section == section) text += entry_text(shown(option), option.help);
+    const auto is_here = [section](const CLI::Option* one) { return one->get_group() == section; };
+    for (const CLI::Option* option : std::as_const(app).get_options(is_here)) {
+      text += entry_text(shown(*option), option->get_description());
     }
   }
   return text + entries_text("Environment", kEnvironment) + entries_text("Exit codes", kExitCodes);
 }
 
 Result<Arguments> read_arguments(int argc, const char* const* argv) {
-  const std::span<const char* const> all(argv, static_cast<std::size_t>(argc));
   Arguments arguments;
-  bool options_end = false;
-  for (std::size_t i = 1; i < all.size(); ++i) {
-    const string_view argument = all[i];
-    if (!options_end && argument == "--") {
-      options_end = true;
-    } else if (!options_end && argument.starts_with("--")) {
-      FETTLE_TRY(take_option(all, i, arguments));
-    } else if (!options_end && argument.size() > 1 && argument.starts_with('-')) {
-      return see_help("there is no option " + std::string(argument));
-    } else if (!arguments.file.empty()) {
-      return see_help("more than one file: " + arguments.file + " and " + std::string(argument));
-    } else {
-      arguments.file = argument;
+  CLI::App app;
+  describe(app, arguments);
+  try {
+    app.parse(argc, argv);
+    if (app.count("--profile") > 0) {
+      const auto steps = app.get_option("--profile")->as<std::string>();
+      arguments.profiled_steps = number_in<std::int64_t>("--profile", steps, /*least=*/0, kNoLimit);
     }
+  } catch (const CLI::ParseError& error) {
+    return see_help(error.what());
   }
-  const char* const trial = std::getenv("FETTLE_TRIAL");
-  if (arguments.file.empty() && trial != nullptr) arguments.file = trial;
+  for (const std::string& extra : app.remaining()) {
+    if (extra == "--") continue;
+    if (extra.starts_with('-')) {
+      return see_help("there is no option " + extra.substr(0, extra.find('=')));
+    }
+    return see_help("more than one file: " + arguments.file + " and " + extra);
+  }
+  arguments.benches = app.count("--bench") > 0;
   return arguments;
 }
 

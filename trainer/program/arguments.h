@@ -1,5 +1,5 @@
-// The command line of fettle-trainer. One table lists every option with its section, value, help
-// and effect; parsing, --help and the error messages all come from it.
+// The command line of fettle-trainer. CLI11 parses it; every option is described once, with its
+// section, value, help and effect.
 //
 // Pure but for the environment variable FETTLE_TRIAL. Used once, before there are threads.
 #pragma once
@@ -16,7 +16,7 @@ namespace fettle::trainer {
 
 struct Arguments {
   std::string file;  // a trial file or a trainer's configuration; "": none
-  ByHand by_hand;
+  CliOverrides overrides;
   BenchSettings bench;
   bool benches = false;
   bool dry_run = false;

@@ -22,10 +22,10 @@ TEST(Arguments, OptionsMayStandBeforeAndAfterTheFile) {
       read({"--seed", "7", "trial.json", "--until-epoch=3", "--checkpoints", "kept", "--gpus=2"});
   ASSERT_TRUE(read_ones.ok()) << read_ones.error().message;
   EXPECT_EQ(read_ones->file, "trial.json");
-  EXPECT_EQ(read_ones->by_hand.seed, 7U);
-  EXPECT_EQ(read_ones->by_hand.until_epoch, 3);
-  EXPECT_EQ(read_ones->by_hand.checkpoints, "kept");
-  EXPECT_EQ(read_ones->by_hand.gpus, 2);
+  EXPECT_EQ(read_ones->overrides.seed, 7U);
+  EXPECT_EQ(read_ones->overrides.until_epoch, 3);
+  EXPECT_EQ(read_ones->overrides.checkpoints, "kept");
+  EXPECT_EQ(read_ones->overrides.gpus, 2);
 }
 
 TEST(Arguments, AnOptionalValueIsNotTheNextArgument) {
@@ -34,6 +34,10 @@ TEST(Arguments, AnOptionalValueIsNotTheNextArgument) {
   EXPECT_EQ(without->profiled_steps, 10);
   EXPECT_EQ(without->file, "trial.json");
   EXPECT_EQ(read({"--profile=4"})->profiled_steps, 4);
+}
+
+TEST(Arguments, TheLastValueCountsAndNumbersAreDecimal) {
+  EXPECT_EQ(read({"--batch", "8", "--batch", "010"})->bench.training.global_batch, 10);
 }
 
 TEST(Arguments, WithoutAFileItIsTheOneOfTheEnvironment) {
@@ -58,14 +62,16 @@ TEST(Arguments, WhatIsWrongIsNamedWithTheWayOut) {
   } cases[] = {
       {{"--sead", "7"}, "there is no option --sead; see fettle-trainer --help"},
       {{"-s"}, "there is no option -s"},
-      {{"--seed"}, "--seed needs a value, N"},
-      {{"--seed", "x"}, "--seed is \"x\", expected a number of at least 0"},
-      {{"--seed", "-1"}, "--seed is \"-1\""},
-      {{"--dry-run=yes"}, "--dry-run takes no value"},
-      {{"--gpus", "65"}, "--gpus is \"65\", expected a number from 1 to 64"},
-      {{"--batch", "0"}, "--batch is \"0\", expected a number of at least 1"},
-      {{"--output", "xml"}, "--output is \"xml\", expected text or json"},
-      {{"--precision", "fp8"}, "--precision has no \"fp8\""},
+      {{"--seed"}, "--seed: 1 required N missing; see fettle-trainer --help"},
+      {{"--seed", "x"}, "--seed: \"x\" is not a number of at least 0"},
+      {{"--seed", "-1"}, "--seed: \"-1\" is not"},
+      {{"--dry-run=yes"}, "--dry-run: takes no value"},
+      {{"--gpus", "65"}, "--gpus: \"65\" is not a number from 1 to 64"},
+      {{"--batch", "0"}, "--batch: \"0\" is not a number of at least 1"},
+      {{"--output", "xml"}, "--output: xml not in {text,json}"},
+      {{"--precision", "fp8"}, "--precision: fp8 not in {auto,fp32,tf32,bf16,fp16}"},
+      {{"--seconds", "nan"}, "--seconds: \"nan\" is not a number of at least 0"},
+      {{"--profile=x"}, "--profile: \"x\" is not a number of at least 0"},
       {{"a.json", "b.json"}, "more than one file: a.json and b.json"},
   };
   for (const auto& c : cases) {

@@ -22,10 +22,9 @@
 #include "trainer/parallel/collective.h"
 #include "trainer/reporter/training_report.h"
 #include "trainer/step/device_metrics.h"
-#include "trainer/step/implementations.h"
 #include "trainer/step/learner.h"
-#include "trainer/step/open_backend.h"
 #include "trainer/step/precision.h"
+#include "trainer/step/training_device.h"
 
 namespace fettle::trainer {
 

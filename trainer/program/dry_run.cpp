@@ -55,7 +55,7 @@ std::string describe_memory(const DryRun& run) {
   }
   if (memory.has_device()) {
     text += "\nMemory of its host, at least:\n" + rows_of_parts(memory, /*of_backend=*/false) +
-            row("there is", bytes(run.there.host));
+            row("there is", bytes(run.available.host));
   }
   return text + "\nData: " + std::string(to_string(memory.data)) +
          (run.usable() ? "" : ", where they fit beside the rest") + "\n";
@@ -64,18 +64,18 @@ std::string describe_memory(const DryRun& run) {
 }  // namespace
 
 DryRun plan_run(const api::TrainerConfig& config, const NetworkPlan& plan,
-                const TrainingWorld& world, const MemoryThere& there,
+                const TrainingWorld& world, const AvailableMemory& available,
                 const Workspaces& workspaces) {
   DryRun run;
   run.training = config.training;
-  run.training.precision = precision_on(there.has_device, config.training.precision);
+  run.training.precision = precision_on(available.has_device, config.training.precision);
   run.parameters = plan.trained();
   run.world = world;
   run.step = plan_step(config, world);
-  const DataPlace place = place_data(config, plan, world, there, workspaces);
+  const DataPlace place = place_data(config, plan, world, available, workspaces);
   run.memory = plan_memory(config, plan, world, place, workspaces);
   run.work = plan_work(config, plan, run.step);
-  run.there = there;
+  run.available = available;
   if (run.usable()) run.samples_fitting = run.memory.samples_fitting(*run.usable());
   return run;
 }
@@ -102,7 +102,7 @@ Json to_json(const DryRun& run) {
   if (run.samples_fitting) memory.set("samples_fitting", *run.samples_fitting);
   if (run.memory.has_device()) {
     memory.set("host_total", run.memory.host_total());
-    memory.set("host_usable", run.there.host);
+    memory.set("host_usable", run.available.host);
   }
   Json step = Json::object({{"global_batch", run.step.global_batch},
                             {"world_size", run.step.dealing.world_size},

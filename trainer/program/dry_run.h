@@ -19,17 +19,17 @@ struct DryRun {
   StepShape step;
   MemoryPlan memory;
   StepWork work;
-  MemoryThere there;
-  std::optional<std::int64_t> samples_fitting;  // the largest maxPerWorker that fits `there`
+  AvailableMemory available;
+  std::optional<std::int64_t> samples_fitting;  // the largest maxPerWorker that fits `available`
   // Available memory of the kind that the plan counts; absent: the plan is for a device that is not
   // here.
   std::optional<std::int64_t> usable() const {
-    return memory.has_device() ? there.device : there.host;
+    return memory.has_device() ? available.device : available.host;
   }
 };
 
 DryRun plan_run(const api::TrainerConfig& config, const NetworkPlan& plan,
-                const TrainingWorld& world, const MemoryThere& there,
+                const TrainingWorld& world, const AvailableMemory& available,
                 const Workspaces& workspaces = {});
 
 std::string to_text(const DryRun& run);

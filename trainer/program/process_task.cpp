@@ -32,46 +32,46 @@ Result<TrainingTask> task_of_trial(const api::TrialFile& file) {
   return task;
 }
 
-Result<TrainingTask> task_by_hand(const Json& document, const ByHand& by_hand) {
+Result<TrainingTask> task_of_configuration(const Json& document, const CliOverrides& overrides) {
   TrainingTask task;
   FETTLE_ASSIGN(task.config, api::read_trainer_config(document));
   std::optional<std::int64_t>& epochs = task.config.training.epochs;
-  epochs = epochs.value_or(by_hand.until_epoch.value_or(kDefaultEpochs));
-  task.seed = by_hand.seed;
-  task.until_epoch = by_hand.until_epoch.value_or(*epochs);
-  task.checkpoints = by_hand.checkpoints;
+  epochs = epochs.value_or(overrides.until_epoch.value_or(kDefaultEpochs));
+  task.seed = overrides.seed;
+  task.until_epoch = overrides.until_epoch.value_or(*epochs);
+  task.checkpoints = overrides.checkpoints;
   return task;
 }
 
 // Processes of one worker share its cores and its memory.
-void share_worker(const ByHand& by_hand, ProcessTask& process) {
+void share_worker(const CliOverrides& overrides, ProcessTask& process) {
   const auto of_trial = process.trial ? process.trial->gpus_per_worker : std::nullopt;
-  process.gpus = std::max<std::int64_t>(by_hand.gpus.value_or(of_trial.value_or(1)), 1);
+  process.gpus = std::max<std::int64_t>(overrides.gpus.value_or(of_trial.value_or(1)), 1);
   TrainingTask& task = process.task;
   task.processes_here = process.gpus;
   std::int64_t& threads = task.config.training.threads;
   threads = std::max<std::int64_t>(threads / process.gpus, 1);
 }
 
-Result<ProcessTask> read_document(const Json& document, const ByHand& by_hand) {
+Result<ProcessTask> read_document(const Json& document, const CliOverrides& overrides) {
   ProcessTask process;
   if (document.find("study") == nullptr) {
-    FETTLE_ASSIGN(process.task, task_by_hand(document, by_hand));
+    FETTLE_ASSIGN(process.task, task_of_configuration(document, overrides));
   } else {
     FETTLE_ASSIGN(process.trial, api::read_trial_file(document));
     FETTLE_ASSIGN(process.task, task_of_trial(*process.trial));
   }
-  share_worker(by_hand, process);
+  share_worker(overrides, process);
   return process;
 }
 
 }  // namespace
 
-Result<ProcessTask> read_process_task(const std::string& path, const ByHand& by_hand) {
+Result<ProcessTask> read_process_task(const std::string& path, const CliOverrides& overrides) {
   FETTLE_ASSIGN(const std::string text, read_file(path));
   auto document = parse_json(text);
   if (!document.ok()) return Error(document.error()).in(path);
-  auto process = read_document(*document, by_hand);
+  auto process = read_document(*document, overrides);
   if (!process.ok()) return Error(process.error()).in(path);
   return process;
 }

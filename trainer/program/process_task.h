@@ -8,12 +8,12 @@
 
 #include "api/trial_file.h"
 #include "base/result.h"
-#include "trainer/training.h"
+#include "trainer/training_task.h"
 
 namespace fettle::trainer {
 
 // Settings for a bare configuration; a trial file has its own, but `gpus` overrides them.
-struct ByHand {
+struct CliOverrides {
   std::uint64_t seed = 0;
   std::optional<std::int64_t> until_epoch;  // default: training.epochs
   std::string checkpoints;
@@ -29,6 +29,6 @@ struct ProcessTask {
 
 // Errors name the file: missing, not JSON, wrong fields (all of them), a trial for another image, a
 // unit other than epochs.
-Result<ProcessTask> read_process_task(const std::string& path, const ByHand& by_hand);
+Result<ProcessTask> read_process_task(const std::string& path, const CliOverrides& overrides);
 
 }  // namespace fettle::trainer

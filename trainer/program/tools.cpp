@@ -12,7 +12,6 @@
 #include "trainer/program/console.h"
 #include "trainer/program/dry_run.h"
 #include "trainer/program/process_task.h"
-#include "trainer/step/open_backend.h"
 #include "trainer/step/precision.h"
 #include "trainer/step/training_device.h"
 
@@ -20,7 +19,7 @@ namespace fettle::trainer {
 namespace {
 
 Result<DryRun> plan_without_training(const Arguments& arguments) {
-  FETTLE_ASSIGN(const ProcessTask process, read_process_task(arguments.file, arguments.by_hand));
+  FETTLE_ASSIGN(const ProcessTask process, read_process_task(arguments.file, arguments.overrides));
   const api::TrainerConfig& config = process.task.config;
   DataCache cache = DataCache::from_environment();
   FETTLE_ASSIGN(const TrainingData data, load_training_data(config.data, cache));
@@ -33,13 +32,14 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
   FETTLE_TRY(check_norm_samples(config, plan, world));
   auto backend = open_backend(config.training);
   if (!backend.ok()) {  // a plan needs no GPU: it lacks workspaces and free memory
-    return plan_run(config, plan, world, memory_there(config.training, process.gpus));
+    return plan_run(config, plan, world, available_memory(config.training, process.gpus));
   }
   TrainingDevice device(std::move(backend).value());
   const kernels::PlanOptions options =
       plan_options(device.backend(), config.training, plan_step(config, world).dealing.limit);
   FETTLE_ASSIGN(const Workspaces workspaces, device.workspace(plan, options));
-  return plan_run(config, plan, world, memory_there(device.backend(), process.gpus), workspaces);
+  return plan_run(config, plan, world, available_memory(device.backend(), process.gpus),
+                  workspaces);
 }
 
 }  // namespace

@@ -18,14 +18,14 @@
 #include "trainer/parallel/worker_ranks.h"
 #include "trainer/program/console.h"
 #include "trainer/program/process_task.h"
-#include "trainer/reporter/outlet.h"
+#include "trainer/reporter/report_sink.h"
 #include "trainer/reporter/tensorboard.h"
 #include "trainer/training.h"
 
 namespace fettle::trainer {
 namespace {
 
-constexpr double kGraceByHand = 30;  // seconds between SIGTERM and SIGKILL
+constexpr double kDefaultGrace = 30;  // seconds between SIGTERM and SIGKILL
 
 std::atomic<int> signal_received{0};
 static_assert(std::atomic<int>::is_always_lock_free, "set by a signal handler");
@@ -70,22 +70,22 @@ Result<std::unique_ptr<TensorBoardFile>> open_tensorboard(const ProcessTask& pro
 
 // Receivers of rank 0's reports besides standard output; both may be null.
 struct Reporting {
-  std::unique_ptr<Outlet> outlet;
+  std::unique_ptr<ReportSink> sink;
   std::unique_ptr<TensorBoardFile> scalars;
   bool says_that_it_waits = false;
 };
 
 // Publishes the ranks that rank 0 waits for in the Trial's status, until it trains.
 void report_waiting(Reporting& reporting, const std::string& waits_for) {
-  if (waits_for.empty() || reporting.outlet == nullptr) return;
+  if (waits_for.empty() || reporting.sink == nullptr) return;
   reporting.says_that_it_waits = true;
-  reporting.outlet->submit_waiting(waits_for);
+  reporting.sink->submit_waiting(waits_for);
 }
 
 Result<Reporting> open_reporting(const ProcessTask& process) {
   Reporting reporting;
   if (process.trial) {
-    FETTLE_ASSIGN(reporting.outlet, make_outlet(*process.trial, log_line));
+    FETTLE_ASSIGN(reporting.sink, make_report_sink(*process.trial, log_line));
   }
   FETTLE_ASSIGN(reporting.scalars, open_tensorboard(process));
   return reporting;
@@ -93,13 +93,13 @@ Result<Reporting> open_reporting(const ProcessTask& process) {
 
 // `reporting` must outlive the hooks.
 TrainingHooks make_hooks(Reporting& reporting, Trace* trace) {
-  Outlet* const outlet = reporting.outlet.get();
+  ReportSink* const sink = reporting.sink.get();
   TensorBoardFile* const scalars = reporting.scalars.get();
   TrainingHooks hooks;
   hooks.trace = trace;
-  hooks.report = [outlet, scalars](const EpochReport& report) {
+  hooks.report = [sink, scalars](const EpochReport& report) {
     print_line(to_line(report));
-    if (outlet != nullptr) outlet->submit(report);
+    if (sink != nullptr) sink->submit(report);
     if (scalars == nullptr) return;
     // An event file that cannot be written is no reason to lose a training.
     const Status drawn = scalars->add(report.step, report.metrics, seconds_since_1970());
@@ -110,12 +110,12 @@ TrainingHooks make_hooks(Reporting& reporting, Trace* trace) {
     if (!std::exchange(reporting.says_that_it_waits, false)) return;
     EpochReport begins;  // without values: earlier ones stay
     begins.step = epoch;
-    reporting.outlet->submit(begins);
+    reporting.sink->submit(begins);
   };
-  hooks.should_stop = [outlet, trace] {
+  hooks.should_stop = [sink, trace] {
     if (trace != nullptr && trace->is_full()) return true;
     // As if SIGTERM had come, so that the exit code is the same.
-    if (outlet != nullptr && outlet->stop_wanted() && signal_received == 0) {
+    if (sink != nullptr && sink->stop_wanted() && signal_received == 0) {
       signal_received = SIGTERM;
     }
     return signal_received != 0;
@@ -166,7 +166,7 @@ Result<std::optional<WorkerPlace>> find_place(const ProcessTask& process) {
   if (!place) return place;
   place->rendezvous.log = log_line;
   // Rank 0 needs time to save and to report; the others save nothing.
-  const double grace = process.trial ? process.trial->grace_period : kGraceByHand;
+  const double grace = process.trial ? process.trial->grace_period : kDefaultGrace;
   const double share = place->rendezvous.rank == 0 ? 1.0 / 3 : 2.0 / 3;
   place->rendezvous.termination = {
       [] { return is_terminating.load(); },
@@ -205,15 +205,15 @@ Status claim_checkpoints(const ProcessTask& process, TrainingTask& task) {
   return success();
 }
 
-Result<Together> train_alone(const TrainingTask& task, const TrainingData& data,
-                             const TrainingHooks& hooks) {
+Result<TrainingResult> train_alone(const TrainingTask& task, const TrainingData& data,
+                                   const TrainingHooks& hooks) {
   SingleProcess collective;
   FETTLE_ASSIGN(const auto training, Training::create(task, data, collective, hooks));
   FETTLE_ASSIGN(const Ending ending, training->run());
-  return Together{ending, /*left=*/false};
+  return TrainingResult{ending, /*left=*/false};
 }
 
-Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
+Result<TrainingResult> train(const Arguments& arguments, const ProcessTask& process) {
   TrainingTask task = process.task;
   FETTLE_ASSIGN(std::optional<WorkerPlace> place, find_place(process));
   const std::int64_t rank = place ? place->rendezvous.rank : 0;
@@ -233,15 +233,15 @@ Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
   std::optional<Trace> trace;
   if (arguments.profiled_steps) trace.emplace(rank, *arguments.profiled_steps);
   const TrainingHooks hooks = make_hooks(reporting, trace ? &*trace : nullptr);
-  Result<Together> trained =
-      place ? train_together(task, data, *place, least_ranks(process, *place), hooks)
+  Result<TrainingResult> trained =
+      place ? train_elastically(task, data, *place, least_ranks(process, *place), hooks)
             : of_this_process(train_alone(task, data, hooks));
   // If they go only to standard output, lost reports are a lost result.
-  if (trained.ok() && reporting.outlet == nullptr && lost_a_line()) {
+  if (trained.ok() && reporting.sink == nullptr && lost_a_line()) {
     return io_error("reports are lost, since standard output could not be written");
   }
-  if (reporting.outlet != nullptr && trained.ok()) {
-    reporting.outlet->finish(/*stopped=*/trained->ending == Ending::kStopped);
+  if (reporting.sink != nullptr && trained.ok()) {
+    reporting.sink->finish(/*stopped=*/trained->ending == Ending::kStopped);
   }
   if (trace && trained.ok()) {
     FETTLE_TRY(of_this_process(write_trace(*trace, trace_path(arguments, task, rank))));
@@ -258,7 +258,7 @@ Result<int> train_on_several(const ProcessTask& process, char** argv) {
   return run_ranks(ranks, argv, log_line);
 }
 
-int exit_code_of(const Result<Together>& trained) {
+int exit_code_of(const Result<TrainingResult>& trained) {
   if (!trained.ok()) {
     const int code = fail(trained.error());
     return trained.error().code == ErrorCode::kUnavailable ? kMissesOthers : code;
@@ -277,7 +277,7 @@ int exit_code_of(const Result<Together>& trained) {
 }  // namespace
 
 int train_here(const Arguments& arguments, char** argv) {
-  const auto process = read_process_task(arguments.file, arguments.by_hand);
+  const auto process = read_process_task(arguments.file, arguments.overrides);
   if (!process.ok()) return fail(process.error());
   if (process->gpus > 1 && !is_rank_of_worker(std::getenv)) {
     const auto code = train_on_several(*process, argv);

@@ -20,7 +20,7 @@ struct EpochReport {
   std::string checkpoint;  // newest durable one, "" = none
   std::int64_t checkpoint_step = 0;
   bool final_result = false;  // untilStep is reached
-  Json implementations;       // implementations.h; null: not on this line
+  Json implementations;       // device_metrics.h; null: not on this line
 };
 
 // One object on one line, without the newline. Numbers have six significant digits; non-finite ones

@@ -199,7 +199,7 @@ Summed step_of_world(std::int64_t world_size, std::int64_t samples) {
   return all[0];
 }
 
-TEST(GradientSum, TheGradientsOfALargeNetworkAreThoseOfOneWorkerAndTheSameBitsInEveryRun) {
+TEST(GradientSum, ALargeNetworkHasOneWorkersGradientsAndRepeatsItsBits) {
   const ImageSet images = SyntheticImages(kSamples).set();
   const NetworkPlan plan = large_plan(images);
   ASSERT_EQ(plan_messages(plan, plan.parameters).early.size(), 2U);

@@ -1,7 +1,5 @@
 // Implementations in reports, also for a whole training on the emulated GPU, where all kernels are
 // our own.
-#include "trainer/step/implementations.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 
 #include "kernels/backends/cuda/backend.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/step/device_metrics.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/training.h"
 

@@ -1,51 +1,41 @@
-// Learner: a network, its loss and its optimiser; makes optimiser steps out of micro-batches.
+// Learner: trains a network on a device; makes optimiser steps out of micro-batches.
 //
 // Accumulation is exact: every micro-batch adds gradients summed over its samples; a step sums them
 // over all workers, with the number of samples and the loss, and divides once by that number. So
 // for one global batch the step is the same for every world size and every micro-batch size, up to
-// the order of summation.
+// the order of summation. The passes and the running statistics are model_runner.h's, the sums over
+// the workers gradient_exchange.h's.
 //
-// Batch normalisation sees micro-batches: the whole batch, or groups of it that do not depend on
-// the workers (data/batching.h). Each group updates the running statistics from their values before
-// the step, and the mean of the results, weighted by samples, is their value after it, whichever
-// worker took the group and in whatever order.
-//
-// Gradients of a large network are sent while the step's last backward pass is still under way
-// (gradient_sum.h; between GPUs gradient_all_reduce.h); those of a small one share one message with
-// all other sums of a step. With training.shardOptimizer each of several workers updates the
-// weights of its shard only, and the new weights are gathered (optimizer_shards.h): the same bits,
-// for less memory and half as many bytes more on the way. In fp16 the loss is scaled
-// (kernels/optimizer/step.h), and a step that overflows is skipped: everything but the scale
-// stays unchanged, running statistics included.
+// With training.shardOptimizer each of several workers updates the weights of its shard only, and
+// the new weights are gathered (optimizer_shards.h): the same bits, for less memory and half as
+// many bytes more on the way. In fp16 the loss is scaled (kernels/optimizer/step.h), and a step
+// that overflows is skipped: everything but the scale stays unchanged, running statistics included.
 //
 // All work is enqueued on the backend, which decides by itself whether a step is applied. If
-// batches always lie in the same place, the calls are captured once and repeated, and the host
-// learns the result of a step kResultsBehind steps later, so the backend never waits for it. All
-// workers learn the result of a step after the same later step. One thread.
+// batches always lie in the same place, the host learns the result of a step kResultsBehind steps
+// later, so the backend never waits for it. All workers learn the result of a step after the same
+// later step. One thread.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "api/trainer_config.h"
 #include "base/result.h"
 #include "kernels/backend.h"
-#include "kernels/device_array.h"
 #include "trainer/data/batch_writer.h"
 #include "trainer/data/batching.h"
 #include "trainer/data/image_set.h"
 #include "trainer/model/network.h"
 #include "trainer/parallel/collective.h"
 #include "trainer/step/batch_staging.h"
-#include "trainer/step/gradient_all_reduce.h"
-#include "trainer/step/gradient_sum.h"
+#include "trainer/step/gradient_exchange.h"
+#include "trainer/step/model_runner.h"
 #include "trainer/step/optimizer.h"
-#include "trainer/step/repeated_work.h"
+#include "trainer/step/optimizer_shards.h"
 #include "trainer/step/training_device.h"
 #include "trainer/trace/trace.h"
 
@@ -87,24 +77,21 @@ class Learner {
                                                     std::uint64_t seed, Collective& collective,
                                                     const std::optional<HeldSamples>& held = {});
 
-  Network& network() { return *network_; }
+  Network& network() { return model_->network(); }
   Optimizer& optimizer() { return *optimizer_; }
-  kernels::Backend& backend() { return backend_; }
-  bool scales_loss() const { return config_.precision == api::Precision::kFp16; }
+  kernels::Backend& backend() const { return model_->backend(); }
 
   // Receives the times of a step's parts; nullptr: they are not taken. Must outlive the steps.
   void set_trace(Trace* trace);
   // Seconds that steps have spent in all-reduces, including waits for other workers; between GPUs,
   // seconds that the GPU has idled for them.
-  double communicated() {
-    return gradient_all_reduce_ ? gradient_all_reduce_->waited() : communicated_;
-  }
+  double communicated() { return exchange_->seconds(); }
   // Seconds that the backend has idled in steps because a batch was still on its way.
-  double waited_for_data() const { return waited_for_data_; }
+  double waited_for_data() const { return model_->waited_for_data(); }
 
   // Updates all copies after the masters or the statistics were changed from outside (a
   // checkpoint).
-  void weights_changed();
+  void weights_changed() { model_->weights_changed(); }
 
   // Runs forward and backward for one micro-batch; its gradients, loss and statistics are summed.
   // With the last micro-batch of a step the workers begin to all-reduce: until finish_step() no
@@ -133,88 +120,44 @@ class Learner {
   std::optional<Step> settle(std::int64_t behind = 0);
   // Number of steps that may stay unsettled without making the backend wait.
   std::int64_t results_behind() const {
-    return backend_.shares_memory() ? 0 : kernels::kResultsBehind;
+    return backend().shares_memory() ? 0 : kernels::kResultsBehind;
   }
 
   // Error of the last all-reduce that was abandoned; success if none is known.
-  Status health();
+  Status health() { return exchange_->health(); }
 
-  bool shards_optimizer() const { return !shard_bounds_.empty(); }
+  bool shards_optimizer() const { return !shards_.empty(); }
   // The optimiser's whole state, and the masters of all weights, at rank 0; elsewhere empty. With a
   // sharded optimiser all workers must call them. Errors: a worker was lost; never without
   // sharding.
-  Result<OptimizerState> optimizer_state();
-  Result<std::vector<float>> whole_weights();
+  Result<OptimizerState> optimizer_state() {
+    return gather_state(collective_, states_, *optimizer_, shards_);
+  }
+  Result<std::vector<float>> whole_weights() {
+    return gather_masters(collective_, network().parameters(), shards_);
+  }
 
   // Loss (without label smoothing) and accuracy on these samples, with running statistics. Each
   // worker evaluates its share. Errors: a worker was lost.
   Result<Score> evaluate(const ImageSet& images, const Indices& samples, const BatchWriter& writer);
 
  private:
-  Learner(TrainingDevice& device, const api::TrainingConfig& config, std::uint64_t seed,
-          Collective& collective);
-  Status prepare(const NetworkPlan& plan, const StepShape& step,
-                 const std::optional<HeldSamples>& held);
-  void plan_shards(const NetworkPlan& plan);
-  std::optional<Range> shard() const;
-  Status allocate(const NetworkPlan& plan, const StepShape& step,
-                  const std::optional<HeldSamples>& held);
-  void plan_sums(const NetworkPlan& plan);
-  bool is_traced() const { return trace_ != nullptr && trace_->is_on(); }
-  // Whether a step's last micro-batch and its end are one graph, with nothing in between.
-  bool ends_in_one_graph() const;
-  void run_batch(const StagedBatch& staged);
-  // The work of a micro-batch, and of the end of a step. `ends_step`: the loss is the step's last
-  // and also does the work of enqueue_step_sums().
-  void enqueue_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {},
-                     bool ends_step = false);
-  void enqueue_step_sums();
+  Learner(const api::TrainingConfig& config, Collective& collective, ShardBounds shards,
+          std::unique_ptr<ModelRunner> model);
+  Status end_step_with_others();
   void enqueue_end();
-  void run_end();
-  Status run_end_with_others();
-  void keep_statistics();
-  Status sum_over_workers();
-  Status gather_weights();
-  Status gather(std::span<float> values, std::span<const std::int64_t> bounds);
-  Status sum_gradients();
-  // Clears the gradients and restores the running statistics; the weights have not changed yet.
-  void undo_step();
-  StagedBatch stage_evaluation(const ImageSet& images, std::span<const std::int64_t> samples,
-                               const BatchWriter& writer);
-  void run_evaluation(const StagedBatch& batch);
-  void enqueue_evaluation(const StagedBatch& batch);
 
   std::unique_ptr<TrainingDevice> own_device_;  // first: all else is in its memory; may be null
-  TrainingDevice& device_;
-  kernels::Backend& backend_;
-  const api::TrainingConfig config_;
-  const std::uint64_t seed_;
   Collective& collective_;
-  Network* network_ = nullptr;  // the device's
-  std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
-  std::vector<std::int64_t> shard_bounds_;  // empty: every worker has the whole optimiser
-  // Bounds of the workers' shards within the decayed parameters, and within those behind them.
-  std::vector<std::int64_t> decayed_bounds_;
-  std::vector<std::int64_t> other_bounds_;
+  const OptimizerStates states_;
+  const ShardBounds shards_;
+  std::unique_ptr<ModelRunner> model_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::optional<BatchStaging> stage_;
-  Batch evaluated_;                               // reused by evaluate()
-  kernels::DeviceArray<kernels::LossSums> sums_;  // of this worker, since the last finish_step
-  kernels::DeviceArray<kernels::LossSums> evaluation_sums_;
-  kernels::DeviceArray<float> statistics_before_;  // their values before the step under way
-  std::map<StagedBatch, RepeatedWork> batch_graphs_;
-  std::map<StagedBatch, RepeatedWork> step_graphs_;  // a last micro-batch with the step's end
-  std::map<StagedBatch, RepeatedWork> evaluation_graphs_;
-  RepeatedWork end_graph_;
+  std::unique_ptr<GradientExchange> exchange_;  // its thread works on the model's gradients
+  kernels::LossOptions loss_options_;
   std::optional<StagedBatch> deferred_;  // the last micro-batch, which finish_step() runs
   std::int64_t unsettled_ = 0;
   Trace* trace_ = nullptr;
-  std::optional<TracedBackend> traced_;
-  double communicated_ = 0;  // by the host's clock
-  double waited_for_data_ = 0;
-  DeviceCollective* gpus_ = nullptr;                      // nullptr: the hosts all-reduce
-  std::optional<GradientAllReduce> gradient_all_reduce_;  // if the GPUs do, else gradient_sum_
-  std::optional<GradientSum> gradient_sum_;               // last: its thread works on the gradients
 };
 
 }  // namespace fettle::trainer

@@ -45,4 +45,13 @@ double schedule_factor(const api::ScheduleConfig& schedule, const ScheduleLength
   }
 }
 
+RateSchedule::RateSchedule(const api::TrainingConfig& config, std::int64_t global_batch,
+                           const ScheduleLength& length)
+    : base_(config.learning_rate *
+            learning_rate_scale(config.learning_rate_scaling, config.optimizer,
+                                static_cast<double>(global_batch),
+                                static_cast<double>(*config.reference_batch))),
+      schedule_(config.schedule),
+      length_(length) {}
+
 }  // namespace fettle::trainer

@@ -29,4 +29,19 @@ struct ScheduleLength {
 double schedule_factor(const api::ScheduleConfig& schedule, const ScheduleLength& length,
                        std::int64_t step);
 
+// The learning rates of a training with this global batch.
+class RateSchedule {
+ public:
+  // Defaults must be filled in.
+  RateSchedule(const api::TrainingConfig& config, std::int64_t global_batch,
+               const ScheduleLength& length);
+  const ScheduleLength& length() const { return length_; }
+  double at(std::int64_t step) const { return base_ * schedule_factor(schedule_, length_, step); }
+
+ private:
+  const double base_;  // scaled with the global batch
+  const api::ScheduleConfig schedule_;
+  const ScheduleLength length_;
+};
+
 }  // namespace fettle::trainer

@@ -192,25 +192,25 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
 }
 
 DataPlace place_data(const api::TrainerConfig& config, const NetworkPlan& plan,
-                     const TrainingWorld& world, const MemoryThere& there,
+                     const TrainingWorld& world, const AvailableMemory& available,
                      const Workspaces& workspaces) {
-  if (!there.has_device) return DataPlace::kShared;
-  if (!there.device) return DataPlace::kHeld;  // unknown: assumed to fit
+  if (!available.has_device) return DataPlace::kShared;
+  if (!available.device) return DataPlace::kHeld;  // unknown: assumed to fit
   const std::int64_t needed =
       plan_memory(config, plan, world, DataPlace::kHeld, workspaces).total();
-  return needed <= *there.device - *there.device / kLeftOver ? DataPlace::kHeld
-                                                             : DataPlace::kStreamed;
+  return needed <= *available.device - *available.device / kLeftOver ? DataPlace::kHeld
+                                                                     : DataPlace::kStreamed;
 }
 
 Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,
-                    const MemoryThere& there) {
-  if (plan.host_total() > there.host) {
+                    const AvailableMemory& available) {
+  if (plan.host_total() > available.host) {
     return invalid("beside the GPU the training needs at least " +
-                   lacking(plan.host_total(), there.host, "memory") + "; a smaller training." +
+                   lacking(plan.host_total(), available.host, "memory") + "; a smaller training." +
                    (api::has_batch_norm(config.model) ? "normGroup" : "maxPerWorker") +
                    " needs less");
   }
-  const std::optional<std::int64_t> free = plan.has_device() ? there.device : there.host;
+  const std::optional<std::int64_t> free = plan.has_device() ? available.device : available.host;
   if (!free || plan.total() <= *free) return success();
   // The operator finds the number by the words around it, and requests more memory for the next run
   // (runtime/kubernetes/gpu_memory_end.cpp).

@@ -43,7 +43,7 @@ enum class DataPlace : std::uint8_t {
 std::string_view to_string(DataPlace place);  // "on the device"
 
 // Memory available to a training, in bytes.
-struct MemoryThere {
+struct AvailableMemory {
   std::int64_t host = 0;                    // usable by a process here
   bool has_device = false;                  // the backend's memory is its own
   std::optional<std::int64_t> device = {};  // free; absent: unknown
@@ -94,11 +94,11 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
 // free memory for allocations outside the plan (library workspaces). If the device's memory is
 // unknown, they are assumed to fit.
 DataPlace place_data(const api::TrainerConfig& config, const NetworkPlan& plan,
-                     const TrainingWorld& world, const MemoryThere& there,
+                     const TrainingWorld& world, const AvailableMemory& available,
                      const Workspaces& workspaces = {});
 
 // kInvalid if one worker alone needs more than is available: names the shortfall and a remedy.
 Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,
-                    const MemoryThere& there);
+                    const AvailableMemory& available);
 
 }  // namespace fettle::trainer

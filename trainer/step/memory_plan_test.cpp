@@ -194,8 +194,8 @@ TEST_F(MemoryPlanTest, OnlyOneThatKeepsCheckpointsHasACopyOfThem) {
 TEST_F(MemoryPlanTest, ADeviceHoldsTheSamplesIfAnEighthOfItsFreeMemoryIsLeftOver) {
   const TrainingWorld world{1, 300, 5000};
   const std::int64_t needed = plan_memory(config_, network(), world, DataPlace::kHeld).total();
-  const auto place = [&](const MemoryThere& there) {
-    return place_data(config_, network(), world, there);
+  const auto place = [&](const AvailableMemory& available) {
+    return place_data(config_, network(), world, available);
   };
   const std::int64_t just_enough = needed + (needed + 6) / 7;
   EXPECT_EQ(place({kMiB, true, just_enough}), DataPlace::kHeld);
@@ -208,8 +208,8 @@ TEST_F(MemoryPlanTest, ADeviceHoldsTheSamplesIfAnEighthOfItsFreeMemoryIsLeftOver
 TEST_F(MemoryPlanTest, EachSideIsCheckedByItself) {
   const MemoryPlan plan = plan_memory(config_, network(), {1, 300}, DataPlace::kStreamed);
   const std::int64_t host = plan.host_total(), device = plan.total();
-  const auto said = [&](const MemoryThere& there) {
-    const Status status = check_memory(config_, plan, there);
+  const auto said = [&](const AvailableMemory& available) {
+    const Status status = check_memory(config_, plan, available);
     return status.ok() ? "" : status.error().message;
   };
   EXPECT_EQ(said({host, true, device}), "");

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "trainer/data/batching.h"
-
 namespace fettle::trainer {
 
 namespace {
@@ -44,6 +42,24 @@ std::vector<std::int64_t> shard_bounds(const NetworkPlan& plan, api::OptimizerKi
   return bounds;
 }
 
+std::optional<Range> ShardBounds::of(std::int64_t rank) const {
+  if (empty()) return std::nullopt;
+  const auto i = static_cast<std::size_t>(rank);
+  return Range{all[i], all[i + 1]};
+}
+
+ShardBounds plan_shards(const api::TrainingConfig& config, const NetworkPlan& plan,
+                        std::int64_t world_size) {
+  ShardBounds shards;
+  if (!config.shard_optimizer.value_or(false) || world_size == 1) return shards;
+  shards.all = shard_bounds(plan, config.optimizer, world_size);
+  for (const std::int64_t bound : shards.all) {
+    shards.decayed.push_back(std::min(bound, plan.decayed));
+    shards.others.push_back(std::max(bound, plan.decayed) - plan.decayed);
+  }
+  return shards;
+}
+
 Result<std::vector<float>> gather_shards(Collective& collective, const std::vector<float>& mine,
                                          const std::vector<std::int64_t>& bounds) {
   const bool keeps = collective.rank() == 0;
@@ -72,6 +88,34 @@ Result<std::vector<float>> gather_shards(Collective& collective, const std::vect
     }
   }
   return whole;
+}
+
+Result<std::vector<float>> gather_masters(Collective& collective, const Parameters& parameters,
+                                          const ShardBounds& shards) {
+  const bool here = collective.rank() == 0;
+  if (!parameters.kept) return here ? parameters.weights.download() : std::vector<float>();
+  FETTLE_ASSIGN(std::vector<float> all,
+                gather_shards(collective, parameters.shard.download(), shards.decayed));
+  if (!here) return all;
+  const std::vector<float> others = parameters.weights.download();  // whole on every worker
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
+Result<OptimizerState> gather_state(Collective& collective, const OptimizerStates& states,
+                                    const Optimizer& optimizer, const ShardBounds& shards) {
+  OptimizerState state;
+  if (shards.empty()) {
+    if (collective.rank() > 0) return state;
+    return OptimizerState{optimizer.state1.download(), optimizer.state2.download()};
+  }
+  if (states.first) {
+    FETTLE_ASSIGN(state.first, gather_shards(collective, optimizer.state1.download(), shards.all));
+  }
+  if (states.second) {
+    FETTLE_ASSIGN(state.second, gather_shards(collective, optimizer.state2.download(), shards.all));
+  }
+  return state;
 }
 
 }  // namespace fettle::trainer

@@ -23,6 +23,10 @@ api::Precision precision_on(const kernels::Backend& backend, api::Precision want
   return precision_on(!backend.shares_memory(), wanted);
 }
 
+bool scales_loss(const api::TrainingConfig& config) {
+  return config.precision == api::Precision::kFp16;
+}
+
 kernels::PlanOptions plan_options(const kernels::Backend& backend,
                                   const api::TrainingConfig& training, std::int64_t max_samples) {
   const bool tf32 = precision_on(backend, training.precision) == api::Precision::kTf32;

@@ -16,6 +16,9 @@ kernels::DataType data_type(api::Precision precision);
 api::Precision precision_on(const kernels::Backend& backend, api::Precision wanted);
 api::Precision precision_on(bool gpu, api::Precision wanted);
 
+// Whether the loss is scaled, because small gradients would vanish in fp16.
+bool scales_loss(const api::TrainingConfig& config);
+
 // For operations that take up to `max_samples` at once.
 kernels::PlanOptions plan_options(const kernels::Backend& backend,
                                   const api::TrainingConfig& training, std::int64_t max_samples);

@@ -5,6 +5,7 @@
 // network with its memory and the plans of its operations (a GPU library compiles some plans for
 // seconds), and the samples that the backend holds.
 // One thread. Outlives the trainings and networks on it.
+// Beside it: the backend of a configuration, and the memory available to a training.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,18 @@
 #include "trainer/data/batching.h"
 #include "trainer/data/image_set.h"
 #include "trainer/model/network.h"
+#include "trainer/step/memory_plan.h"
 
 namespace fettle::trainer {
+
+// The backend that the configuration names; with `auto` the fastest of this machine. Errors: it is
+// not available, with the reason.
+Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config);
+
+// For one of a worker's `processes` processes.
+AvailableMemory available_memory(const kernels::Backend& backend, std::int64_t processes);
+// The same if the configuration's backend is not here: nothing is known about its GPU.
+AvailableMemory available_memory(const api::TrainingConfig& config, std::int64_t processes);
 
 class TrainingDevice {
  public:

@@ -1,6 +1,6 @@
-// Outlet: delivers a trial's reports beyond standard output, and brings back stop requests. The
-// available outlets are decided when the program is linked: kubernetes_outlet.cpp
-// knows Kubernetes, no_outlet.cpp needs only a compiler.
+// ReportSink: delivers a trial's reports beyond standard output, and brings back stop requests. The
+// available sinks are decided when the program is linked: kubernetes_report_sink.cpp
+// knows Kubernetes, no_report_sink.cpp needs only a compiler.
 //
 // Called from the training's thread.
 #pragma once
@@ -15,9 +15,9 @@
 
 namespace fettle::trainer {
 
-class Outlet {
+class ReportSink {
  public:
-  virtual ~Outlet() = default;
+  virtual ~ReportSink() = default;
 
   // Returns at once; the newest report is delivered as soon as possible.
   virtual void submit(const EpochReport& report) = 0;
@@ -31,10 +31,11 @@ class Outlet {
 };
 
 // Lines for people; called from any thread.
-using OutletLog = std::function<void(const std::string&)>;
+using ReportSinkLog = std::function<void(const std::string&)>;
 
-// The outlet that the environment variable FETTLE_REPORT names; null if it is unset or empty.
-// kInvalid: no such outlet, or not in this build. kIo: it cannot be set up.
-Result<std::unique_ptr<Outlet>> make_outlet(const api::TrialFile& trial, OutletLog log);
+// The sink that the environment variable FETTLE_REPORT names; null if it is unset or empty.
+// kInvalid: no such sink, or not in this build. kIo: it cannot be set up.
+Result<std::unique_ptr<ReportSink>> make_report_sink(const api::TrialFile& trial,
+                                                     ReportSinkLog log);
 
 }  // namespace fettle::trainer

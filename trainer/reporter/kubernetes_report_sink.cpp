@@ -1,4 +1,4 @@
-// The outlet of trials on a cluster: the reporter (reporter.h) and the termination message.
+// The sink of trials on a cluster: the reporter (reporter.h) and the termination message.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kube/transport/cluster_config.h"
-#include "trainer/reporter/outlet.h"
+#include "trainer/reporter/report_sink.h"
 #include "trainer/reporter/reporter.h"
 #include "trainer/reporter/termination_message.h"
 
@@ -18,7 +18,8 @@ constexpr const char* kTerminationLog = "/dev/termination-log";
 // Deadline of one call; giving up early loses one report.
 constexpr std::chrono::milliseconds kCallDeadline{5'000};
 
-ReporterSettings settings_of(const api::TrialFile& trial, const std::string& ns, OutletLog log) {
+ReporterSettings settings_of(const api::TrialFile& trial, const std::string& ns,
+                             ReportSinkLog log) {
   ReporterSettings settings;
   settings.trial = {ns, trial.trial};
   settings.needs.rungs = trial.rungs;
@@ -50,10 +51,10 @@ kube::ClientOptions client_options(std::function<void(int status)> on_answer) {
   return options;
 }
 
-class KubernetesOutlet final : public Outlet {
+class KubernetesReportSink final : public ReportSink {
  public:
-  KubernetesOutlet(std::unique_ptr<kube::HttpTransport> transport, const api::TrialFile& trial,
-                   const std::string& ns, OutletLog log)
+  KubernetesReportSink(std::unique_ptr<kube::HttpTransport> transport, const api::TrialFile& trial,
+                       const std::string& ns, ReportSinkLog log)
       : log_(log),
         grace_(static_cast<std::int64_t>(trial.grace_period * 1000)),
         transport_(std::move(transport)),
@@ -92,7 +93,7 @@ class KubernetesOutlet final : public Outlet {
     if (!left.ok()) log_("no termination message: " + left.error().message);
   }
 
-  const OutletLog log_;
+  const ReportSinkLog log_;
   const std::chrono::milliseconds grace_;
   const std::unique_ptr<kube::HttpTransport> transport_;
   kube::Client client_;
@@ -101,9 +102,10 @@ class KubernetesOutlet final : public Outlet {
 
 }  // namespace
 
-Result<std::unique_ptr<Outlet>> make_outlet(const api::TrialFile& trial, OutletLog log) {
+Result<std::unique_ptr<ReportSink>> make_report_sink(const api::TrialFile& trial,
+                                                     ReportSinkLog log) {
   const char* wanted = std::getenv("FETTLE_REPORT");
-  if (wanted == nullptr || *wanted == '\0') return std::unique_ptr<Outlet>();
+  if (wanted == nullptr || *wanted == '\0') return std::unique_ptr<ReportSink>();
   if (std::string_view(wanted) != "kubernetes") {
     return invalid(std::string("FETTLE_REPORT is \"") + wanted +
                    "\", expected kubernetes, or nothing for standard output alone");
@@ -111,8 +113,8 @@ Result<std::unique_ptr<Outlet>> make_outlet(const api::TrialFile& trial, OutletL
   FETTLE_ASSIGN(const kube::ClusterConfig config,
                 kube::in_cluster_config([](const char* name) { return std::getenv(name); }));
   FETTLE_ASSIGN(auto transport, kube::connect(config, "fettle-trainer/" FETTLE_VERSION));
-  return std::unique_ptr<Outlet>(
-      std::make_unique<KubernetesOutlet>(std::move(transport), trial, config.ns, std::move(log)));
+  return std::unique_ptr<ReportSink>(std::make_unique<KubernetesReportSink>(
+      std::move(transport), trial, config.ns, std::move(log)));
 }
 
 }  // namespace fettle::trainer

@@ -1,0 +1,82 @@
+#include "trainer/training_reports.h"
+
+#include <limits>
+#include <utility>
+
+#include "api/metric_names.h"
+#include "trainer/rank0_work.h"
+#include "trainer/step/device_metrics.h"
+#include "trainer/training_start.h"
+
+namespace fettle::trainer {
+
+namespace metric = api::metric;
+
+// An earlier run may have ended between the checkpoint of an epoch and its report.
+void TrainingReports::report_start(const TrainingState& state, const std::string& resumed_from) {
+  if (parts_.collective.rank() != 0) return;
+  const Position& position = state.position;
+  const bool whole_epoch = position.offset == 0 && position.epoch > 0;
+  if (whole_epoch && !resumed_from.empty() && parts_.task.new_process) {
+    EpochReport report;
+    report.step = report.checkpoint_step = position.epoch;
+    report.metrics = state.scores;
+    report.checkpoint = resumed_from;
+    parts_.hooks.report(report);
+  }
+  if (parts_.hooks.begin) parts_.hooks.begin(position.epoch);
+}
+
+Status TrainingReports::save_and_report(const TrainingState& state, const Metrics& metrics,
+                                        bool final_result) {
+  FETTLE_ASSIGN(const std::string saved, save_checkpoint(state));
+  if (parts_.collective.rank() != 0) return success();
+  EpochReport report;
+  report.step = state.position.epoch;  // a trial counts whole epochs as its steps
+  report.metrics = metrics;
+  report.final_result = final_result;
+  report.checkpoint = saved;
+  report.checkpoint_step = state.position.epoch;
+  report.implementations = implementations_once();
+  parts_.hooks.report(report);
+  return success();
+}
+
+void TrainingReports::report_divergence(const TrainingState& state, const std::string& what) {
+  if (parts_.collective.rank() != 0) return;
+  const std::int64_t epoch = state.position.epoch + 1;
+  parts_.hooks.log(what + " in epoch " + std::to_string(epoch) +
+                   ": this configuration diverges; its result is NaN");
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  EpochReport report;
+  report.step = parts_.task.until_epoch;  // further training would not change the result
+  report.metrics = {{metric::kValidationAccuracy, kNaN},
+                    {metric::kValidationLoss, kNaN},
+                    {metric::kLoss, kNaN},
+                    {metric::kDivergedEpoch, static_cast<double>(epoch)}};
+  report.final_result = true;
+  report.implementations = implementations_once();
+  parts_.hooks.report(report);
+}
+
+// Nothing is downloaded or gathered if no checkpoints are kept.
+Result<std::string> TrainingReports::save_checkpoint(const TrainingState& state) {
+  if (!keeps_checkpoints_) return std::string();
+  const Span span(&parts_.trace, "checkpoint", "", /*always=*/true);
+  FETTLE_ASSIGN(const Checkpoint reached, take_snapshot(parts_, state));
+  Result<std::string> saved = std::string();
+  // If a worker is lost meanwhile, the next collective fails: the saved checkpoint is reported
+  // first.
+  (void)do_at_rank0(parts_.collective, {.what = "writes a checkpoint",
+                                        .work = [&] { saved = parts_.store.save(reached); },
+                                        .log = parts_.hooks.log});
+  return saved;
+}
+
+Json TrainingReports::implementations_once() {
+  const auto& all = parts_.learner.network().implementations();
+  if (all.empty() || std::exchange(said_implementations_, true)) return {};
+  return to_json(all);
+}
+
+}  // namespace fettle::trainer
