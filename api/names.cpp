@@ -28,10 +28,6 @@ constexpr std::array<EnumName<WorkersSizing>, 2> kWorkersSizings{{
     {WorkersSizing::kAuto, "Auto"},
     {WorkersSizing::kManual, "Manual"},
 }};
-constexpr std::array<EnumName<Execution>, 2> kExecutions{{
-    {Execution::kJob, "Job"},
-    {Execution::kPool, "Pool"},
-}};
 constexpr std::array<EnumName<TolerationOperator>, 2> kTolerationOperators{{
     {TolerationOperator::kEqual, "Equal"},
     {TolerationOperator::kExists, "Exists"},
@@ -156,7 +152,6 @@ EnumNames<Scale> names_of(Scale /*any*/) { return kScales; }
 EnumNames<Direction> names_of(Direction /*any*/) { return kDirections; }
 EnumNames<Take> names_of(Take /*any*/) { return kTakes; }
 EnumNames<WorkersSizing> names_of(WorkersSizing /*any*/) { return kWorkersSizings; }
-EnumNames<Execution> names_of(Execution /*any*/) { return kExecutions; }
 EnumNames<TolerationOperator> names_of(TolerationOperator /*any*/) { return kTolerationOperators; }
 EnumNames<TaintEffect> names_of(TaintEffect /*any*/) { return kTaintEffects; }
 EnumNames<GpuSharing> names_of(GpuSharing /*any*/) { return kGpuSharings; }

@@ -32,7 +32,6 @@ EnumNames<Direction> names_of(Direction);
 EnumNames<Take> names_of(Take);
 EnumNames<AlgorithmKind> names_of(AlgorithmKind);
 EnumNames<StoppingKind> names_of(StoppingKind);
-EnumNames<Execution> names_of(Execution);
 EnumNames<WorkersSizing> names_of(WorkersSizing);
 EnumNames<TolerationOperator> names_of(TolerationOperator);
 EnumNames<TaintEffect> names_of(TaintEffect);

@@ -187,8 +187,6 @@ struct Workers {
   bool operator==(const Workers&) const = default;
 };
 
-enum class Execution { kJob, kPool };
-
 enum class TolerationOperator { kEqual, kExists };
 enum class TaintEffect { kNoSchedule, kPreferNoSchedule, kNoExecute };
 
@@ -241,7 +239,6 @@ struct TrialTemplate {
   std::string queue;
   std::string queue_priority;  // Kueue's WorkloadPriorityClass; "" = by the pods' PriorityClass
   std::string gang = "auto";   // what places all workers together: one of gang_names()
-  Execution execution = Execution::kJob;
   // Names of variables in the environment of `fettle run` that its trials see; local runs only.
   std::vector<std::string> pass_environment;
   std::optional<TrainerPod> pod;         // only with trainer
