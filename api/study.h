@@ -111,7 +111,7 @@ struct Algorithm {
   std::optional<std::int64_t> points;          // grid: points along a Double without a step
   bool shuffle = false;                        // grid: visit the grid in a seeded random order
   std::optional<std::int64_t> population_size = std::nullopt;  // cmaes, nsga2: of a generation
-  double reduction_factor = 3;             // hyperband, bohb, dehb: one trial in N is promoted
+  double reduction_factor = 3;             // hyperband, bohb: one trial in N is promoted
   std::optional<std::int64_t> interval{};  // pbt, pb2: steps between comparisons
   double quantile = 0.25;              // pbt, pb2: this share is replaced, by as many of the best
   double resample_probability = 0.25;  // pbt: chance to draw a value again, not perturb it

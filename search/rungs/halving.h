@@ -5,8 +5,8 @@
 // compared only within a rung, whichever bracket they come from.
 //
 // Brackets hedge against early values that say little. hyperband creates trials in the paper's
-// proportions. bohb and dehb keep a quarter of the work for trials that run to the end whatever the
-// rungs say. They share the rest out by how well each rung has been seen to predict the end (rank
+// proportions. bohb keeps a quarter of the work for trials that run to the end whatever the
+// rungs say. It shares the rest out by how well each rung has been seen to predict the end (rank
 // correlations): a rung is trusted with that share of what the rungs below it left over.
 //
 // Pure functions of problem and history; usable from any thread.

@@ -1,5 +1,5 @@
-// RungModel: a sampler that learns from trials that paused at different rungs (bohb and dehb; after
-// Falkner et al. 2018, "BOHB"). Other samplers are fed with one number a trial: its place among all
+// RungModel: a sampler that learns from trials that paused at different rungs (bohb, after
+// Falkner et al. 2018). Other samplers are fed with one number a trial: its place among all
 // trials, as a normal score.
 //
 // Each bracket has a model of its own, which knows what is known at the rung where the bracket
@@ -25,12 +25,10 @@ namespace fettle::search {
 // Makes the sampler that is fed, for a problem with the places as its one objective.
 using ModelFactory = std::function<Result<std::unique_ptr<Sampler>>(const Problem&)>;
 
-// `models`: whether the samplers model the places, with hyperparameters by schedule
-// (../maths/fit_schedule.h). From the second revision on they are told first which places trials
-// had when a fit was due: every new value changes the places of all, and would change past fits.
-// Errors: those of the factory.
-Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory,
-                                                 bool models);
+// The samplers fit hyperparameters by schedule (../maths/fit_schedule.h). From the second revision
+// on they are told first which places trials had when a fit was due: every new value changes the
+// places of all, and would change past fits. Errors: those of the factory.
+Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory);
 
 // The places described above as scores, less is better, from the values at rung `first` and above;
 // NaN for a trial without one.

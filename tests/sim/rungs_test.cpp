@@ -34,7 +34,6 @@ std::vector<SearchCase> searches() {
           {"random", "curve"},
           {"hyperband", ""},
           {"bohb", ""},
-          {"dehb", ""},
           {"pbt", ""},
           {"pb2", ""}};
 }
