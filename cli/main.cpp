@@ -142,15 +142,13 @@ void add_validate(CLI::App& app, Arguments& arguments) {
 }
 
 void add_doctor(CLI::App& app, Arguments& arguments) {
-  CLI::App* command = app.add_subcommand(
-      "doctor", "Show what this machine offers, and which part of it limits a study");
-  command->add_option("file", arguments.doctor.file,
-                      "Study file (YAML), or a configuration of the built-in trainer (JSON)");
+  CLI::App* command =
+      app.add_subcommand("doctor", "Show what this machine offers, and what is wrong with it");
   add_output(*command, arguments.doctor.output, {"text", "json"});
   command->footer(
-      "Measures for about a second. With a study, judges its first trial.\n"
-      "Exit codes: 0 fine, 1 something the file needs is missing, 2 invalid input.\n"
-      "Examples:\n  fettle doctor\n  fettle doctor study.yaml");
+      "CPU, memory, disk, limits, GPUs with their driver, backends of the trainer, and the trials\n"
+      "that run now. Exit codes: 0 fine, 1 studies cannot run in this directory.\n"
+      "What a study needs: fettle validate FILE; what a training needs: fettle-trainer --dry-run.");
 }
 
 void add_status(CLI::App& app, Arguments& arguments) {
@@ -324,7 +322,7 @@ void describe(CLI::App& app, Arguments& arguments) {
       "Examples:\n"
       "  fettle init\n"
       "  fettle validate study.yaml\n"
-      "  fettle doctor study.yaml\n"
+      "  fettle doctor\n"
       "  fettle run study.yaml\n"
       "  fettle status\n"
       "  fettle trials digits\n"
