@@ -10,7 +10,7 @@ using A = AlgorithmKind;
 using S = StoppingKind;
 
 // In the order of the enums, which is that of messages.
-constexpr std::array<AlgorithmTraits, 16> kAlgorithms{{
+constexpr std::array<AlgorithmTraits, 15> kAlgorithms{{
     {.kind = A::kAuto, .name = "auto", .learns = true, .uses_priors = true, .counts_cost = true},
     {.kind = A::kGrid, .name = "grid", .walks_grid = true},
     {.kind = A::kRandom, .name = "random"},
@@ -37,7 +37,6 @@ constexpr std::array<AlgorithmTraits, 16> kAlgorithms{{
     // about a rung.
     {.kind = A::kHyperband, .name = "hyperband", .halves = true},
     {.kind = A::kBohb, .name = "bohb", .learns = true, .fits_model = true, .halves = true},
-    {.kind = A::kDehb, .name = "dehb", .learns = true, .halves = true},
     {.kind = A::kPbt, .name = "pbt", .learns = true, .population = true, .resamples = true},
     {.kind = A::kPb2, .name = "pb2", .learns = true, .population = true},
     {.kind = A::kSchedule, .name = "schedule", .replays = true},

@@ -27,7 +27,6 @@ enum class AlgorithmKind {
   kNsga2,
   kHyperband,
   kBohb,
-  kDehb,
   kPbt,
   kPb2,
   kSchedule,
@@ -78,7 +77,7 @@ inline std::string name_of(StoppingKind kind) { return std::string(traits(kind).
 std::span<const AlgorithmTraits> all_algorithms();
 std::span<const StoppingTraits> all_stopping_rules();
 
-// Lists the rows of a table for which `trait` holds: "name: hyperband, bohb or dehb".
+// Lists the rows of a table for which `trait` holds: "name: hyperband or bohb".
 template <class Traits>
 std::string names_with(std::span<const Traits> table, bool Traits::*trait) {
   std::string out;

@@ -20,7 +20,7 @@ TEST(Algorithm, NamesAndTraitsAreOfOneRow) {
 
 TEST(Algorithm, ListsTheAlgorithmsWithATrait) {
   EXPECT_EQ(algorithms_with<&AlgorithmTraits::population>(), "name: pbt or pb2");
-  EXPECT_EQ(algorithms_with<&AlgorithmTraits::halves>(), "name: hyperband, bohb or dehb");
+  EXPECT_EQ(algorithms_with<&AlgorithmTraits::halves>(), "name: hyperband or bohb");
   EXPECT_EQ(algorithms_with<&AlgorithmTraits::walks_grid>(), "name: grid");
   EXPECT_EQ(stopping_rules_with<&StoppingTraits::compares>(), "name: median, percentile or curve");
 }

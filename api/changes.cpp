@@ -74,10 +74,9 @@ std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySp
 }
 
 bool trial_may_change(std::string_view path) {
-  return path == "spec.untilStep" || path == "spec.workers" || path == "spec.workerPod" ||
-         path == "spec.gpuMemory" || path == "spec.sizing" || path.starts_with("spec.sizing.") ||
-         path == "spec.stop" || path == "spec.suspend" || path == "spec.search.rung" ||
-         path == "spec.search.promotions";
+  return path == "spec.untilStep" || path == "spec.workers" || path == "spec.gpuMemory" ||
+         path == "spec.sizing" || path.starts_with("spec.sizing.") || path == "spec.stop" ||
+         path == "spec.suspend" || path == "spec.search.rung" || path == "spec.search.promotions";
 }
 
 std::vector<FieldError> forbidden_differences(const Json& before, const Json& after,

@@ -42,6 +42,9 @@ constexpr std::pair<std::string_view, std::string_view> kWordsOfPeers[] = {
     {"mode", "direction"},
 };
 
+// Words of earlier versions, with what replaces each.
+constexpr std::pair<std::string_view, std::string_view> kRemoved[] = {{"dehb", "bohb"}};
+
 std::string_view word_for(std::string_view of_a_peer,
                           std::span<const std::string_view> candidates) {
   std::string word;
@@ -90,6 +93,10 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
 }
 
 std::string did_you_mean(std::string_view name, std::span<const std::string_view> candidates) {
+  for (const auto& [removed, instead] : kRemoved) {
+    if (name != removed || std::ranges::find(candidates, instead) == candidates.end()) continue;
+    return "; " + std::string(removed) + " was removed: use " + std::string(instead);
+  }
   std::string_view hint = word_for(name, candidates);
   if (hint.empty()) hint = nearest(name, candidates);
   return hint.empty() ? std::string() : "; did you mean " + std::string(hint) + "?";

@@ -84,6 +84,9 @@ TEST(Nearest, FindsOnlyTypos) {
   EXPECT_EQ(nearest("mni", names), "min");
   EXPECT_EQ(nearest("xyz", names), "");
   EXPECT_EQ(did_you_mean("low", names), "; did you mean min?") << "Optuna's word for it";
+  EXPECT_EQ(did_you_mean("dehb", std::vector<std::string_view>{"grid", "bohb"}),
+            "; dehb was removed: use bohb");
+  EXPECT_EQ(did_you_mean("dehb", names), "") << "another kind of name";
   EXPECT_EQ(did_you_mean("n_jobs", names), "") << "ours for it is not among the candidates";
   EXPECT_EQ(nearest("", names), "");
   EXPECT_EQ(nearest(std::string(100'000, 'p'), names), "");

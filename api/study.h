@@ -116,7 +116,7 @@ struct Algorithm {
   std::optional<std::int64_t> points;          // grid: points along a Double without a step
   bool shuffle = false;                        // grid: visit the grid in a seeded random order
   std::optional<std::int64_t> population_size = std::nullopt;  // cmaes, nsga2: of a generation
-  double reduction_factor = 3;             // hyperband, bohb, dehb: one trial in N is promoted
+  double reduction_factor = 3;             // hyperband, bohb: one trial in N is promoted
   std::optional<std::int64_t> interval{};  // pbt, pb2: steps between comparisons
   double quantile = 0.25;              // pbt, pb2: this share is replaced, by as many of the best
   double resample_probability = 0.25;  // pbt: chance to draw a value again, not perturb it
@@ -193,9 +193,6 @@ struct Workers {
   bool operator==(const Workers&) const = default;
 };
 
-enum class Execution { kJob, kPool };
-EnumNames<Execution> names_of(Execution /*any*/);
-
 enum class TolerationOperator { kEqual, kExists };
 EnumNames<TolerationOperator> names_of(TolerationOperator /*any*/);
 enum class TaintEffect { kNoSchedule, kPreferNoSchedule, kNoExecute };
@@ -250,7 +247,6 @@ struct TrialTemplate {
   std::string queue;
   std::string queue_priority;  // Kueue's WorkloadPriorityClass; "" = by the pods' PriorityClass
   std::string gang = "auto";   // what places all workers together: one of gang_names()
-  Execution execution = Execution::kJob;
   // Names of variables in the environment of `fettle run` that its trials see; local runs only.
   std::vector<std::string> pass_environment;
   std::optional<TrainerPod> pod;         // only with trainer

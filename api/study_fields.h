@@ -392,9 +392,6 @@ void visit_fields(Visitor& v, T& c) {
           "is a queue, else Fettle, one trial after the other. none: nothing. native, "
           "coscheduling, volcano, kai: a PodGroup of Kubernetes or of that scheduler.",
           one_of(gang_names()));
-  v.field("execution", c.execution,
-          "Job: one Job for each run of a trial. Pool: warm workers that run many trials; this "
-          "version treats it as Job.");
   v.field("passEnvironment", c.pass_environment,
           "Names of environment variables, such as HF_TOKEN, that a local run passes on to its "
           "trials. On a cluster use env or envFrom of the template.",

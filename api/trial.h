@@ -82,7 +82,6 @@ struct TrialSpec {
   std::int64_t until_step = 1;       // only grows
   std::int64_t workers = 1;          // wanted now
   std::optional<Sizing> sizing;      // absent: the policy has not changed it
-  std::string worker_pod;            // execution Pool: the worker that has the trial
   // Bytes for each worker of its next run, if the Study says gpu: {memory: auto}. Only grows.
   std::optional<double> gpu_memory;
   std::optional<Parent> parent;

@@ -75,8 +75,6 @@ void visit_fields(Visitor& v, T& c) {
   v.field("sizing", c.sizing, "What the elastic policy last decided about the workers.");
   v.field("gpuMemory", c.gpu_memory, "GPU memory for each worker, where the Study says auto.",
           above(0, 1e15).as(Form::kQuantity));
-  v.field("workerPod", c.worker_pod, "With execution Pool: the worker that runs the trial.",
-          text(0, 253));
   v.field("parent", c.parent, "Checkpoint of another trial that this one starts from.");
   v.field("search", c.search, "Decision that created the trial.");
   v.field("stop", c.stop, "Decision to stop the trial early.");

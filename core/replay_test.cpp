@@ -55,7 +55,7 @@ Rehearsal promoting(const std::string& algorithm) {
 }
 
 TEST(Replay, OfPromotionsAgrees) {
-  for (const char* algorithm : {"hyperband", "bohb", "dehb", "asha"}) {
+  for (const char* algorithm : {"hyperband", "bohb", "asha"}) {
     const Rehearsal rehearsal = promoting(algorithm);
     const auto again = replay(rehearsal.study, rehearsal.trials);
     ASSERT_TRUE(again.ok());

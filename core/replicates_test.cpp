@@ -42,7 +42,7 @@ std::int64_t replicates_in(const Rehearsal& rehearsal) {
 
 TEST(Replay, OfReplicatesAgrees) {
   for (const char* algorithm : {"random", "sobol", "grid", "tpe", "gp", "cmaes", "nsga2",
-                                "portfolio", "auto", "hyperband", "bohb", "dehb", "asha"}) {
+                                "portfolio", "auto", "hyperband", "bohb", "asha"}) {
     SCOPED_TRACE(algorithm);
     Rehearsal rehearsal = repeating(algorithm);
     const std::int64_t repeated = replicates_in(rehearsal);

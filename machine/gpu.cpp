@@ -114,9 +114,4 @@ std::optional<GpuPeak> peak_of_gpu(const std::string& name) {
   return std::nullopt;
 }
 
-double nvlink_rate(int links) {
-  constexpr double kBytesOfLink = 25e9;
-  return kBytesOfLink * links;
-}
-
 }  // namespace fettle::machine

@@ -55,7 +55,4 @@ struct GpuPeak {
 // Looks up the driver's name of the GPU; absent if the table lacks it. Pure.
 std::optional<GpuPeak> peak_of_gpu(const std::string& name);
 
-// Bytes per second each way over `links` links of NVLink 3 or 4. Pure.
-double nvlink_rate(int links);
-
 }  // namespace fettle::machine

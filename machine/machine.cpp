@@ -1,45 +1,46 @@
 #include "machine/machine.h"
 
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cmath>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/directory.h"
 #include "base/file.h"
 #include "machine/usable.h"
 
 namespace fettle::machine {
 namespace {
 
-constexpr int kMostMeasuringThreads = 64;
-
-// The first line of a small file; "" without it.
-std::string line_of(const std::string& path) {
-  const auto text = read_file(path);
-  return text.ok() ? text->substr(0, text->find('\n')) : "";
-}
-
 std::string text_of(const std::string& path) {
   const auto text = read_file(path);
   return text.ok() ? *text : "";
 }
 
-// cpuinfo has the current clock; the clock's driver has the highest one, in kHz.
-void take_highest_clock(Cpu& cpu) {
-  const std::string highest = line_of("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
-  cpu.hertz = std::max(cpu.hertz, 1e3 * std::strtod(highest.c_str(), nullptr));
+// The number after `key` at the beginning of a line; 0 without it.
+std::int64_t kibibytes(std::string_view text, std::string_view key) {
+  std::size_t at = text.find(key);  // perhaps within a longer key, which the loop skips
+  while (at != std::string_view::npos && at != 0 && text[at - 1] != '\n') {
+    at = text.find(key, at + 1);
+  }
+  if (at == std::string_view::npos) return 0;
+  text.remove_prefix(at + key.size());
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  std::int64_t value = 0;
+  (void)std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
 }
 
-void take_cache(Cpu& cpu) {
-  for (const char* level : {"index3", "index2"}) {
-    const std::string path = "/sys/devices/system/cpu/cpu0/cache/" + std::string(level) + "/size";
-    cpu.cache = parse_cache_size(line_of(path));
-    if (cpu.cache > 0) return;
-  }
+// Tries it: the rights of a directory say less than its file system does.
+bool is_writable(const std::string& directory) {
+  std::string name = directory + "/.fettle-doctor-XXXXXX";
+  const int file = ::mkstemp(name.data());
+  if (file < 0) return false;
+  ::close(file);
+  ::unlink(name.c_str());
+  return true;
 }
 
 Disk inspect_disk(const std::string& directory) {
@@ -51,58 +52,32 @@ Disk inspect_disk(const std::string& directory) {
   }
   Disk disk;
   disk.directory = path.string();
+  disk.writable = is_writable(disk.directory);
   struct statvfs space {};
   if (::statvfs(path.c_str(), &space) == 0) {
     disk.free = static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
     disk.total = static_cast<std::int64_t>(space.f_blocks * space.f_frsize);
   }
-  const auto rate = measure_disk(disk.directory);
-  if (rate.ok()) disk.rate = *rate;
-  if (!rate.ok()) disk.why_not = rate.error().message;
   return disk;
-}
-
-// NVML writes "00000000:18:00.0", the kernel "0000:18:00.0".
-std::optional<double> find_pci_rate(const Gpus& gpus) {
-  if (gpus.all.empty() || gpus.all[0].pci.size() < 12) return std::nullopt;
-  std::string address = gpus.all[0].pci.substr(gpus.all[0].pci.size() - 12);
-  std::ranges::transform(address, address.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const std::string device = "/sys/bus/pci/devices/" + address;
-  return parse_pci_link(line_of(device + "/max_link_speed"), line_of(device + "/max_link_width"));
 }
 
 }  // namespace
 
-std::vector<Link> find_links(const std::string& root) {
-  std::vector<Link> links;
-  for (const auto& entry : entries_of(root + "/sys/class/net")) {
-    const std::string name = entry.path().filename().string();
-    if (name == "lo") continue;
-    links.push_back({name, line_of(entry.path().string() + "/operstate"),
-                     parse_link_speed(line_of(entry.path().string() + "/speed"))});
-  }
-  std::ranges::sort(links, {}, &Link::name);
-  return links;
+MemoryInfo parse_memory(std::string_view meminfo) {
+  constexpr std::int64_t kKibibyte = 1024;
+  return {kKibibyte * kibibytes(meminfo, "MemTotal:"),
+          kKibibyte * kibibytes(meminfo, "MemAvailable:")};
 }
 
 Machine inspect_machine(const std::string& directory) {
   Machine machine;
   machine.cpu = parse_cpu(text_of("/proc/cpuinfo"));
-  take_highest_clock(machine.cpu);
-  take_cache(machine.cpu);
   machine.cores = usable_cores();
   machine.memory = parse_memory(text_of("/proc/meminfo"));
   machine.usable_memory = usable_memory();
   machine.limits = cgroup_limits();
-  const int threads = static_cast<int>(std::ceil(machine.cores));
-  machine.memory_rate = measure_memory(std::clamp(threads, 1, kMostMeasuringThreads));
   machine.disk = inspect_disk(directory);
-  machine.links = find_links();
-  const auto loopback = measure_loopback();
-  if (loopback.ok()) machine.loopback = *loopback;
   machine.gpus = find_gpus();
-  machine.pci = find_pci_rate(machine.gpus);
   return machine;
 }
 

@@ -2,30 +2,28 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "machine/cgroup.h"
 #include "machine/cpu.h"
 #include "machine/gpu.h"
-#include "machine/kernel_texts.h"
-#include "machine/measure.h"
 
 namespace fettle::machine {
 
-struct Disk {
-  std::string directory;  // where the rate was measured
-  std::int64_t free = 0;  // bytes
-  std::int64_t total = 0;
-  std::optional<DiskRate> rate;  // absent: why_not has the reason
-  std::string why_not;
+struct MemoryInfo {
+  std::int64_t total = 0;      // bytes
+  std::int64_t available = 0;  // without taking any from other processes
 };
 
-struct Link {
-  std::string name;             // "eth0"
-  std::string state;            // "up"
-  std::optional<double> speed;  // bytes a second, as reported by the driver
+// Parses /proc/meminfo; 0 for missing values. Pure.
+MemoryInfo parse_memory(std::string_view meminfo);
+
+struct Disk {
+  std::string directory;
+  bool writable = false;  // by this process
+  std::int64_t free = 0;  // bytes
+  std::int64_t total = 0;
 };
 
 struct Machine {
@@ -34,19 +32,11 @@ struct Machine {
   MemoryInfo memory;
   std::int64_t usable_memory = 0;  // bytes
   CgroupLimits limits;
-  double memory_rate = 0;  // bytes a second
   Disk disk;
-  std::vector<Link> links;  // without the loopback
-  double loopback = 0;      // bytes a second; 0: no loopback
   Gpus gpus;
-  std::optional<double> pci;  // bytes a second to the first GPU
 };
 
-// Reads and measures; takes about a second. `directory`: its disk is measured; if it is missing,
-// that of the nearest existing parent.
+// `directory`: its disk is inspected; if it is missing, that of the nearest existing parent.
 Machine inspect_machine(const std::string& directory);
-
-// The links of the machine. `root` replaces "/" in tests.
-std::vector<Link> find_links(const std::string& root = "");
 
 }  // namespace fettle::machine

@@ -34,19 +34,9 @@ std::string bytes_text(double bytes) {
   return scaled(bytes, 1024, kUnits);
 }
 
-std::string rate_text(double bytes_per_second) {
-  constexpr std::array<const char*, 5> kUnits = {"B/s", "KB/s", "MB/s", "GB/s", "TB/s"};
-  return scaled(bytes_per_second, 1000, kUnits);
-}
-
 std::string flops_text(double flops) {
   constexpr std::array<const char*, 5> kUnits = {"FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP"};
   return scaled(flops, 1000, kUnits);
-}
-
-std::string seconds_text(double seconds) {
-  constexpr std::array<const char*, 4> kUnits = {"ns", "us", "ms", "s"};
-  return scaled(seconds * 1e9, 1000, kUnits);
 }
 
 }  // namespace fettle::machine

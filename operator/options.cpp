@@ -84,7 +84,7 @@ void add_places(CLI::App& app, Options& options) {
       ->check(check_dns_label)
       ->type_name("NS");
   app.add_option("--kubeconfig", options.kubeconfig,
-                 "Kubeconfig of the cluster (in a pod its service account, else as kubectl)")
+                 "Kubeconfig of the cluster, read by kubectl (in a pod its service account)")
       ->type_name("FILE");
   app.add_option("--trainer-image", options.trainer_image, "Image of the built-in trainer")
       ->type_name("IMAGE");

@@ -14,7 +14,7 @@ namespace fettle::op {
 
 struct Options {
   std::vector<std::string> namespaces;  // empty = all
-  std::string kubeconfig;               // "" = in a pod its service account, else kubectl's rules
+  std::string kubeconfig;               // "" = in a pod its service account, else as kubectl
   std::string trainer_image;
   Json trainer_pod = {};     // the file's content (runtime/kubernetes/pod_patch.h); null = none
   std::string gpu_profiles;  // a file (runtime/kubernetes/gpu/catalogue.h); "" = none

@@ -43,7 +43,6 @@ struct ValidateOptions {
 Result<int> validate_command(const Target& place, const ValidateOptions& options);
 
 struct DoctorOptions {
-  std::string file;  // a Study or a trainer's configuration; "" = the machine alone
   Output output = Output::kText;
 };
 Result<int> doctor_command(const Target& place, const DoctorOptions& options);

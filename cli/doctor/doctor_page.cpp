@@ -12,15 +12,9 @@
 namespace fettle::cli {
 namespace {
 
-using machine::bytes_text;
-using machine::flops_text;
-using machine::rate_text;
-
 constexpr int kNameColumn = 11;
-constexpr int kBoundColumn = 18;
-constexpr int kSecondsColumn = 11;
 
-std::string bytes(std::int64_t count) { return bytes_text(static_cast<double>(count)); }
+std::string bytes(std::int64_t count) { return machine::bytes_text(static_cast<double>(count)); }
 
 std::string number(double value, int decimals) {
   std::array<char, 32> text{};
@@ -67,15 +61,7 @@ std::string cpu_rows(const machine::Machine& machine) {
   std::string text = row("CPU", printable(cpu.model) + ": " + plural(cpu.cores, "core") + ", " +
                                     plural(cpu.logical, "thread") + ", " +
                                     plural(cpu.sockets, "socket") + ";" + features);
-  std::string usable = number(machine.cores, 1) + " usable";
-  if (cpu.cache > 0) usable += ", " + bytes_text(cpu.cache) + " of cache";
-  if (cpu.hertz > 0) {
-    usable += "; at " + number(cpu.hertz / 1e9, 2) + " GHz at most " +
-              flops_text(machine::peak_flops(cpu, machine.cores, /*bits16=*/false)) +
-              "/s in fp32, " +
-              flops_text(machine::peak_flops(cpu, machine.cores, /*bits16=*/true)) + "/s in bf16";
-  }
-  return text + row("", usable);
+  return text + row("", number(machine.cores, 1) + " usable");
 }
 
 std::string container_row(const machine::CgroupLimits& limits) {
@@ -87,21 +73,8 @@ std::string container_row(const machine::CgroupLimits& limits) {
 }
 
 std::string disk_row(const machine::Disk& disk) {
-  const std::string rate =
-      disk.rate ? "writes " + rate_text(disk.rate->write) + ", reads " + rate_text(disk.rate->read)
-                : disk.why_not;
   return row("disk", bytes(disk.free) + " of " + bytes(disk.total) + " free in " +
-                         printable(disk.directory) + "; " + rate);
-}
-
-std::string network_rows(const machine::Machine& machine) {
-  std::string text = row(
-      "network", machine.loopback > 0 ? "loopback " + rate_text(machine.loopback) : "no loopback");
-  for (const machine::Link& link : machine.links) {
-    text += row("", printable(link.name) + " " + link.state + ", " +
-                        (link.speed ? rate_text(*link.speed) : "of unknown speed"));
-  }
-  return text;
+                         printable(disk.directory));
 }
 
 std::string describe(const machine::Gpu& gpu) {
@@ -109,16 +82,12 @@ std::string describe(const machine::Gpu& gpu) {
                      bytes(gpu.memory_free) + " free; compute capability " +
                      std::to_string(gpu.major) + "." + std::to_string(gpu.minor);
   if (gpu.power_limit) text += ", " + number(*gpu.power_limit, 0) + " W at most";
-  if (gpu.nvlinks > 0) {
-    text += ", NVLink " + rate_text(machine::nvlink_rate(gpu.nvlinks)) + " each way (" +
-            plural(gpu.nvlinks, "link") + ")";
-  }
+  if (gpu.nvlinks > 0) text += ", " + plural(gpu.nvlinks, "NVLink");
   if (gpu.mig) text += *gpu.mig ? ", MIG on" : ", MIG off";
   return text;
 }
 
-std::string gpu_rows(const machine::Machine& machine) {
-  const machine::Gpus& gpus = machine.gpus;
+std::string gpu_rows(const machine::Gpus& gpus) {
   if (!gpus.missing.empty()) return row("GPUs", "none: " + printable(gpus.missing));
   // gpus.cuda: 13000 is 13.0, 12040 is 12.4.
   std::string text = row("GPUs", plural(std::ssize(gpus.all), "GPU") + "; driver " + gpus.driver +
@@ -134,7 +103,6 @@ std::string gpu_rows(const machine::Machine& machine) {
       text += row("", "  " + printable(instance.name) + ": " + bytes(instance.memory));
     }
   }
-  if (machine.pci) text += row("", "PCIe to the first: " + rate_text(*machine.pci));
   return text;
 }
 
@@ -183,52 +151,6 @@ std::string trainer_rows(const Examination& examination) {
   return text;
 }
 
-// ---- A configuration ---------------------------------------------------------------------------
-
-// Requires a diagnosis with a need.
-std::string bound_rows(const Diagnosis& diagnosis) {
-  const machine::Verdict& verdict = diagnosis.verdict;
-  if (!verdict.binding) return "";
-  std::string text = "  A step takes at least (" + diagnosis.device + "):\n";
-  for (std::size_t i = 0; i < verdict.bounds.size(); ++i) {
-    const machine::Bound& bound = verdict.bounds[i];
-    text += "    " + padded(bound.name, kBoundColumn) +
-            padded(machine::seconds_text(bound.seconds), kSecondsColumn) + "= " + bound.arithmetic +
-            (i == *verdict.binding ? "   <- binds" : "") + "\n";
-  }
-  const double seconds = verdict.bounds[*verdict.binding].seconds;
-  return text + "  So at most " +
-         format_count(static_cast<std::int64_t>(static_cast<double>(diagnosis.need->global_batch) /
-                                                seconds)) +
-         " samples a second, bound by " + verdict.bounds[*verdict.binding].name + ".\n";
-}
-
-// Requires a diagnosis with a need.
-std::string need_rows(const Diagnosis& diagnosis) {
-  const machine::Need& need = *diagnosis.need;
-  std::string text = "  " + format_count(diagnosis.parameters) + " parameters, " + need.precision +
-                     ", batch " + format_count(need.global_batch) + " over " +
-                     plural(need.world_size, "worker") + ", up to " +
-                     format_count(need.samples_at_once) + " samples at once\n";
-  text += "  Memory of a worker: at least " + bytes(need.memory) + " of " +
-          bytes(diagnosis.device_memory);
-  if (diagnosis.samples_fitting) {
-    text += "; up to " + format_count(*diagnosis.samples_fitting) + " samples at once would fit";
-  }
-  return text + "\n  Disk of a trial: " + bytes(need.checkpoint) + " a checkpoint, " +
-         std::to_string(diagnosis.about.checkpoints_kept) + " at once\n";
-}
-
-std::string case_text(const Diagnosis& diagnosis) {
-  std::string text = "\n" + diagnosis.about.name + "\n";
-  if (diagnosis.need) text += need_rows(diagnosis) + bound_rows(diagnosis);
-  for (const std::string& note : diagnosis.verdict.notes) text += "  Note: " + note + "\n";
-  for (const std::string& missing : diagnosis.verdict.missing) {
-    text += "  Missing: " + printable(missing) + "\n";
-  }
-  return text;
-}
-
 // ---- JSON --------------------------------------------------------------------------------------
 
 Json instance_json(const machine::GpuInstance& instance) {
@@ -250,32 +172,21 @@ Json gpu_json(const machine::Gpu& gpu) {
        {"powerLimitWatts", gpu.power_limit}});
 }
 
-Json link_json(const machine::Link& link) {
-  return Json::object({{"name", link.name}, {"state", link.state}, {"bytesPerSecond", link.speed}});
-}
-
 Json machine_json(const machine::Machine& m) {
-  Json disk = Json::object(
-      {{"directory", m.disk.directory}, {"free", m.disk.free}, {"total", m.disk.total}});
-  if (m.disk.rate) disk.set("writeBytesPerSecond", m.disk.rate->write);
-  if (m.disk.rate) disk.set("readBytesPerSecond", m.disk.rate->read);
   return Json::object(
-      {{"cpu",
-        Json::object({{"model", m.cpu.model},
-                      {"cores", m.cpu.cores},
-                      {"threads", m.cpu.logical},
-                      {"usableCores", m.cores},
-                      {"hertz", m.cpu.hertz},
-                      {"peakFlopsFp32", machine::peak_flops(m.cpu, m.cores, /*bits16=*/false)},
-                      {"features", Json::array_of(m.cpu.features)}})},
+      {{"cpu", Json::object({{"model", m.cpu.model},
+                             {"cores", m.cpu.cores},
+                             {"threads", m.cpu.logical},
+                             {"usableCores", m.cores},
+                             {"features", Json::array_of(m.cpu.features)}})},
        {"memory", Json::object({{"total", m.memory.total},
                                 {"available", m.memory.available},
-                                {"usable", m.usable_memory},
-                                {"bytesPerSecond", m.memory_rate}})},
+                                {"usable", m.usable_memory}})},
        {"limits", Json::object({{"cores", m.limits.cores}, {"memory", m.limits.memory}})},
-       {"disk", std::move(disk)},
-       {"network", Json::object({{"loopbackBytesPerSecond", m.loopback},
-                                 {"links", Json::array_of(m.links, link_json)}})},
+       {"disk", Json::object({{"directory", m.disk.directory},
+                              {"writable", m.disk.writable},
+                              {"free", m.disk.free},
+                              {"total", m.disk.total}})},
        {"driver", m.gpus.driver},
        {"whyNotTrainer", machine::why_no_driver(m.gpus)},
        {"gpus", Json::array_of(m.gpus.all, gpu_json)}});
@@ -306,41 +217,18 @@ Json shared_json(const Shared& shared) {
                        {"runs", Json::array_of(shared.claims, claim_json)}});
 }
 
-Json bound_json(const machine::Bound& bound) {
-  return Json::object(
-      {{"name", bound.name}, {"seconds", bound.seconds}, {"arithmetic", bound.arithmetic}});
-}
-
-Json case_json(const Diagnosis& diagnosis) {
-  const auto& binding = diagnosis.verdict.binding;
-  Json json =
-      Json::object({{"name", diagnosis.about.name},
-                    {"device", diagnosis.device},
-                    {"bounds", Json::array_of(diagnosis.verdict.bounds, bound_json)},
-                    {"binding", binding ? Json(diagnosis.verdict.bounds[*binding].name) : Json()},
-                    {"notes", Json::array_of(diagnosis.verdict.notes)},
-                    {"missing", Json::array_of(diagnosis.verdict.missing)}});
-  if (!diagnosis.need) return json;
-  json.set("memoryOfWorker", diagnosis.need->memory);
-  json.set("checkpoint", diagnosis.need->checkpoint);
-  json.set("workers", diagnosis.need->world_size);
-  json.set("samplesAtOnce", diagnosis.need->samples_at_once);
-  if (diagnosis.samples_fitting) json.set("samplesFitting", *diagnosis.samples_fitting);
-  return json;
-}
-
 }  // namespace
 
 std::string doctor_text(const Examination& examination) {
   const machine::Machine& machine = examination.machine;
   std::string text = "This machine\n" + cpu_rows(machine);
   text += row("memory", bytes(machine.memory.total) + ", " + bytes(machine.memory.available) +
-                            " free, " + bytes(machine.usable_memory) + " usable; moves " +
-                            rate_text(machine.memory_rate));
-  text += container_row(machine.limits) + disk_row(machine.disk) + network_rows(machine) +
-          gpu_rows(machine) + shared_rows(examination.shared) + trainer_rows(examination);
-  if (!examination.processes.empty()) text += row("processes", examination.processes);
-  for (const Diagnosis& diagnosis : examination.diagnoses) text += case_text(diagnosis);
+                            " free, " + bytes(machine.usable_memory) + " usable");
+  text += container_row(machine.limits) + disk_row(machine.disk) + gpu_rows(machine.gpus) +
+          shared_rows(examination.shared) + trainer_rows(examination);
+  for (const std::string& warning : examination.warnings) {
+    text += "Warning: " + printable(warning) + "\n";
+  }
   return text;
 }
 
@@ -348,8 +236,7 @@ Json doctor_json(const Examination& examination) {
   return Json::object({{"machine", machine_json(examination.machine)},
                        {"trials", shared_json(examination.shared)},
                        {"backends", examination.backends},
-                       {"processes", examination.processes},
-                       {"configurations", Json::array_of(examination.diagnoses, case_json)}});
+                       {"warnings", Json::array_of(examination.warnings)}});
 }
 
 }  // namespace fettle::cli

@@ -1,5 +1,5 @@
-// ClusterConfig: address and credentials of an API server, from a kubeconfig file or, in a pod,
-// from its service account. connect() makes the transport.
+// ClusterConfig: address and credentials of an API server, from the kubeconfig, which kubectl reads
+// for us, or, in a pod, from its service account. connect() makes the transport.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "kube/http.h"
 #include "kube/transport/tls.h"
@@ -43,15 +44,21 @@ struct ConfigOptions {
   std::string context;     // --context; "" = the file's current-context
   bool allow_exec =
       false;  // run the program that the kubeconfig names: for people, not for servers
+  std::string kubectl = "kubectl";
 };
 
-// Reads files and the environment. Without any kubeconfig, uses in_cluster_config(). kInvalid and
-// kNotFound, with file, line and remedy.
+// Runs kubectl, which chooses the context by its own rules. Without any kubeconfig, uses
+// in_cluster_config(). kInvalid and kNotFound, with file and remedy.
 Result<ClusterConfig> load_cluster_config(const ConfigOptions& options);
 // The same for a given environment; absent variables are nullptr.
 using Environment = std::function<const char*(const char* name)>;
 Result<ClusterConfig> load_cluster_config(const ConfigOptions& options,
                                           const Environment& environment);
+
+// Reads what `kubectl config view --raw --minify --output=json` prints of `files`: one context with
+// its cluster and user. A field that changes identity or server, and that Fettle does not support,
+// is an error.
+Result<ClusterConfig> read_kubectl_view(const Json& view, const std::vector<std::string>& files);
 
 // Files that the kubelet puts into every pod. kNotFound outside of a pod.
 inline constexpr const char* kServiceAccountDirectory =

@@ -209,7 +209,7 @@ TEST(ExecPlugin, ReportsEachFailure) {
   EXPECT_EQ(run_plugin("echo hello"),
             "the credential plugin PLUGIN: did not print an ExecCredential as JSON");
   EXPECT_EQ(run_plugin("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"),
-            "the credential plugin PLUGIN: printed more than 1 MiB");
+            "the credential plugin PLUGIN: printed more than 4 MiB");
   EXPECT_EQ(run_plugin(""),
             "the credential plugin PLUGIN: cannot be run: No such file or directory\ninstall it");
 }

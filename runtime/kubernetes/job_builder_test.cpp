@@ -102,17 +102,13 @@ TEST(JobBuilder, TheBuiltInTrainerWithAGpuDoesNotTrainOnTheCpuInstead) {
   EXPECT_NE(text.find("\\\"backend\\\":\\\"cuda\\\""), std::string::npos) << text;
 }
 
-// A pod of the trainer goes where the Study says, whatever the execution.
-TEST(JobBuilder, ThePodIsTheSameForEveryExecution) {
-  api::Study study = load("pod");
-  for (const api::EnumName<api::Execution>& execution : api::enum_names<api::Execution>()) {
-    study.spec.trial.execution = execution.value;
-    const Result<Json> job = build_job(study, trial_of(study), 0, {kImage});
-    ASSERT_TRUE(job.ok()) << job.error().message;
-    const std::string text = job->dump();
-    EXPECT_THAT(text, HasSubstr(R"("tolerations":[{"key":"nvidia.com/gpu",)")) << execution.name;
-    EXPECT_THAT(text, HasSubstr(R"("runtimeClassName":"nvidia")")) << execution.name;
-  }
+TEST(JobBuilder, APodOfTheTrainerGoesWhereTheStudySays) {
+  const api::Study study = load("pod");
+  const Result<Json> job = build_job(study, trial_of(study), 0, {kImage});
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  const std::string text = job->dump();
+  EXPECT_THAT(text, HasSubstr(R"("tolerations":[{"key":"nvidia.com/gpu",)"));
+  EXPECT_THAT(text, HasSubstr(R"("runtimeClassName":"nvidia")"));
 }
 
 // fettle-trainer starts a process for each GPU; NCCL between GPUs without peer access needs more

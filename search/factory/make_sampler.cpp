@@ -122,12 +122,7 @@ Result<std::unique_ptr<Sampler>> model_of_places(const Problem& problem,
 Result<std::unique_ptr<Sampler>> bohb(const Problem& problem) {
   const auto memo = make_fit_memo();
   const auto factory = [memo](const Problem& places) { return model_of_places(places, memo); };
-  return make_rung_model(problem, factory, /*models=*/true);
-}
-
-Result<std::unique_ptr<Sampler>> evolution_model(const Problem& problem) {
-  FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
-  return make_differential_evolution(std::move(space), problem.algorithm.seed, problem.objectives);
+  return make_rung_model(problem, factory);
 }
 
 Status check_population(const api::Algorithm& algorithm) {
@@ -224,8 +219,6 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
       return hyperband(problem, std::move(space));
     case AlgorithmKind::kBohb:
       return bohb(problem);
-    case AlgorithmKind::kDehb:
-      return make_rung_model(problem, evolution_model, /*models=*/false);
     case AlgorithmKind::kPbt:
     case AlgorithmKind::kPb2:
       return make_population(problem, std::move(space));

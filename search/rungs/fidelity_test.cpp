@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Curves, EveryFamily, ::testing::ValuesIn(curve_families
 
 // A promoted trial resumes from the rung at which it paused, one rung at a time, each rung once.
 TEST_P(EveryFamily, TrialsClimbRungByRung) {
-  for (const char* algorithm : {"hyperband", "bohb", "dehb"}) {
+  for (const char* algorithm : {"hyperband", "bohb"}) {
     const CurveProblem curves = curve_problem(GetParam(), 1);
     const Problem problem = problem_with(algorithm, curves, 1);
     const std::vector<std::int64_t> ladder = ladder_of(problem);
@@ -89,7 +89,7 @@ TEST_P(EveryFamily, TrialsClimbRungByRung) {
 }
 
 TEST_P(EveryFamily, TheSameSeedGivesTheSameSearch) {
-  for (const char* algorithm : {"hyperband", "bohb", "dehb"}) {
+  for (const char* algorithm : {"hyperband", "bohb"}) {
     const CurveProblem curves = curve_problem(GetParam(), 2);
     const Problem problem = problem_with(algorithm, curves, 2);
     const Training once = train(problem, curves.loss, kWorkers, ticks_of(8));
@@ -143,52 +143,31 @@ TEST(Fidelity, TheLastCallBringsATrialToItsEnd) {
 
 // Checks each of the first 40 trials, by the history at its beginning.
 TEST(Fidelity, ModelsSayWhyAPointWasChosen) {
-  for (const char* algorithm : {"bohb", "dehb"}) {
-    const CurveProblem curves = curve_problem("steady", 7);
-    const Problem problem = problem_with(algorithm, curves, 7);
-    const Training done = train(problem, curves.loss, 1, 40 * kCurveSteps);
-    const auto sampler = make_sampler(problem).value();
-    std::map<std::string, int> said;
-    History known;
-    auto next = done.history.events.begin();
-    ASSERT_GT(done.history.trials.size(), 40U);
-    for (std::size_t trial = 0; trial < 40; ++trial) {
-      const auto why = sampler->explain(known, done.history.trials[trial]);
-      ASSERT_TRUE(why) << algorithm;
-      EXPECT_FALSE(why->mean) << "places are no losses";
-      EXPECT_THAT(why->words, ::testing::HasSubstr("epoch ")) << algorithm;
-      for (const char* kind : {"among the best", "evolved from", "prior", "quasi-random"}) {
-        if (why->words.find(kind) != std::string::npos) ++said[kind];
-      }
-      known.trials.push_back(done.history.trials[trial]);
-      known.stages.push_back(done.history.stages[trial]);
-      const auto later = static_cast<std::int64_t>(trial) + 1;
-      for (; next != done.history.events.end() && next->trial < later; ++next) {
-        known.events.push_back(*next);
-      }
-    }
-    const bool dehb = std::string(algorithm) == "dehb";
-    EXPECT_GT(said[dehb ? "evolved from" : "among the best"], 20) << algorithm;
-    EXPECT_GT(said[dehb ? "prior" : "quasi-random"], 3) << algorithm;
-  }
-}
-
-TEST(Fidelity, AFailedTrialIsNotSaidToHaveHadAValue) {
-  const Problem problem = problem_with("dehb", curve_problem("steady", 7), 7);
+  const CurveProblem curves = curve_problem("steady", 7);
+  const Problem problem = problem_with("bohb", curves, 7);
+  const Training done = train(problem, curves.loss, 1, 40 * kCurveSteps);
   const auto sampler = make_sampler(problem).value();
+  std::map<std::string, int> said;
   History known;
-  for (std::int64_t trial = 0; trial < 3; ++trial) {
-    known.trials.push_back(sampler->suggest(known, 1).points.front());
-    known.stages.emplace_back();
-    Event event;
-    event.trial = trial;
-    event.fact.seq = trial + 1;
-    event.fact.kind = api::FactKind::kFailed;
-    known.events.push_back(event);
+  auto next = done.history.events.begin();
+  ASSERT_GT(done.history.trials.size(), 40U);
+  for (std::size_t trial = 0; trial < 40; ++trial) {
+    const auto why = sampler->explain(known, done.history.trials[trial]);
+    ASSERT_TRUE(why);
+    EXPECT_FALSE(why->mean) << "places are no losses";
+    EXPECT_THAT(why->words, ::testing::HasSubstr("epoch "));
+    for (const char* kind : {"among the best", "quasi-random"}) {
+      if (why->words.find(kind) != std::string::npos) ++said[kind];
+    }
+    known.trials.push_back(done.history.trials[trial]);
+    known.stages.push_back(done.history.stages[trial]);
+    const auto later = static_cast<std::int64_t>(trial) + 1;
+    for (; next != done.history.events.end() && next->trial < later; ++next) {
+      known.events.push_back(*next);
+    }
   }
-  const auto why = sampler->explain(known, sampler->suggest(known, 1).points.front());
-  ASSERT_TRUE(why);
-  EXPECT_THAT(why->words, ::testing::HasSubstr("3 have ended"));
+  EXPECT_GT(said["among the best"], 20);
+  EXPECT_GT(said["quasi-random"], 3);
 }
 
 }  // namespace

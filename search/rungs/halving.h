@@ -5,9 +5,9 @@
 // compared only within a rung, whichever bracket they come from.
 //
 // Brackets hedge against early values that predict little. hyperband creates trials in the paper's
-// proportions. bohb and dehb keep a quarter of the work for trials that run to the end whatever the
-// rungs say. They divide the rest by how well each rung has predicted the end so far (rank
-// correlations): a rung is trusted with that share of the work that the rungs below it left over.
+// proportions. bohb keeps a quarter of the work for trials that run to the end whatever the rungs
+// say. It divides the rest by how well each rung has predicted the end so far (rank correlations):
+// a rung is trusted with that share of the work that the rungs below it left over.
 //
 // Pure functions of problem and history; usable from any thread.
 #pragma once

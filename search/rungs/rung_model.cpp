@@ -48,14 +48,13 @@ constexpr std::int64_t kUsedUp = 3;
 // The history as seen by the model of one bracket.
 class View {
  public:
-  View(const Problem& problem, const History& history, std::int64_t bracket, bool models)
-      : bracket_(bracket) {
+  View(const Problem& problem, const History& history, std::int64_t bracket) : bracket_(bracket) {
     const std::vector<double> scores = scores_from_rung(problem, history, bracket);
     for (std::size_t trial = 0; trial < history.trials.size(); ++trial) {
       const bool known = !std::isnan(scores[trial]);
       add(history.trials[trial], known ? bracket_ : begun_at(history, trial));
     }
-    if (models && problem.revision >= 2) tell_as_of_fits(problem, history);
+    if (problem.revision >= 2) tell_as_of_fits(problem, history);
     tell(scores, problem.resource.max);
   }
 
@@ -129,13 +128,9 @@ std::string place_text(const Explanation& predicted) {
 // may change all places.
 class Models {
  public:
-  Models(const Problem& problem, const Problem& places, const ModelFactory& factory, bool models,
+  Models(const Problem& problem, const Problem& places, const ModelFactory& factory,
          const History& history)
-      : problem_(problem),
-        places_(places),
-        factory_(factory),
-        models_places_(models),
-        history_(history) {
+      : problem_(problem), places_(places), factory_(factory), history_(history) {
     for (const Json& point : history.trials) tried_.insert(point.dump());
   }
 
@@ -162,7 +157,7 @@ class Models {
   // again and again, which it would propose once more. Ties are judged by the lowest rung, which
   // has the most trials.
   bool is_used_up(std::int64_t bracket) const {
-    if (!models_places_ || problem_.revision < 2) return false;
+    if (problem_.revision < 2) return false;
     const std::vector<double> scores = scores_from_rung(problem_, history_, bracket);
     double best = std::numeric_limits<double>::infinity();
     for (const double score : scores) best = std::isnan(score) ? best : std::min(best, score);
@@ -185,7 +180,7 @@ class Models {
   std::optional<Json> ask(std::int64_t bracket) {
     auto found = models_.find(bracket);
     if (found == models_.end()) {
-      Model model{View(problem_, history_, bracket, models_places_), factory_(places_).value()};
+      Model model{View(problem_, history_, bracket), factory_(places_).value()};
       for (const auto& [point, began] : added_) model.view.add(point, began);
       found = models_.emplace(bracket, std::move(model)).first;
     }
@@ -197,7 +192,6 @@ class Models {
   const Problem& problem_;
   const Problem& places_;
   const ModelFactory& factory_;
-  const bool models_places_;
   const History& history_;
   std::map<std::int64_t, Model> models_;  // by bracket
   std::unordered_set<std::string> tried_;
@@ -206,15 +200,14 @@ class Models {
 
 class RungModel final : public Sampler {
  public:
-  RungModel(Problem problem, Problem places, ModelFactory factory, bool models, std::string name)
+  RungModel(Problem problem, Problem places, ModelFactory factory, std::string name)
       : problem_(std::move(problem)),
         places_(std::move(places)),
         factory_(std::move(factory)),
-        models_places_(models),
         name_(std::move(name)) {}
 
   Suggestion suggest(const History& history, std::int64_t n) override {
-    Models models(problem_, places_, factory_, models_places_, history);
+    Models models(problem_, places_, factory_, history);
     Suggestion out;
     for (const std::int64_t bracket : brackets_of(history, static_cast<std::size_t>(n))) {
       std::optional<Json> point = models.next(bracket);
@@ -231,7 +224,7 @@ class RungModel final : public Sampler {
   // text says so: losses at its rungs do not compare.
   std::optional<Explanation> explain(const History& history, const Json& point) override {
     const std::int64_t bracket = brackets_of(history, 1).front();
-    const View view(problem_, history, bracket, models_places_);
+    const View view(problem_, history, bracket);
     // make_rung_model() has tried the factory on this problem, so it succeeds.
     std::optional<Explanation> out = factory_(places_).value()->explain(view.history(), point);
     if (!out) return std::nullopt;
@@ -266,7 +259,6 @@ class RungModel final : public Sampler {
   const Problem problem_;
   const Problem places_;  // the problem as the models see it
   const ModelFactory factory_;
-  const bool models_places_;
   const std::string name_;
 };
 
@@ -343,15 +335,14 @@ std::vector<double> scores_from_rung(const Problem& problem, const History& hist
   return scores;
 }
 
-Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory,
-                                                 bool models) {
+Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory) {
   Problem ranked = problem;
   ranked.objectives.assign(1, api::Objective());
   ranked.objectives[0].metric = "place";
   ranked.early_stopping.reset();
   FETTLE_ASSIGN(const std::unique_ptr<Sampler> model, factory(ranked));
   return std::unique_ptr<Sampler>(std::make_unique<RungModel>(
-      problem, std::move(ranked), std::move(factory), models, model->description()));
+      problem, std::move(ranked), std::move(factory), model->description()));
 }
 
 }  // namespace fettle::search

@@ -1,6 +1,6 @@
-// RungModel: a sampler that learns from trials that paused at different rungs (bohb and dehb; after
-// Falkner et al. 2018, "BOHB"). An inner sampler gets one number for each trial: its place among
-// all trials, as a normal score.
+// RungModel: a sampler that learns from trials that paused at different rungs (bohb; after Falkner
+// et al. 2018, "BOHB"). An inner sampler gets one number for each trial: its place among all
+// trials, as a normal score.
 //
 // Each bracket has its own model, which sees the values at the rung where the bracket begins and
 // above, and proposes the points of the trials that begin there. So a trial that no low rung will
@@ -25,12 +25,10 @@ namespace fettle::search {
 // Makes the inner sampler, for a problem with the places as its one objective.
 using ModelFactory = std::function<Result<std::unique_ptr<Sampler>>(const Problem&)>;
 
-// `models`: whether the samplers model the places, with hyperparameters by schedule
-// (../maths/fit_schedule.h). From the second revision on they first get the places of the time when
-// a fit was due: every new value changes all places, and would change past fits. Errors: the
-// factory's.
-Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory,
-                                                 bool models);
+// The samplers fit hyperparameters by schedule (../maths/fit_schedule.h). From the second revision
+// on they first get the places of the time when a fit was due: every new value changes all places,
+// and would change past fits. Errors: the factory's.
+Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory);
 
 // The places described above as scores, less is better, from the values at rung `first` and above;
 // NaN for a trial without one.

@@ -113,7 +113,7 @@ History told_to_model(std::int64_t revision, const History& history) {
   const auto factory = [&](const Problem&) -> Result<std::unique_ptr<Sampler>> {
     return std::unique_ptr<Sampler>(std::make_unique<Listener>(out));
   };
-  const auto model = std::move(make_rung_model(bohb_problem(revision), factory, true)).value();
+  const auto model = std::move(make_rung_model(bohb_problem(revision), factory)).value();
   EXPECT_EQ(model->suggest(history, kAsked).points.size(), 6U);
   return out;
 }
@@ -155,7 +155,7 @@ std::size_t fits_of_next_ask(std::int64_t revision) {
     FETTLE_ASSIGN(Space space, Space::make(places.parameters));
     return make_gp(std::move(space), places.algorithm.seed, settings, places.objectives);
   };
-  const auto model = std::move(make_rung_model(bohb_problem(revision), factory, true)).value();
+  const auto model = std::move(make_rung_model(bohb_problem(revision), factory)).value();
   EXPECT_EQ(model->suggest(history_of(42), kAsked).points.size(), 6U);
   const std::size_t before = memo->size();
   EXPECT_GE(before, 2U);

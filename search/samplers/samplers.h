@@ -68,10 +68,6 @@ inline constexpr std::int64_t kNsga2Population = 20;
 std::unique_ptr<Sampler> make_nsga2(Space space, std::int64_t seed, std::int64_t population,
                                     std::vector<api::Objective> objectives);
 
-// Differential evolution (differential_evolution.cpp), the model of dehb.
-std::unique_ptr<Sampler> make_differential_evolution(Space space, std::int64_t seed,
-                                                     std::vector<api::Objective> objectives);
-
 // Initial members of a population (population.h). Errors: an invalid quantile or interval; errors
 // of make_sobol.
 Result<std::unique_ptr<Sampler>> make_population(const Problem& problem, Space space);

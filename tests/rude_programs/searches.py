@@ -23,7 +23,6 @@ SETTINGS = {
     "threshold": {"threshold": 100000},
     "hyperband": {"reductionFactor": 3},
     "bohb": {"reductionFactor": 3},
-    "dehb": {"reductionFactor": 3},
     "pbt": {"interval": 3},
     "pb2": {"interval": 3},
     "schedule": {"legs": [{"untilStep": 3, "parameters": {"x": 10}}, {"untilStep": 9, "parameters": {"x": 20}}]},

@@ -343,7 +343,6 @@ def base_documents():
         "queue": "team-a",
         "queuePriorityClass": "low",
         "gang": "none",
-        "execution": "Job",
         "template": {"spec": {"containers": [container]}},
     }
     templated = {

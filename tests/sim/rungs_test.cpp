@@ -37,7 +37,6 @@ std::vector<SearchCase> searches() {
           {"random", "curve"},
           {"hyperband", ""},
           {"bohb", ""},
-          {"dehb", ""},
           {"pbt", ""},
           {"pb2", ""}};
 }

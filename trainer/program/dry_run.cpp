@@ -74,7 +74,7 @@ DryRun plan_run(const api::TrainerConfig& config, const NetworkPlan& plan,
   run.step = plan_step(config, world);
   const DataPlace place = place_data(config, plan, world, available, workspaces);
   run.memory = plan_memory(config, plan, world, place, workspaces);
-  run.work = plan_work(config, plan, run.step);
+  run.flops = plan.training_flops() * static_cast<double>(run.step.samples());
   run.available = available;
   if (run.usable()) run.samples_fitting = run.memory.samples_fitting(*run.usable());
   return run;
@@ -86,10 +86,7 @@ std::string to_text(const DryRun& run) {
                      std::string(api::to_string(run.training.optimizer)) + ", " +
                      describe_step(run) + "\n" + describe_memory(run);
   text += "\nAn optimiser step of a worker, at least:\n";
-  text += row("operations", machine::flops_text(run.work.flops));
-  text += row("memory traffic", machine::bytes_text(run.work.memory_bytes));
-  text += row("samples", machine::bytes_text(run.work.sample_bytes));
-  text += row("sent to others", machine::bytes_text(run.work.message_bytes));
+  text += row("operations", machine::flops_text(run.flops));
   text += "\nDisk:\n" + row("a checkpoint", bytes(run.memory.checkpoint_file));
   return text;
 }
@@ -109,10 +106,7 @@ Json to_json(const DryRun& run) {
                             {"samples_at_once", run.step.dealing.limit},
                             {"accumulation", run.step.accumulation},
                             {"train_samples", run.world.train_samples},
-                            {"flops", run.work.flops},
-                            {"memory_bytes", run.work.memory_bytes},
-                            {"sample_bytes", run.work.sample_bytes},
-                            {"message_bytes", run.work.message_bytes}});
+                            {"flops", run.flops}});
   return Json::object({{"parameters", run.parameters},
                        {"precision", api::to_string(run.training.precision)},
                        {"backend", api::to_string(run.training.backend)},

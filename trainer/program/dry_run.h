@@ -1,5 +1,5 @@
 // DryRun: the needs of a training, found without training: memory, figures of a step, checkpoints.
-// A table for people, JSON for programs (`fettle doctor` reads it).
+// A table for people, JSON for programs.
 // Pure values and functions; usable from any thread.
 #pragma once
 
@@ -8,7 +8,6 @@
 
 #include "base/json.h"
 #include "trainer/step/memory_plan.h"
-#include "trainer/step/step_work.h"
 
 namespace fettle::trainer {
 
@@ -18,7 +17,7 @@ struct DryRun {
   TrainingWorld world;
   StepShape step;
   MemoryPlan memory;
-  StepWork work;
+  double flops = 0;  // of an optimiser step of one worker, by the formulas of the layers
   AvailableMemory available;
   std::optional<std::int64_t> samples_fitting;  // the largest maxPerWorker that fits `available`
   // Available memory of the kind that the plan counts; absent: the plan is for a device that is not

@@ -29,7 +29,7 @@ BRANCHES = {
     "asha": {"budget": WORK},
 }
 # Studies whose trials are sent on from a rung, or give their place to others.
-PROMOTING = {"hyperband", "bohb", "dehb", "asha-promote", "auto-bohb", "pbt", "pb2"}
+PROMOTING = {"hyperband", "bohb", "asha-promote", "auto-bohb", "pbt", "pb2"}
 REPLACING = {"pbt", "pb2", "schedule"}
 FIRST_FOREVER = "fake.fettle.dev/first-forever"
 PARAMETERS = [{"name": name, "type": "Double", "min": 0.1, "max": 1} for name in ("x", "y")]
