@@ -10,6 +10,7 @@
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/pod_builder.h"
 #include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/queue.h"
@@ -199,15 +200,6 @@ Json pod_of(const Json& job) {
                        {"kind", "Pod"},
                        {"metadata", std::move(metadata)},
                        {"spec", *pod_template.find("spec")}});
-}
-
-Json labels_beside(const kube::Job& job) {
-  Json labels = Json::object();
-  for (const char* const label : {core::kStudyLabel, kTrialLabel}) {
-    const auto found = job.metadata.labels.find(label);
-    if (found != job.metadata.labels.end()) labels.set(label, found->second);
-  }
-  return labels;
 }
 
 }  // namespace fettle::kubernetes

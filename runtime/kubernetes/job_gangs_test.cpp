@@ -11,6 +11,7 @@
 #include "kube/json_path.h"
 #include "kube/json_write.h"
 #include "runtime/kubernetes/gang.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/service.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
 #include "runtime/kubernetes/testing/hand_clock.h"

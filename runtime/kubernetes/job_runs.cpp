@@ -8,6 +8,7 @@
 #include "kube/json_path.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/claim.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/ownership.h"
 #include "runtime/kubernetes/queue.h"
 #include "runtime/kubernetes/rank_ends.h"

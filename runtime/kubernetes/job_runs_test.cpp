@@ -14,6 +14,7 @@
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "kube/json_write.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/ownership.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"

@@ -12,6 +12,7 @@
 #include "api/yaml/study_file.h"
 #include "core/names.h"
 #include "kube/labels.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/ownership.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
 #include "runtime/kubernetes/testing/hand_clock.h"

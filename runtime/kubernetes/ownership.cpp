@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kube/labels.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/labels.h"
 
 namespace fettle::kubernetes {
 

@@ -2,6 +2,7 @@
 // Pure; usable from any thread.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 
@@ -9,9 +10,17 @@
 #include "base/result.h"
 #include "kube/objects.h"
 #include "kube/resource.h"
-#include "runtime/kubernetes/refusals.h"
 
 namespace fettle::kubernetes {
+
+// Identifies a run: the trial's namespace, name and uid, and the run's number.
+struct RunName {
+  std::string ns;
+  std::string trial;
+  std::string uid;
+  std::int64_t run = 0;
+  auto operator<=>(const RunName&) const = default;
+};
 
 kube::ObjectKey key_of(const api::Metadata& metadata);
 

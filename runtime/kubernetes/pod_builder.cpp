@@ -13,6 +13,7 @@
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/service.h"
 #include "runtime/kubernetes/trainer_pod.h"
 #include "runtime/make_trial_file.h"

@@ -1,5 +1,5 @@
 // Builds the pod template of a run's Job: the built-in trainer's or the user's, plus the parts that
-// every trial needs. Part of job_builder.h; pure, usable from any thread.
+// every trial needs. Pure, usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,12 @@
 #include "api/trial.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/job_options.h"
 
 namespace fettle::kubernetes {
+
+inline constexpr const char* kTrialFile = "/fettle/trial.json";
+inline constexpr const char* kCheckpoints = "/fettle/checkpoints";
 
 // Whether the Study's trials may have several workers, which then need to find each other.
 bool is_distributed(const api::Study& study);

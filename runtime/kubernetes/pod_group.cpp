@@ -5,7 +5,7 @@
 #include "api/names.h"
 #include "kube/json_write.h"
 #include "kube/labels.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/run_of_job.h"
 
 namespace fettle::kubernetes {

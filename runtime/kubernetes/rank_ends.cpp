@@ -6,7 +6,6 @@
 
 #include "api/trainer_config.h"
 #include "core/endings.h"
-#include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/service.h"
 
 namespace fettle::kubernetes {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/service.h"
 
 namespace fettle::kubernetes {

@@ -15,21 +15,13 @@
 #include <vector>
 
 #include "core/plan.h"
+#include "runtime/kubernetes/ownership.h"
 
 namespace fettle::kubernetes {
 
 inline constexpr std::int64_t kRetryRefusedMs = 15'000;
 // Beyond this number the oldest refusal is dropped, so that its run is retried.
 inline constexpr std::size_t kMaxRefusals = 4'096;
-
-// Identifies a run: the trial's namespace, name and uid, and the run's number.
-struct RunName {
-  std::string ns;
-  std::string trial;
-  std::string uid;
-  std::int64_t run = 0;
-  auto operator<=>(const RunName&) const = default;
-};
 
 class Refusals {
  public:

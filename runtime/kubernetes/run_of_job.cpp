@@ -10,7 +10,7 @@
 #include "kube/labels.h"
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/pod_end.h"
 #include "runtime/kubernetes/queue.h"
 #include "runtime/kubernetes/rank_ends.h"

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kube/labels.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/testing/job_runs_fixture.h"
 

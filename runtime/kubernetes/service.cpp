@@ -5,7 +5,7 @@
 #include "core/names.h"
 #include "kube/json_write.h"
 #include "kube/labels.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/labels.h"
 
 namespace fettle::kubernetes {
 namespace {

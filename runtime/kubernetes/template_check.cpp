@@ -7,6 +7,7 @@
 #include "core/names.h"
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
+#include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/pod_builder.h"
 #include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/service.h"

@@ -8,7 +8,7 @@
 #include "api/study.h"
 #include "base/result.h"
 #include "kube/client.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/job_options.h"
 
 namespace fettle::kubernetes {
 

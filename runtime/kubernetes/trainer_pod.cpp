@@ -8,6 +8,7 @@
 #include "api/study_fields.h"
 #include "kube/json_write.h"
 #include "runtime/kubernetes/claim.h"
+#include "runtime/kubernetes/pod_builder.h"
 #include "runtime/kubernetes/pod_patch.h"
 
 namespace fettle::kubernetes {

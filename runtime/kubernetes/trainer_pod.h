@@ -7,7 +7,7 @@
 #include "api/study.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/job_options.h"
 
 namespace fettle::kubernetes {
 

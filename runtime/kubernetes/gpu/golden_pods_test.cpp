@@ -17,6 +17,7 @@
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
 #include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/labels.h"
 
 namespace fettle::kubernetes {
 namespace {

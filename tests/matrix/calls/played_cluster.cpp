@@ -9,7 +9,7 @@
 #include "kube/json_path.h"
 #include "kube/json_write.h"
 #include "kube/labels.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/queue.h"
 

@@ -1,6 +1,7 @@
 // The ending in a Job, its pods and a log (runtime/kubernetes/run_of_job.h, run_output.h).
 #include "api/report.h"
 #include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/labels.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/run_output.h"
 #include "runtime/kubernetes/service.h"
