@@ -16,8 +16,8 @@
 #include "kube/call_made.h"
 #include "operator/log.h"
 #include "operator/metrics.h"
-#include "runtime/kubernetes/entries.h"
-#include "runtime/kubernetes/job_runs.h"
+#include "runtime/kubernetes/run/job_runs.h"
+#include "runtime/kubernetes/store/entries.h"
 
 namespace fettle::op {
 
