@@ -30,7 +30,7 @@ struct Sources {
   std::function<std::uint64_t()> events_dropped;
   std::function<bool()> is_leader;
   std::function<std::int64_t()> oldest_reconcile_ms;
-  std::function<kubernetes::JobRuns::GangLine()> gang_line;
+  std::function<kubernetes::GangLine()> gang_line;
 };
 
 class Instruments final : public control::Observer {

@@ -57,7 +57,7 @@ MUTATIONS = [
              "FETTLE_TRY(send(request, describe_call(\"delete\", resource, key, \"\")));", CALLS,
              DELETE + ", 200 with HTML"),
     Mutation("gone-is-believed", "A Job that is said to be gone is not looked for.",
-             "runtime/kubernetes/run/job_runs.cpp", "if (!there.ok()) return unless_gone(there.error());", "return success();", CALLS,
+             "runtime/kubernetes/run/job_client.cpp", "if (!there.ok()) return unless_gone(there.error());", "return success();", CALLS,
              DELETE + ", 404"),
     Mutation("conflicts-are-silent", "A write that conflicts for ever blocks nothing.",
              "control/refusals.cpp", "row.blocked = row.count >= kBlockedAfter &&",

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "api/quantity.h"
 #include "api/timestamp.h"
 #include "core/names.h"
 #include "kube/labels.h"
@@ -203,6 +204,31 @@ Gang gang_of(JobPtr job, const std::vector<PodPtr>& pods) {
   out.refused = std::ssize(refused);
   out.job = std::move(job);
   return out;
+}
+
+std::string why_returned(const Gang& gang, std::int64_t now_ms, std::int64_t timeout_ms) {
+  constexpr const char* kGivesWay =
+      "; they give way to others, and are tried again at the end of the line";
+  const std::int64_t workers = gang.job->completions;
+  // It may have been given back before its time.
+  const std::int64_t open_ms = now_ms - gang_opened_ms(*gang.job);
+  const std::int64_t waited_s = std::clamp(open_ms, std::int64_t{0}, timeout_ms) / 1000;
+  const std::string time = api::format_duration(static_cast<double>(waited_s));
+  if (gang_state(*gang.job) == GangState::kGathered) {
+    return "a worker lost its node before all had started, and found no other in " + time +
+           kGivesWay;
+  }
+  if (workers == 1) {
+    return "its pod has no node after " + time +
+           "; it gives way to others, and is tried again at the end of the line";
+  }
+  const std::string pods_missing =
+      gang.with_pod < workers
+          ? " (only " + std::to_string(gang.with_pod) +
+                " have a pod; quota, limits or Pod Security of the namespace may forbid the others)"
+          : "";
+  return std::to_string(gang.with_node) + " of " + std::to_string(workers) +
+         " workers have a node after " + time + pods_missing + kGivesWay;
 }
 
 std::vector<GangStep> next_gang_steps(std::vector<Gang> gangs, std::int64_t now_ms,

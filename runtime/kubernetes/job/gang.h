@@ -96,6 +96,9 @@ struct GangStep {
   GangState to = GangState::kOpen;
 };
 
+// Why a gang that was not complete in time is returned. `timeout_ms`: the longest that it may wait.
+std::string why_returned(const Gang& gang, std::int64_t now_ms, std::int64_t timeout_ms);
+
 // The transitions for the gangs of one domain, in order. A transition is repeated until it is
 // observed.
 std::vector<GangStep> next_gang_steps(std::vector<Gang> gangs, std::int64_t now_ms,

@@ -48,6 +48,8 @@ std::string queue_of(const kube::Job& job) {
   return kube::text_in(job.metadata.labels, kQueueLabel);
 }
 
+bool is_suspended_by_queue(const kube::Job& job) { return job.suspended && !queue_of(job).empty(); }
+
 bool may_grow(const kube::Job& job) {
   return queue_of(job).empty() ||
          std::ranges::find(job.scheduling_gates, kElasticJobGate) != job.scheduling_gates.end();

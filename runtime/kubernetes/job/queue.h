@@ -39,6 +39,8 @@ void join_queue(const api::TrialTemplate& trial, Json& job);
 // The queue of Kueue that the Job is in; "" = none.
 std::string queue_of(const kube::Job& job);
 
+bool is_suspended_by_queue(const kube::Job& job);
+
 // Whether more workers of the Job can begin while it runs. A Job in a queue whose Kueue does not
 // slice Workloads would be preempted.
 bool may_grow(const kube::Job& job);

@@ -176,4 +176,15 @@ bool may_be_alive(const kube::Pod& pod, const std::string& container, bool fence
   return !pod.node.empty() && may_write(pod, container, fenced, now_ms);
 }
 
+bool may_add_workers(const kube::Job& job, const std::vector<PodPtr>& pods, std::int64_t now_ms) {
+  const std::string container = trial_container_of(job);
+  return std::ranges::none_of(pods, [&](const PodPtr& pod) {
+    if (rank_of(*pod) >= job.completions) {
+      return may_be_alive(*pod, container, /*fenced=*/true, now_ms);
+    }
+    const auto end = end_of_pod(*pod, container, /*stop_asked=*/false);
+    return end && end->outcome == api::Outcome::kSucceeded;
+  });
+}
+
 }  // namespace fettle::kubernetes

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/kubernetes/job/pod_end.h"
 #include "runtime/kubernetes/job/run_of_job.h"
@@ -34,5 +35,10 @@ bool may_write(const kube::Pod& pod, const std::string& container, bool fenced,
 // The same for a pod that has a node.
 bool may_be_alive(const kube::Pod& pod, const std::string& container, bool fenced,
                   std::int64_t now_ms);
+
+// Whether an elastic run can grow now. While a worker that a resize removed has not ended, growing
+// would give it its rank back, and its end would be the end of the run; while others have done all
+// their work, a new worker would find no peers.
+bool may_add_workers(const kube::Job& job, const std::vector<PodPtr>& pods, std::int64_t now_ms);
 
 }  // namespace fettle::kubernetes

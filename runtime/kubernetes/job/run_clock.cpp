@@ -3,6 +3,16 @@
 #include <algorithm>
 
 namespace fettle::kubernetes {
+namespace {
+
+// Keeps in `since_ms` the time since which `holds` has been seen, and returns it; 0 = it does not.
+std::int64_t note(bool holds, std::int64_t now_ms, std::int64_t& since_ms) {
+  if (!holds) since_ms = 0;
+  if (holds && since_ms == 0) since_ms = now_ms;
+  return since_ms;
+}
+
+}  // namespace
 
 void RunClock::correct(core::Run& run, std::int64_t reported_ms, std::int64_t now_ms) {
   if (run.state == core::RunState::kPending) waited_ms_ = now_ms;
@@ -19,15 +29,15 @@ void RunClock::correct(core::Run& run, std::int64_t reported_ms, std::int64_t no
 }
 
 std::int64_t RunClock::see_ending(bool ending, std::int64_t now_ms) {
-  if (!ending) ending_ms_ = 0;
-  if (ending && ending_ms_ == 0) ending_ms_ = now_ms;
-  return ending_ms_;
+  return note(ending, now_ms, ending_ms_);
 }
 
 std::int64_t RunClock::see_resumed(bool suspended, std::int64_t now_ms) {
-  if (suspended) resumed_ms_ = 0;
-  if (!suspended && resumed_ms_ == 0) resumed_ms_ = now_ms;
-  return resumed_ms_;
+  return note(!suspended, now_ms, resumed_ms_);
+}
+
+std::int64_t RunClock::see_failing(bool failing, std::int64_t now_ms) {
+  return note(failing, now_ms, failing_ms_);
 }
 
 }  // namespace fettle::kubernetes

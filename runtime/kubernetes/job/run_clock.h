@@ -23,6 +23,8 @@ class RunClock {
   std::int64_t see_ending(bool ending, std::int64_t now_ms);
   // Returns when the Job was first seen not suspended; 0 = it is suspended.
   std::int64_t see_resumed(bool suspended, std::int64_t now_ms);
+  // `failing`: writes for the run fail. Returns since when they have; 0 = they do not.
+  std::int64_t see_failing(bool failing, std::int64_t now_ms);
 
  private:
   std::int64_t waited_ms_ = 0;    // last seen waiting; 0 = never
@@ -31,6 +33,7 @@ class RunClock {
   std::int64_t heard_ms_ = 0;     // when that report was first seen
   std::int64_t ending_ms_ = 0;
   std::int64_t resumed_ms_ = 0;
+  std::int64_t failing_ms_ = 0;
 };
 
 }  // namespace fettle::kubernetes

@@ -60,7 +60,7 @@ class Tenants {
     while (clock_.now_ms() < end_ms) step();
     return latencies_;
   }
-  JobRuns::GangLine gang_line() { return runs_->gang_line(); }
+  GangLine gang_line() { return runs_->gang_line(); }
 
  private:
   struct Member {
@@ -282,7 +282,7 @@ TEST(Tenants, GangsLargerThanTheClusterTryEverLessOften) {
 TEST(Tenants, TheLineOfGangsIsMeasured) {
   Tenants tenants(Crowd::kNoSuchNode);
   (void)tenants.run_for(120'000);
-  const JobRuns::GangLine line = tenants.gang_line();
+  const GangLine line = tenants.gang_line();
   EXPECT_GE(line.length, Tenants::kCrowd - 5);
   EXPECT_GE(line.longest_ms, 60'000);
 }

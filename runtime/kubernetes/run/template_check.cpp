@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/names.h"
@@ -9,6 +10,7 @@
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/job/job_builder.h"
 #include "runtime/kubernetes/job/pod_group.h"
+#include "runtime/kubernetes/pod/claim.h"
 #include "runtime/kubernetes/pod/pod_builder.h"
 #include "runtime/kubernetes/pod/service.h"
 #include "runtime/kubernetes/pod/trainer_pod.h"
@@ -143,6 +145,24 @@ Status check_template(kube::Client& client, const api::Study& study, const JobOp
     FETTLE_TRY(try_pod_group(client, study, job));
   }
   return dry_run_create(client, kube::kPods, pod_of(job), study.metadata.ns, "pod");
+}
+
+std::vector<TemplateWarning> template_warnings(const api::Study& study) {
+  std::vector<TemplateWarning> warnings;
+  const std::string mode = makes_claim(study) ? study.spec.trial.checkpoints->access_mode : "";
+  const std::int64_t trials = study.spec.budget.parallelism;
+  if (trials > 1 && (mode == "ReadWriteOnce" || mode == "ReadWriteOncePod")) {
+    warnings.push_back(
+        {"OneNodeVolume",
+         "its checkpoints are on a " + mode + " volume and up to " + std::to_string(trials) +
+             " trials run at once: on other nodes than the first they wait for the volume; use "
+             "spec.trial.checkpoints.accessMode ReadWriteMany, or keep them on one node"});
+  }
+  if (const auto& metrics = study.spec.trial.metrics) {
+    std::string warning = runtime::metrics_filter_warning(*metrics);
+    if (!warning.empty()) warnings.push_back({"MetricsMissNaN", std::move(warning)});
+  }
+  return warnings;
 }
 
 }  // namespace fettle::kubernetes

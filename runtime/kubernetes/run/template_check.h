@@ -5,6 +5,9 @@
 // checked as well. An exhausted quota is no fault of the template. Two calls; thread-safe.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "api/study.h"
 #include "base/result.h"
 #include "kube/client.h"
@@ -16,6 +19,15 @@ namespace fettle::kubernetes {
 // reached, or an administrator must act: missing RBAC of the operator, priority class or service
 // account.
 Status check_template(kube::Client& client, const api::Study& study, const JobOptions& options);
+
+// A risk of a Study whose template is accepted: a volume that only one node can mount at a time, a
+// filter of metrics that misses NaN.
+struct TemplateWarning {
+  std::string reason;  // of an event
+  std::string message;
+};
+// Pure.
+std::vector<TemplateWarning> template_warnings(const api::Study& study);
 
 // Whether a kForbidden is an exhausted quota, which is temporary.
 bool is_quota_error(const Error& error);
