@@ -1,6 +1,7 @@
 #include "runtime/kubernetes/store/kube_store.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "api/report.h"
@@ -18,68 +19,14 @@ namespace {
 using control::Key;
 using control::Kind;
 
-constexpr const char* kManager = "fettle";
-// How long the answer to a creation counts as a current read: far shorter than the leader's lease,
-// during which no other operator writes.
-constexpr std::int64_t kTrustCreatedMs = 1'000;
-// How long a field that the installed CRDs lack is omitted before it is tried again.
-constexpr std::int64_t kTrustUndeclaredMs = 60'000;
-
 Error missing(const char* kind, const Key& key) {
   return not_found(std::string("there is no ") + kind + " " + key.ns + "/" + key.name);
-}
-
-// The frame of an object to write: its name and the resourceVersion it was planned from.
-Json envelope(const kube::Resource& resource, const api::Metadata& metadata) {
-  Json meta = Json::object({{"name", metadata.name}, {"namespace", metadata.ns}});
-  if (!metadata.resource_version.empty()) {
-    meta.set("resourceVersion", metadata.resource_version);
-  }
-  return Json::object({{"apiVersion", kube::api_version(resource)},
-                       {"kind", resource.kind},
-                       {"metadata", std::move(meta)}});
 }
 
 Json labels_of(const api::Metadata& metadata) {
   Json labels = Json::object();
   for (const auto& [name, value] : metadata.labels) labels.set(name, value);
   return labels;
-}
-
-// Parses the refusal of an apply, ".status.runs[run=0].resizes: field not declared in schema", to
-// the path of the field below status without its selectors, "runs.resizes". "" for any other error.
-std::string undeclared_field(const std::string& refusal) {
-  const std::size_t end = refusal.find(": field not declared in schema");
-  if (end == std::string::npos) return "";
-  constexpr std::string_view kStatus = ".status.";
-  const std::size_t begin = refusal.rfind(kStatus, end);
-  if (begin == std::string::npos) return "";
-  std::string path;
-  int depth = 0;
-  for (std::size_t at = begin + kStatus.size(); at < end; ++at) {
-    const char c = refusal[at];
-    if (c == '[') ++depth;
-    if (depth == 0) path += c;
-    if (c == ']') --depth;
-  }
-  return path;
-}
-
-// Erases the field at `path`; a segment of it that is a list stands for each item of the list.
-// Returns whether there was one.
-bool erase_path(Json& value, std::string_view path) {
-  if (value.is_array()) {
-    bool erased = false;
-    for (Json& item : value.as_array()) erased = erase_path(item, path) || erased;
-    return erased;
-  }
-  if (!value.is_object()) return false;
-  const std::size_t dot = path.find('.');
-  Json* member = value.find(path.substr(0, dot));
-  if (member == nullptr) return false;
-  if (dot != std::string_view::npos) return erase_path(*member, path.substr(dot + 1));
-  value.erase(path);
-  return true;
 }
 
 // The Study as it appears in the trial's owner references.
@@ -95,6 +42,22 @@ bool is_owned_by(const Json& object, const std::string& uid) {
   return !uid.empty() && std::ranges::any_of(owners, [&](const Json& owner) {
     return kube::text_at(owner, {"uid"}) == uid;
   });
+}
+
+// Fails if the trial's Study is gone or being deleted.
+Status check_owner(const api::Trial& trial, const kube::Cache<StudyEntry>& studies) {
+  const auto owner = studies.get({trial.metadata.ns, trial.spec.study});
+  const bool lives = owner != nullptr && owner->metadata.uid == core::study_uid_of(trial) &&
+                     owner->metadata.deleted_ms == 0;
+  if (lives) return success();
+  return Error{ErrorCode::kConflict, "Study " + trial.spec.study + " is being deleted"};
+}
+
+// The trial's Study; null if it is gone or cannot be read.
+std::shared_ptr<const api::Study> study_of(const api::Trial& trial,
+                                           const kube::Cache<StudyEntry>& studies) {
+  const auto entry = studies.get({trial.metadata.ns, trial.spec.study});
+  return entry == nullptr ? nullptr : entry->study;
 }
 
 }  // namespace
@@ -113,7 +76,8 @@ KubeStore::KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies,
       studies_(studies),
       trials_(trials),
       clock_(clock),
-      record_(std::move(record)) {
+      record_(std::move(record)),
+      status_(client, clock) {
   trials_.index_by(trials_of, place_of);
   studies_.on_change([this](const auto& before, const auto& after) {
     const StudyEntry& entry = after != nullptr ? *after : *before;
@@ -130,7 +94,8 @@ KubeStore::KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies,
 Result<api::Study> KubeStore::get_study(const Key& key) {
   auto entry = studies_.get({key.ns, key.name});
   if (entry == nullptr) return missing("Study", key);
-  if (const auto said = report_readability(kube::kStudies, *entry)) {
+  if (const auto said =
+          status_.report_readability(kube::kStudies, entry->metadata, entry->readability)) {
     (void)cache_study(*said);
     entry = studies_.get({key.ns, key.name});
   }
@@ -141,7 +106,8 @@ Result<api::Study> KubeStore::get_study(const Key& key) {
 Result<api::TrialPtr> KubeStore::get_trial(const Key& key) {
   auto entry = trials_.get({key.ns, key.name});
   if (entry == nullptr) return missing("Trial", key);
-  if (const auto said = report_readability(kube::kTrials, *entry)) {
+  if (const auto said =
+          status_.report_readability(kube::kTrials, entry->metadata, entry->readability)) {
     (void)cache_trial(*said);
     entry = trials_.get({key.ns, key.name});
   }
@@ -183,38 +149,10 @@ std::int64_t KubeStore::count_earlier_trials(const api::Study& study) {
 
 // The answer to a creation is as current as a read that was sent at the same time.
 Status KubeStore::confirm(const api::Trial& trial) {
-  if (was_created_just_now(trial)) return success();
+  if (creations_.has_recent(trial.metadata, clock_.now_ms())) return success();
   FETTLE_ASSIGN(const Json object, client_.get(kube::kTrials, key_of(trial.metadata)));
   FETTLE_ASSIGN(const api::Trial stored, cache_trial(object));
   return same_version(stored, trial);
-}
-
-void KubeStore::remember_created(const api::Trial& trial, std::int64_t asked_ms) {
-  const std::lock_guard lock(mutex_);
-  const std::int64_t now_ms = clock_.now_ms();
-  std::erase_if(created_, [&](const auto& one) { return one.second + kTrustCreatedMs < now_ms; });
-  created_[{trial.metadata.uid, trial.metadata.resource_version}] = asked_ms;
-}
-
-bool KubeStore::was_created_just_now(const api::Trial& trial) {
-  const std::lock_guard lock(mutex_);
-  const auto found = created_.find({trial.metadata.uid, trial.metadata.resource_version});
-  return found != created_.end() && clock_.now_ms() <= found->second + kTrustCreatedMs;
-}
-
-// Written once: the entry read from the answer has the condition. A failed write is retried by the
-// next reconcile.
-template <class Entry>
-std::optional<Json> KubeStore::report_readability(const kube::Resource& resource,
-                                                  const Entry& entry) {
-  if (entry.readability.reported) return std::nullopt;
-  const Json conditions = conditions_with(entry.readability, clock_.now_ms());
-  const Json patch = Json::object(
-      {{"metadata", Json::object({{"resourceVersion", entry.metadata.resource_version}})},
-       {"status", Json::object({{"conditions", conditions}})}});
-  Result<kube::Written> written = client_.patch(resource, key_of(entry.metadata), "status", patch);
-  if (!written.ok()) return std::nullopt;
-  return std::move(written->object);
 }
 
 // ---- Writing -----------------------------------------------------------------------------------
@@ -259,34 +197,9 @@ Result<api::Study> KubeStore::update_study_spec(const api::Study& study) {
 }
 
 Result<api::Study> KubeStore::update_study_status(const api::Study& study) {
-  Json object = envelope(kube::kStudies, study.metadata);
-  object.set("status", api::write_study_status(study.status));
-  FETTLE_ASSIGN(const kube::Written written, apply_status(kube::kStudies, study.metadata, object));
-  return cache_study(written.object);
-}
-
-// CRDs that are older than this operator lack some fields, nested fields too, and the API server
-// refuses an apply with such a field as a whole. So the field is omitted, and tried again every
-// kTrustUndeclaredMs: an upgrade may install the CRDs after the operator.
-Result<kube::Written> KubeStore::apply_status(const kube::Resource& resource,
-                                              const api::Metadata& metadata, Json& object) {
-  Json& status = *object.find("status");
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [field, asked_ms] : undeclared_) {
-      const bool believed = clock_.now_ms() < asked_ms + kTrustUndeclaredMs;
-      if (believed && field.first == resource.plural) (void)erase_path(status, field.second);
-    }
-  }
-  while (true) {  // each round leaves out one more field
-    Result<kube::Written> written =
-        client_.apply(resource, key_of(metadata), "status", object, kManager);
-    if (written.ok()) return written;
-    const std::string field = undeclared_field(written.error().message);
-    if (field.empty() || !erase_path(status, field)) return written;
-    const std::lock_guard lock(mutex_);
-    undeclared_[{std::string(resource.plural), field}] = clock_.now_ms();
-  }
+  FETTLE_ASSIGN(const Json stored, status_.apply(kube::kStudies, study.metadata,
+                                                 api::write_study_status(study.status)));
+  return cache_study(stored);
 }
 
 // Guarded by the resourceVersion: an edit made since may have extended ttlAfterFinished.
@@ -298,17 +211,8 @@ Status KubeStore::delete_study(const api::Study& study) {
   return is_gone ? success() : removed;
 }
 
-// Fails if the trial's Study is gone or being deleted.
-Status KubeStore::check_owner(const api::Trial& trial) const {
-  const auto owner = studies_.get({trial.metadata.ns, trial.spec.study});
-  const bool lives = owner != nullptr && owner->metadata.uid == core::study_uid_of(trial) &&
-                     owner->metadata.deleted_ms == 0;
-  if (lives) return success();
-  return Error{ErrorCode::kConflict, "Study " + trial.spec.study + " is being deleted"};
-}
-
 Result<api::Trial> KubeStore::create_trial(const api::Trial& trial) {
-  FETTLE_TRY(check_owner(trial));
+  FETTLE_TRY(check_owner(trial, studies_));
   Json object = envelope(kube::kTrials, trial.metadata);
   Json& metadata = *object.find("metadata");
   metadata.erase("resourceVersion");
@@ -319,18 +223,13 @@ Result<api::Trial> KubeStore::create_trial(const api::Trial& trial) {
   const Result<kube::Written> written = client_.create(kube::kTrials, trial.metadata.ns, object);
   if (written.ok()) {
     FETTLE_ASSIGN(api::Trial created, cache_trial(written->object));
-    remember_created(created, asked_ms);  // saves confirm() a read
+    creations_.note(created.metadata, asked_ms, clock_.now_ms());  // saves confirm() a read
     return created;
   }
   if (written.error().code != ErrorCode::kAlreadyExists) return written.error();
-  return adopt(trial, written.error());
-}
-
-Result<api::Trial> KubeStore::adopt(const api::Trial& wanted, const Error& taken) {
-  FETTLE_ASSIGN(const Json object, client_.get(kube::kTrials, key_of(wanted.metadata)));
-  Result<api::Trial> stored = cache_trial(object);
-  if (!is_owned_by(object, core::study_uid_of(wanted))) return taken;
-  return stored;
+  FETTLE_ASSIGN(const Json stored, client_.get(kube::kTrials, key_of(trial.metadata)));
+  Result<api::Trial> adopted = cache_trial(stored);
+  return is_owned_by(stored, core::study_uid_of(trial)) ? adopted : written.error();
 }
 
 Result<api::Trial> KubeStore::update_trial_spec(const api::Trial& trial) {
@@ -346,15 +245,15 @@ Result<api::Trial> KubeStore::update_trial_spec(const api::Trial& trial) {
 
 Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
   api::Trial wanted = trial;
-  if (!knows_reporter(trial)) return patch_trial_status(std::move(wanted));
-  const bool trainers = is_reported_by_trainer(trial);
+  const std::shared_ptr<const api::Study> study = study_of(trial, studies_);
+  if (study == nullptr) return patch_trial_status(std::move(wanted));
+  const bool trainers = study->spec.trial.trainer.has_value();
   FETTLE_TRY(trainers ? report_for_trainer(wanted) : restore_curve(wanted));
-  Json object = envelope(kube::kTrials, wanted.metadata);
   Json status = api::write_trial_status(wanted.status);
   if (trainers) status.erase("report");
-  object.set("status", std::move(status));
-  FETTLE_ASSIGN(const kube::Written written, apply_status(kube::kTrials, wanted.metadata, object));
-  return cache_trial(written.object);
+  FETTLE_ASSIGN(const Json stored,
+                status_.apply(kube::kTrials, wanted.metadata, std::move(status)));
+  return cache_trial(stored);
 }
 
 // If the Study is gone, it is unknown whether the trainer or the operator owns the report. An apply
@@ -372,18 +271,6 @@ Result<api::Trial> KubeStore::patch_trial_status(api::Trial wanted) {
   FETTLE_ASSIGN(const kube::Written written,
                 client_.patch(kube::kTrials, key_of(wanted.metadata), "status", patch));
   return cache_trial(written.object);
-}
-
-bool KubeStore::knows_reporter(const api::Trial& trial) const {
-  const auto entry = studies_.get({trial.metadata.ns, trial.spec.study});
-  return entry != nullptr && entry->study != nullptr;
-}
-
-// Requires knows_reporter(trial).
-bool KubeStore::is_reported_by_trainer(const api::Trial& trial) const {
-  const auto entry = studies_.get({trial.metadata.ns, trial.spec.study});
-  return entry == nullptr || entry->study == nullptr ||
-         entry->study->spec.trial.trainer.has_value();
 }
 
 // Writes only the additions of the termination message: its trainer has ended and writes no more.

@@ -34,6 +34,8 @@
 #include "kube/client.h"
 #include "kube/event_series.h"
 #include "runtime/kubernetes/store/entries.h"
+#include "runtime/kubernetes/store/recent_creations.h"
+#include "runtime/kubernetes/store/status_writer.h"
 
 namespace fettle::kubernetes {
 
@@ -73,19 +75,9 @@ class KubeStore final : public control::Store {
  private:
   Result<api::Study> cache_study(const Json& object);
   Result<api::Trial> cache_trial(const Json& object);
-  Status check_owner(const api::Trial& trial) const;
-  void remember_created(const api::Trial& trial, std::int64_t asked_ms);
-  bool was_created_just_now(const api::Trial& trial);
-  Result<api::Trial> adopt(const api::Trial& wanted, const Error& taken);
-  Result<kube::Written> apply_status(const kube::Resource& resource, const api::Metadata& metadata,
-                                     Json& object);
-  bool knows_reporter(const api::Trial& trial) const;
-  bool is_reported_by_trainer(const api::Trial& trial) const;
   Result<api::Trial> patch_trial_status(api::Trial wanted);
   Status report_for_trainer(api::Trial& trial);
   Status restore_curve(api::Trial& trial);
-  template <class Entry>
-  std::optional<Json> report_readability(const kube::Resource& resource, const Entry& entry);
   void notify(control::Kind kind, const api::Metadata& metadata, const std::string& study);
 
   kube::Client& client_;
@@ -93,14 +85,10 @@ class KubeStore final : public control::Store {
   kube::Cache<TrialEntry>& trials_;
   control::Clock& clock_;
   const Record record_;
-  // When this process requested the creation of a trial, by uid and resourceVersion.
-  using Version = std::pair<std::string, std::string>;
+  StatusWriter status_;
+  RecentCreations creations_;
   std::mutex mutex_;
-  std::function<void(const control::Change&)> listener_;
-  std::map<Version, std::int64_t> created_;
-  // Fields of status that the installed CRDs lack, by resource and path, and when the server said
-  // so.
-  std::map<std::pair<std::string, std::string>, std::int64_t> undeclared_;
+  std::function<void(const control::Change&)> listener_;  // guarded by mutex_
 };
 
 }  // namespace fettle::kubernetes
