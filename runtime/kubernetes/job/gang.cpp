@@ -26,7 +26,7 @@ constexpr std::array<std::pair<GangState, const char*>, 5> kStates = {{
     {GangState::kStopped, "stopped"},
 }};
 
-bool is_leaving(const kube::Job& job) {
+bool is_terminating(const kube::Job& job) {
   return has_ended(job) || job.metadata.deleted_ms != 0 ||
          kube::find_condition(job.conditions, "FailureTarget") != nullptr;
 }
@@ -53,11 +53,11 @@ std::int64_t bound_ms(const kube::Pod& pod) {
 }
 
 // The gangs of a domain, sorted by turn; decides their transitions.
-class Line {
+class DomainQueue {
  public:
-  Line(std::vector<Gang> gangs, std::int64_t now_ms, std::int64_t timeout_ms)
+  DomainQueue(std::vector<Gang> gangs, std::int64_t now_ms, std::int64_t timeout_ms)
       : gangs_(std::move(gangs)), now_ms_(now_ms), timeout_ms_(timeout_ms) {
-    std::erase_if(gangs_, [](const Gang& gang) { return is_leaving(*gang.job); });
+    std::erase_if(gangs_, [](const Gang& gang) { return is_terminating(*gang.job); });
     std::ranges::sort(gangs_, is_before);
     for (const Gang& gang : gangs_) {
       if (waits_for_turn(*gang.job)) waiting_.insert(study_of_gang(*gang.job));
@@ -113,7 +113,7 @@ class Line {
 
   void open_next() {
     const auto next = std::ranges::find_if(gangs_, [this](const Gang& gang) {
-      return waits_for_turn(*gang.job) && now_ms_ >= gang.turn.rests_until_ms &&
+      return waits_for_turn(*gang.job) && now_ms_ >= gang.turn.backoff_until_ms &&
              !unplaced_.contains(study_of_gang(*gang.job));
     });
     if (next != gangs_.end()) add(*next, GangState::kOpen);
@@ -233,7 +233,7 @@ std::string why_returned(const Gang& gang, std::int64_t now_ms, std::int64_t tim
 
 std::vector<GangStep> next_gang_steps(std::vector<Gang> gangs, std::int64_t now_ms,
                                       std::int64_t timeout_ms) {
-  return Line(std::move(gangs), now_ms, timeout_ms).next_steps();
+  return DomainQueue(std::move(gangs), now_ms, timeout_ms).next_steps();
 }
 
 }  // namespace fettle::kubernetes

@@ -15,7 +15,7 @@
 // is returned to the queue: its Job is deleted, which frees its GPUs, and its run starts again at
 // the tail. It is returned after kGatherMs already if another gang has held nodes for longer, or if
 // the cluster refuses to create some of its pods (a quota), because then it cannot become complete.
-// So is a gang that was complete and lost a worker before it ran (has_fallen_apart). The Job is
+// So is a gang that was complete and lost a worker before it ran (is_incomplete_again). The Job is
 // deleted rather than suspended again because suspended workers may exit with 0, which the Job
 // controller would count as completed indexes.
 //
@@ -72,7 +72,7 @@ inline constexpr std::int64_t kGatherMs = 10'000;
 struct GangTurn {
   std::int64_t ns = 0;
   std::int64_t study = 0;
-  std::int64_t rests_until_ms = 0;
+  std::int64_t backoff_until_ms = 0;
 };
 
 struct Gang {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/quantity.h"
 #include "api/timestamp.h"
 
 namespace fettle::kubernetes {
@@ -12,6 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 constexpr std::int64_t kNow = 1'000'000;
 constexpr std::int64_t kTimeout = 120'000;
@@ -162,7 +164,7 @@ TEST(GangLine, TurnsComeBeforeAge) {
   EXPECT_THAT(steps({old, young}), ElementsAre("young open"));
   young.turn = {.ns = 4, .study = 5};
   EXPECT_THAT(steps({old, young}), ElementsAre("old open"));
-  old.turn.rests_until_ms = kNow + 1;
+  old.turn.backoff_until_ms = kNow + 1;
   EXPECT_THAT(steps({old, young}), ElementsAre("young open")) << "it leaves its turn to others";
 }
 
@@ -244,6 +246,22 @@ TEST(GangLine, WhatAGangWaitsForIsTold) {
     EXPECT_EQ(run.reason.empty(), c.said.empty()) << run.reason;
   }
   EXPECT_EQ(workers_with_node(job_of({"a", ""}), pods), 3);
+}
+
+TEST(GangLine, AReturnedGangNamesItsReason) {
+  const auto why = [](const char* state, std::int64_t with_node, std::int64_t with_pod,
+                      std::int64_t workers) {
+    kube::Job job = job_of({"a", state, 5, 0, kNow - 2 * kTimeout});
+    job.completions = workers;
+    Gang gang{std::make_shared<kube::Job>(job), with_node, with_pod};
+    return why_returned(gang, kNow, kTimeout);
+  };
+  const std::string time = api::format_duration(static_cast<double>(kTimeout) / 1000);
+  EXPECT_THAT(why("open", 3, 4, 4), StartsWith("3 of 4 workers have a node after " + time + "; "));
+  EXPECT_THAT(why("open", 2, 3, 4), HasSubstr(time + " (only 3 have a pod; quota"));
+  EXPECT_THAT(why("open", 0, 1, 1), StartsWith("its pod has no node after " + time + "; it gives"));
+  EXPECT_THAT(why("gathered", 3, 4, 4),
+              StartsWith("a worker lost its node before all had started"));
 }
 
 }  // namespace

@@ -22,10 +22,10 @@ GangTurn GangTurns::turn_of(const kube::Job& job, std::int64_t now_ms) const {
   if (found == studies->second.end()) return out;
   const Record& record = found->second;
   out.study = record.turn;
-  const std::int64_t until_ms = record.returned_ms + record.rest_ms;
-  const bool rests = record.in_vain > 0 && now_ms < until_ms;
-  if (rests && others_gather(domain, study, record.returned_ms - record.rest_ms)) {
-    out.rests_until_ms = until_ms;
+  const std::int64_t until_ms = record.returned_ms + record.backoff_ms;
+  const bool rests = record.failures > 0 && now_ms < until_ms;
+  if (rests && others_gather(domain, study, record.returned_ms - record.backoff_ms)) {
+    out.backoff_until_ms = until_ms;
   }
   return out;
 }
@@ -47,13 +47,13 @@ void GangTurns::note(const kube::Job& job, GangState to, bool held, std::int64_t
     ns.used_ms = now_ms;
     ns.turn = study.turn = ++turn_;
   } else if (to == GangState::kGathered) {
-    study.in_vain = 0;
+    study.failures = 0;
     study.gathered_ms = now_ms;
   } else if (to == GangState::kReturned && held) {
-    study.rest_ms = timeout_ms * std::min(kMostRests, std::int64_t{1} << std::min<std::int64_t>(
-                                                          study.in_vain, 10));
+    study.backoff_ms = timeout_ms * std::min(kMaxBackoff, std::int64_t{1} << std::min<std::int64_t>(
+                                                              study.failures, 10));
     study.returned_ms = now_ms;
-    ++study.in_vain;
+    ++study.failures;
   }
   forget(now_ms);
 }

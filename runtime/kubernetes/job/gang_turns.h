@@ -2,9 +2,9 @@
 // others.
 //
 // Namespaces take turns, and the Studies of a namespace among themselves. A Study whose gangs do
-// not gather, while gangs of others do, rests before its next attempt, each time twice as long, at
-// most kMostRests timeouts: for as long as an incomplete gang holds nodes, others lack them. A
-// Study that is alone, or that gathered a gang, does not rest.
+// not gather, while gangs of others do, backs off before its next attempt, each time twice as long,
+// at most kMaxBackoff timeouts: for as long as an incomplete gang holds nodes, others lack them. A
+// Study that is alone, or that gathered a gang, does not back off.
 //
 // Only a cache: losing it in a restart costs one turn. Not synchronised.
 #pragma once
@@ -19,7 +19,7 @@ namespace fettle::kubernetes {
 
 class GangTurns {
  public:
-  static constexpr std::int64_t kMostRests = 16;
+  static constexpr std::int64_t kMaxBackoff = 16;
 
   GangTurn turn_of(const kube::Job& job, std::int64_t now_ms) const;
   // Notes a transition of the gang that was carried out; `held`: it had a node.
@@ -29,8 +29,8 @@ class GangTurns {
  private:
   struct Record {
     std::int64_t turn = 0;
-    std::int64_t in_vain = 0;      // gangs that were returned in a row
-    std::int64_t rest_ms = 0;      // after the last of them
+    std::int64_t failures = 0;     // gangs that were returned in a row
+    std::int64_t backoff_ms = 0;   // after the last of them
     std::int64_t returned_ms = 0;  // when the last of them was returned
     std::int64_t gathered_ms = 0;  // the newest gang that gathered; 0 = none
     std::int64_t used_ms = 0;

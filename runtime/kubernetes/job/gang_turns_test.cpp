@@ -29,7 +29,7 @@ class GangTurnsTest : public testing::Test {
     return std::tie(first.ns, first.study) < std::tie(second.ns, second.study);
   }
   bool rests(const kube::Job& of) const {
-    return turns_.turn_of(of, now_ms_).rests_until_ms > now_ms_;
+    return turns_.turn_of(of, now_ms_).backoff_until_ms > now_ms_;
   }
 
   GangTurns turns_;
@@ -54,8 +54,9 @@ TEST_F(GangTurnsTest, AStudyThatHoldsNodesInVainRestsTwiceAsLongEachTime) {
   for (std::int64_t i = 0; i < 8; ++i) {
     note(small, GangState::kGathered);
     note(large, GangState::kReturned);
-    const std::int64_t rest_ms = kTimeout * std::min(GangTurns::kMostRests, std::int64_t{1} << i);
-    now_ms_ += rest_ms - 1;
+    const std::int64_t backoff_ms =
+        kTimeout * std::min(GangTurns::kMaxBackoff, std::int64_t{1} << i);
+    now_ms_ += backoff_ms - 1;
     EXPECT_TRUE(rests(large)) << i;
     now_ms_ += 1;
     EXPECT_FALSE(rests(large)) << i;

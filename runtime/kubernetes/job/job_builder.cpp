@@ -11,10 +11,10 @@
 #include "runtime/kubernetes/job/gang.h"
 #include "runtime/kubernetes/job/pod_group.h"
 #include "runtime/kubernetes/job/queue.h"
-#include "runtime/kubernetes/pod/claim.h"
 #include "runtime/kubernetes/pod/labels.h"
 #include "runtime/kubernetes/pod/pod_builder.h"
 #include "runtime/kubernetes/pod/service.h"
+#include "runtime/kubernetes/pod/volume_claim.h"
 #include "runtime/make_trial_file.h"
 
 namespace fettle::kubernetes {
@@ -58,7 +58,7 @@ constexpr const char* kFailurePolicy = R"({"rules": [
 // A volume of the pod itself is deleted with the pod, so a child trial would find no checkpoint.
 Status check_checkpoints(const api::Study& study) {
   const api::AlgorithmKind algorithm = study.spec.algorithm.name;
-  if (!api::replaces_trials(algorithm) || !claim_of(study).empty()) return success();
+  if (!api::replaces_trials(algorithm) || !volume_claim_of(study).empty()) return success();
   return invalid("under algorithm " + name_of(algorithm) +
                  " trials start from checkpoints of others, which need a volume that all pods "
                  "see; give spec.trial.checkpoints a claim or a size");
@@ -67,11 +67,11 @@ Status check_checkpoints(const api::Study& study) {
 // Whether only one node can mount the claim. All pods of a Job are made from one template, so
 // either all mount it or none does.
 bool needs_one_node(const api::Study& study) {
-  return is_distributed(study) && makes_claim(study) &&
+  return is_distributed(study) && makes_volume_claim(study) &&
          study.spec.trial.checkpoints->access_mode != kSharedByNodes;
 }
 
-Status check_claim(const api::Study& study) {
+Status check_volume_claim(const api::Study& study) {
   if (!needs_one_node(study)) return success();
   if (study.spec.trial.checkpoints->access_mode != kOfOnePod) return success();
   return invalid(
@@ -153,7 +153,7 @@ Result<Json> build_job(const api::Study& of_all_trials, const api::Trial& trial,
   const std::string name = core::run_name(trial.metadata.name, run);
   FETTLE_TRY(check_name(name, trial.spec.workers));
   FETTLE_TRY(check_checkpoints(study));
-  FETTLE_TRY(check_claim(study));
+  FETTLE_TRY(check_volume_claim(study));
   FETTLE_ASSIGN(const auto gpus, place_gpus(study.spec, options.gpu_profiles));
   FETTLE_ASSIGN(Json pod_template, build_pod_template(study, trial, run, name, options));
   Json metadata = Json::object({{"name", name},

@@ -16,9 +16,9 @@
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
 #include "runtime/kubernetes/job/gang.h"
 #include "runtime/kubernetes/job/pod_group.h"
-#include "runtime/kubernetes/pod/claim.h"
 #include "runtime/kubernetes/pod/pod_patch.h"
 #include "runtime/kubernetes/pod/service.h"
+#include "runtime/kubernetes/pod/volume_claim.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -130,10 +130,10 @@ TEST(JobBuilder, TheBuiltInTrainerIsToldOfSeveralGpusAndHasSharedMemory) {
 
 TEST(JobBuilder, AClaimOfASizeIsMadeAndBelongsToItsStudy) {
   const api::Study study = load("claim");
-  expect_golden("claim", build_claim(study));
+  expect_golden("claim", build_volume_claim(study));
   const Result<Json> job = build_job(study, trial_of(study), 0, {kImage});
   EXPECT_NE(job->dump().find(R"({"claimName":"digits-checkpoints-study-ui"})"), std::string::npos);
-  EXPECT_FALSE(makes_claim(load("checkpoints"))) << "the user's own is there";
+  EXPECT_FALSE(makes_volume_claim(load("checkpoints"))) << "the user's own is there";
 }
 
 TEST(JobBuilder, AStudyHasOneServiceForAllItsWorkers) {

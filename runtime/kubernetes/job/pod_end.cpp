@@ -105,7 +105,7 @@ PodEnd by_pod(const kube::Pod& pod) {
   return end;
 }
 
-std::string in_words(const kube::TrueCondition& condition) {
+std::string describe(const kube::TrueCondition& condition) {
   const std::string words = " (" + condition.reason + ") and is made again";
   return condition.message.empty() ? words : words + ": " + condition.message;
 }
@@ -143,7 +143,7 @@ bool ended_well(const kube::Pod& pod, const kube::Container* container) {
 }
 
 // Whether the pod was evicted or deleted before it ended. Many programs exit with 0 on SIGTERM.
-bool was_told_to_end(const kube::Pod& pod, std::int64_t ended_ms) {
+bool was_asked_to_end(const kube::Pod& pod, std::int64_t ended_ms) {
   if (ended_ms == 0) return false;  // its time is unknown
   const auto* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget");
   if (disrupted != nullptr && disrupted->since_ms <= ended_ms) return true;
@@ -175,13 +175,13 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
   const bool terminated = trial != nullptr && trial->terminated;
   const std::int64_t at_ms = terminated ? trial->finished_ms : 0;
   const bool well = ended_well(pod, trial);
-  if (well && (stop_asked || !was_told_to_end(pod, at_ms))) {
+  if (well && (stop_asked || !was_asked_to_end(pod, at_ms))) {
     return judge(EndCondition::kNone, 0, at_ms);
   }
   if (stop_asked) return judge(EndCondition::kStopAsked, std::nullopt, at_ms);
   if (const auto* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget")) {
     PodEnd end = judge(EndCondition::kPodDisrupted, std::nullopt, at_ms);
-    end.reason += in_words(*disrupted);
+    end.reason += describe(*disrupted);
     end.replaced = !well;  // the Job controller counts an exit with 0 as complete
     if (well) end.exit_code = 0;
     return end;

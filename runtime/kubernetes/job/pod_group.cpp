@@ -87,7 +87,7 @@ Json build_pod_group(const kube::Job& job, const kube::Resource& resource) {
              : Json::object({{"minMember", members}});
   const std::string queue = text_in(job.metadata.annotations, kPodGroupQueueAnnotation);
   if (!queue.empty()) spec.set("queue", queue);
-  return kube::owned_object(resource, job.metadata.name, labels_beside(job), kube::kJobs,
+  return kube::owned_object(resource, job.metadata.name, inherited_labels(job), kube::kJobs,
                             job.metadata, std::move(spec));
 }
 

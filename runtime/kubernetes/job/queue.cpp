@@ -12,7 +12,7 @@ namespace {
 
 // A queue that takes a trial's nodes back deletes its pods. The Job must not fail by that: it keeps
 // its place in the queue, and makes them again. Programs that exit with another code cost a run.
-void ignore_gentle_exits(Json& spec) {
+void ignore_graceful_exits(Json& spec) {
   Json& rules = *spec.find("podFailurePolicy")->find("rules");
   rules.push_back(Json::object(
       {{"action", "Ignore"},
@@ -41,7 +41,7 @@ void join_queue(const api::TrialTemplate& trial, Json& job) {
   if (elastic) annotations.set(kElasticJobAnnotation, "true");
   Json& spec = *job.find("spec");
   spec.set("suspend", true);
-  ignore_gentle_exits(spec);
+  ignore_graceful_exits(spec);
 }
 
 std::string queue_of(const kube::Job& job) {

@@ -28,15 +28,15 @@ void RunClock::correct(core::Run& run, std::int64_t reported_ms, std::int64_t no
   run.heard_ms = heard_ms_;
 }
 
-std::int64_t RunClock::see_ending(bool ending, std::int64_t now_ms) {
+std::int64_t RunClock::note_ending(bool ending, std::int64_t now_ms) {
   return note(ending, now_ms, ending_ms_);
 }
 
-std::int64_t RunClock::see_resumed(bool suspended, std::int64_t now_ms) {
+std::int64_t RunClock::note_resumed(bool suspended, std::int64_t now_ms) {
   return note(!suspended, now_ms, resumed_ms_);
 }
 
-std::int64_t RunClock::see_failing(bool failing, std::int64_t now_ms) {
+std::int64_t RunClock::note_failing(bool failing, std::int64_t now_ms) {
   return note(failing, now_ms, failing_ms_);
 }
 

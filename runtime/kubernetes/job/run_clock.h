@@ -20,11 +20,11 @@ class RunClock {
   void correct(core::Run& run, std::int64_t reported_ms, std::int64_t now_ms);
 
   // `ending`: a pod of the run is terminating. Returns when this was first seen; 0 = none is.
-  std::int64_t see_ending(bool ending, std::int64_t now_ms);
+  std::int64_t note_ending(bool ending, std::int64_t now_ms);
   // Returns when the Job was first seen not suspended; 0 = it is suspended.
-  std::int64_t see_resumed(bool suspended, std::int64_t now_ms);
+  std::int64_t note_resumed(bool suspended, std::int64_t now_ms);
   // `failing`: writes for the run fail. Returns since when they have; 0 = they do not.
-  std::int64_t see_failing(bool failing, std::int64_t now_ms);
+  std::int64_t note_failing(bool failing, std::int64_t now_ms);
 
  private:
   std::int64_t waited_ms_ = 0;    // last seen waiting; 0 = never

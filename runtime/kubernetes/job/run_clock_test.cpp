@@ -89,10 +89,10 @@ TEST(RunClock, AReportIsAsOldAsTheFirstSightOfIt) {
 
 TEST(RunClock, RemembersSinceWhenAPodIsOnItsWayOut) {
   RunClock clock;
-  EXPECT_EQ(clock.see_ending(false, kNow), 0);
-  EXPECT_EQ(clock.see_ending(true, kNow + 1), kNow + 1);
-  EXPECT_EQ(clock.see_ending(true, kNow + 2), kNow + 1);
-  EXPECT_EQ(clock.see_ending(false, kNow + 3), 0);
+  EXPECT_EQ(clock.note_ending(false, kNow), 0);
+  EXPECT_EQ(clock.note_ending(true, kNow + 1), kNow + 1);
+  EXPECT_EQ(clock.note_ending(true, kNow + 2), kNow + 1);
+  EXPECT_EQ(clock.note_ending(false, kNow + 3), 0);
 }
 
 }  // namespace

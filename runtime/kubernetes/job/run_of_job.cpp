@@ -333,7 +333,7 @@ bool RunReader::was_rank_zero_replaced() {
 
 // A run that has begun waits for a replaced worker that finds no node or cannot start. A run that
 // has not begun yet (first_uid is empty) is given back: by next_gang_steps(), or if it
-// has_fallen_apart() or cannot start.
+// is_incomplete_again() or cannot start.
 bool RunReader::has_gang_timed_out() {
   if (view_.first_uid.empty() || is_elastic(job_)) return false;
   const bool is_gang = view_.gang_timeout_ms != 0 && job_.completions > 1;
@@ -459,7 +459,7 @@ bool is_elastic(const kube::Job& job) {
 
 Run run_of_job(const JobView& view) { return RunReader(view).read(); }
 
-bool has_fallen_apart(const JobView& view) {
+bool is_incomplete_again(const JobView& view) {
   if (gang_state(view.job) != GangState::kGathered || view.gang_timeout_ms == 0) return false;
   if (!view.first_uid.empty() || view.stop_asked) return false;
   const std::map<std::int64_t, PodPtr> pods = newest_pods(view.job, view.pods);

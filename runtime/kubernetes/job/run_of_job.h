@@ -71,7 +71,7 @@ core::Run run_of_job(const JobView& view);
 
 // Whether a gang that was complete, and has not run yet, lost a worker for which no node was found
 // in time, so that the others hold their nodes for nothing.
-bool has_fallen_apart(const JobView& view);
+bool is_incomplete_again(const JobView& view);
 
 // Why a run that has not begun holds nodes for nothing: one of its pods has had a node for the
 // start timeout and has not started (a missing image, Secret or volume). "" = it holds none for

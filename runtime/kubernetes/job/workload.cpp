@@ -31,7 +31,7 @@ bool is_true(const Json& workload, std::string_view type) {
   return condition != nullptr && text_at(*condition, {"status"}) == "True";
 }
 
-std::string words_of(const Json& workload, std::string_view type) {
+std::string message_of(const Json& workload, std::string_view type) {
   const Json* condition = condition_of(workload, type);
   return condition == nullptr ? "" : text_at(*condition, {"message"});
 }
@@ -45,9 +45,9 @@ bool is_inactive(const Json& workload) {
 WorkloadView read_open(const Json& workload) {
   WorkloadView view{State::kWaiting, text_at(workload, {"metadata", "name"}), ""};
   if (is_inactive(workload)) view.state = State::kInactive;
-  if (is_true(workload, "Evicted")) view.message = words_of(workload, "Evicted");
+  if (is_true(workload, "Evicted")) view.message = message_of(workload, "Evicted");
   const bool pending = !is_true(workload, "QuotaReserved");
-  const std::string reserved = words_of(workload, "QuotaReserved");
+  const std::string reserved = message_of(workload, "QuotaReserved");
   if (view.state == State::kWaiting && pending && !reserved.empty()) view.message = reserved;
   return view;
 }
@@ -106,7 +106,7 @@ WorkloadView read_workloads(const std::vector<Json>& workloads) {
   for (const Json& workload : workloads) {
     if (!is_true(workload, "Finished")) return read_open(workload);
     finished = {State::kFinished, text_at(workload, {"metadata", "name"}),
-                words_of(workload, "Finished")};
+                message_of(workload, "Finished")};
   }
   return finished;
 }

@@ -257,19 +257,19 @@ bool LogMetrics::record_piece(Log& log, std::int64_t now_ms, bool at_end) {
 }
 
 // Returns whether to reconcile the trial. The log of a pod that is gone is given up at once, the
-// log of a pod that has ended after kUnreadMs; the log of a running pod is read again.
+// log of a pod that has ended after kGiveUpMs; the log of a running pod is read again.
 bool LogMetrics::record_error(Log& log, const Error& error, std::int64_t asked_ms, bool is_gone) {
   const std::int64_t now_ms = clock_.now_ms();
   ++log.tries;
   if (log.ended && log.failing_ms == 0) log.failing_ms = now_ms;
   if (log.tries == 1) log.failing_since_ms = asked_ms;
   const bool is_lasting =
-      log.tries >= kMaxLogTries || now_ms >= log.failing_since_ms + kSayUnreadMs;
+      log.tries >= kMaxLogTries || now_ms >= log.failing_since_ms + kWarnUnreadMs;
   const bool is_news = (is_gone || is_lasting) && log.reading.read_error.empty();
   // The first error stays: each change of its text would become another event.
   if (is_news) log.reading.read_error = "its log could not be read: " + error.message;
   const bool hopeless =
-      log.ended && error.code != ErrorCode::kForbidden && now_ms >= log.failing_ms + kUnreadMs;
+      log.ended && error.code != ErrorCode::kForbidden && now_ms >= log.failing_ms + kGiveUpMs;
   log.reading.complete = is_gone || hopeless;
   if (!log.reading.complete) {
     queue_.enqueue(log.source.uid, log.source.pod.ns, log.source.study,

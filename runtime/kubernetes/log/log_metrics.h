@@ -40,10 +40,10 @@ inline constexpr std::int64_t kPublishMs = 5'000;
 // Failed reads in a row, or the time over which reads fail, before an event says so. A read that
 // gets no answer takes half a minute.
 inline constexpr int kMaxLogTries = 6;
-inline constexpr std::int64_t kSayUnreadMs = 20'000;
+inline constexpr std::int64_t kWarnUnreadMs = 20'000;
 // While a pod exists its log is on its node. The log of an ended pod is read for this long before
 // it is given up, and for ever if reading is forbidden, since no other run could be read either.
-inline constexpr std::int64_t kUnreadMs = 600'000;
+inline constexpr std::int64_t kGiveUpMs = 600'000;
 
 // A container's log and how metrics are parsed from it.
 struct LogSource {

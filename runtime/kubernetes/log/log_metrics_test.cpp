@@ -246,7 +246,7 @@ TEST_F(LogMetricsTest, ALogThatTheNodeDoesNotHaveYetIsTriedOn) {
   const LogSource pod = source("a");
   fail_logs(404, "NotFound", "pods \"a\" not found on this node");
   (void)logs_.read(pod, true);
-  pass(kUnreadMs - 60'000);
+  pass(kGiveUpMs - 60'000);
   EXPECT_FALSE(logs_.recall(pod.uid).complete);
   EXPECT_THAT(logs_.recall(pod.uid).read_error, HasSubstr("not found on this node"));
   server_.clear_faults();
@@ -263,7 +263,7 @@ TEST_F(LogMetricsTest, AnEndedLogIsGivenUpAfterMinutesNotSeconds) {
   const LogSource pod = source("a");
   fail_logs(502, "BadGateway", "no agent available");
   (void)logs_.read(pod, true);
-  pass(kUnreadMs - 60'000);
+  pass(kGiveUpMs - 60'000);
   EXPECT_FALSE(logs_.recall(pod.uid).complete);
   pass(120'000);
   EXPECT_TRUE(logs_.recall(pod.uid).complete);
@@ -275,7 +275,7 @@ TEST_F(LogMetricsTest, AForbiddenLogIsAskedForUntilItIsAllowed) {
   const LogSource pod = source("a");
   fail_logs(403, "Forbidden", "no rights to pods/log");
   (void)logs_.read(pod, true);
-  pass(3 * kUnreadMs);
+  pass(3 * kGiveUpMs);
   EXPECT_FALSE(logs_.recall(pod.uid).complete);
   EXPECT_THAT(logs_.recall(pod.uid).read_error, HasSubstr("no rights to pods/log"));
 }

@@ -21,7 +21,7 @@ struct JobOptions {
   // How long a pod that has a node may take to start before its run gives the node back.
   std::int64_t start_timeout_ms = 1'800'000;
   // Runs of all Studies when the Job is built: all of them report to one API server.
-  std::size_t runs_beside = 0;
+  std::size_t concurrent_runs = 0;
   std::vector<api::GpuProfile> gpu_profiles = api::default_gpu_profiles();  // in order
   // The source from which JobRuns reads them again; null = they never change.
   std::shared_ptr<GpuCatalogue> gpu_catalogue = nullptr;

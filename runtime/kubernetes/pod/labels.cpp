@@ -4,7 +4,7 @@
 
 namespace fettle::kubernetes {
 
-Json labels_beside(const kube::Job& job) {
+Json inherited_labels(const kube::Job& job) {
   Json labels = Json::object();
   for (const char* const label : {core::kStudyLabel, kTrialLabel}) {
     const auto found = job.metadata.labels.find(label);

@@ -24,6 +24,6 @@ inline constexpr const char* kUntilStepAnnotation = "fettle.dev/until-step";
 inline constexpr const char* kTrialFileAnnotation = "fettle.dev/trial";
 
 // The labels that objects beside `job` share with it: of its Study and its trial.
-Json labels_beside(const kube::Job& job);
+Json inherited_labels(const kube::Job& job);
 
 }  // namespace fettle::kubernetes

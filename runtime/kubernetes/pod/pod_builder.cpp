@@ -12,10 +12,10 @@
 #include "kube/json_write.h"
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
-#include "runtime/kubernetes/pod/claim.h"
 #include "runtime/kubernetes/pod/labels.h"
 #include "runtime/kubernetes/pod/service.h"
 #include "runtime/kubernetes/pod/trainer_pod.h"
+#include "runtime/kubernetes/pod/volume_claim.h"
 #include "runtime/make_trial_file.h"
 #include "runtime/trial_variables.h"
 
@@ -123,7 +123,7 @@ void add_volumes(const api::Study& study, Json& pod_spec, Json& container) {
                        {"subPath", "trial.json"},
                        {"readOnly", true}}));
   Json checkpoints = Json::object({{"name", kCheckpointVolume}});
-  if (const std::string claim = claim_of(study); !claim.empty()) {
+  if (const std::string claim = volume_claim_of(study); !claim.empty()) {
     checkpoints.set("persistentVolumeClaim", Json::object({{"claimName", claim}}));
   } else {
     checkpoints.set("emptyDir", Json::object());
@@ -171,8 +171,8 @@ namespace {
 std::optional<double> report_seconds(const api::Study& study, const JobOptions& options) {
   constexpr double kReportsPerSecond = 50;
   constexpr double kLeastSeconds = 5;
-  const auto runs = static_cast<double>(options.runs_beside);
-  if (options.runs_beside <= static_cast<std::size_t>(study.spec.budget.parallelism) ||
+  const auto runs = static_cast<double>(options.concurrent_runs);
+  if (options.concurrent_runs <= static_cast<std::size_t>(study.spec.budget.parallelism) ||
       runs / kReportsPerSecond <= kLeastSeconds) {
     return std::nullopt;
   }

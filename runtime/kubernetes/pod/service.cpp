@@ -51,7 +51,7 @@ bool has_own_service(const kube::Job& job) {
 
 Json build_own_service(const kube::Job& job) {
   Json selector = Json::object({{"batch.kubernetes.io/job-name", job.metadata.name}});
-  return kube::owned_object(kube::kServices, service_of(job), labels_beside(job), kube::kJobs,
+  return kube::owned_object(kube::kServices, service_of(job), inherited_labels(job), kube::kJobs,
                             job.metadata, headless_spec(std::move(selector)));
 }
 

@@ -7,9 +7,9 @@
 #include "api/resolve.h"
 #include "api/study_fields.h"
 #include "kube/json_write.h"
-#include "runtime/kubernetes/pod/claim.h"
 #include "runtime/kubernetes/pod/pod_builder.h"
 #include "runtime/kubernetes/pod/pod_patch.h"
+#include "runtime/kubernetes/pod/volume_claim.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -64,7 +64,7 @@ Json variable(const char* name, const std::string& value) {
 // volume, and stored beside their checkpoints. Without a volume each pod would time for minutes,
 // and two trials might run different plans: they run the plans that the libraries rank first.
 Json plans_variable(const api::Study& study) {
-  if (claim_of(study).empty()) return variable("FETTLE_CUDA_PLANS", "first");
+  if (volume_claim_of(study).empty()) return variable("FETTLE_CUDA_PLANS", "first");
   return variable("FETTLE_KERNEL_CACHE",
                   std::string(kCheckpoints) + "/" + study.metadata.uid + "/plans");
 }

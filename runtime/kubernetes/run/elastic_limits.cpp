@@ -27,7 +27,7 @@ void ElasticLimits::add_to(core::Capacity& capacity, const api::Study& study) {
   const std::vector<JobPtr> jobs = jobs_of(study);
   const auto fixed = std::ranges::find_if(jobs, [](const JobPtr& job) { return !may_grow(*job); });
   capacity.may_grow = fixed == jobs.end();
-  if (!capacity.may_grow) tell_fixed_size(study, queue_of(**fixed));
+  if (!capacity.may_grow) announce_fixed_size(study, queue_of(**fixed));
 }
 
 // Adds, for pods of other Studies without a node, the creation time and the Study of the oldest.
@@ -69,10 +69,10 @@ std::vector<JobPtr> ElasticLimits::jobs_of(const api::Study& study) const {
   return jobs;
 }
 
-void ElasticLimits::tell_fixed_size(const api::Study& study, const std::string& queue) {
+void ElasticLimits::announce_fixed_size(const api::Study& study, const std::string& queue) {
   {
     const std::lock_guard lock(mutex_);
-    if (!told_.insert(study.metadata.uid).second) return;
+    if (!announced_.insert(study.metadata.uid).second) return;
   }
   store_.record_event({control::Kind::kStudy, {study.metadata.ns, study.metadata.name}, ""},
                       /*warning=*/false, "FixedSize",

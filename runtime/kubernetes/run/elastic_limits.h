@@ -32,7 +32,7 @@ class ElasticLimits {
   void add_waiting_elsewhere(core::Capacity& capacity, const api::Study& study) const;
   bool competes(const api::Study& study, const kube::Pod& pod) const;
   std::vector<JobPtr> jobs_of(const api::Study& study) const;
-  void tell_fixed_size(const api::Study& study, const std::string& queue);
+  void announce_fixed_size(const api::Study& study, const std::string& queue);
 
   const PodIndex& pods_;
   const kube::Cache<kube::Job>& jobs_;
@@ -40,7 +40,7 @@ class ElasticLimits {
   control::Clock& clock_;
   std::mutex mutex_;
   // Uids of Studies with an event that they do not grow; guarded by mutex_.
-  std::set<std::string> told_;
+  std::set<std::string> announced_;
 };
 
 }  // namespace fettle::kubernetes

@@ -23,7 +23,7 @@ namespace fettle::kubernetes {
 namespace {
 
 // A run that could not start is tried again after this; others have its GPUs meanwhile.
-constexpr std::int64_t kStartAgainMs = 600'000;
+constexpr std::int64_t kStartRetryMs = 600'000;
 // A run that is stopped ends by this deadline, which has passed or is about to.
 constexpr std::int64_t kStopDeadlineSeconds = 1;
 
@@ -114,7 +114,7 @@ Status JobRuns::check(const api::Study& study) {
 Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
   if (job_client_.find(trial, run) != nullptr) return success();
   FETTLE_ASSIGN(JobOptions options, options_in_force(options_, study, clock_.now_ms()));
-  options.runs_beside = jobs_.size();
+  options.concurrent_runs = jobs_.size();
   FETTLE_ASSIGN(const std::optional<GpuPlacement> gpus,
                 place_now(sized_for(study, trial), options));
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options));
@@ -257,7 +257,7 @@ std::string JobRuns::advance(const JobView& view, const api::Trial& trial, const
   // This Job is in no line: the operator may have stopped between the two writes of return_run().
   const bool is_left = gang_state(job) == GangState::kReturned && domain_of(job).empty();
   if (is_left && job.metadata.deleted_ms == 0) note(job_client_.remove_with_pods(job));
-  if (waits && has_fallen_apart(view)) note(unless_gone(gangs_.return_gang(job)));
+  if (waits && is_incomplete_again(view)) note(unless_gone(gangs_.return_gang(job)));
   if (waits) note(unless_gone(return_unstarted(view)));
   // A pending run may wait for a claim that a user deleted.
   if (waits && study != nullptr) {
@@ -276,8 +276,8 @@ Status JobRuns::return_unstarted(const JobView& view) {
   if (why.empty()) return success();
   return gangs_.return_run(view.job,
                            why + "; it gives its node back, and is tried again after " +
-                               api::format_duration(static_cast<double>(kStartAgainMs) / 1000),
-                           kStartAgainMs);
+                               api::format_duration(static_cast<double>(kStartRetryMs) / 1000),
+                           kStartRetryMs);
 }
 
 // A run that has a Job does not need the profiles: without them it is left as it is.

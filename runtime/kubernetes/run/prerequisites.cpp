@@ -5,9 +5,9 @@
 #include "kube/json_path.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/job/pod_group.h"
-#include "runtime/kubernetes/pod/claim.h"
 #include "runtime/kubernetes/pod/pod_builder.h"
 #include "runtime/kubernetes/pod/service.h"
+#include "runtime/kubernetes/pod/volume_claim.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -40,15 +40,15 @@ Status Prerequisites::ensure_for_study(const api::Study& study,
 
 // The claim's name contains the Study's uid, so an existing one belongs to this Study.
 Status Prerequisites::ensure_volume_claim(const api::Study& study) {
-  if (!makes_claim(study)) return success();
+  if (!makes_volume_claim(study)) return success();
   bool made_again = false;
   FETTLE_TRY(ensure(
       kube::kClaims, study.metadata.ns, key_of_owned(study.metadata, kube::kClaims.plural),
-      [&] { return build_claim(study); }, &made_again));
+      [&] { return build_volume_claim(study); }, &made_again));
   if (!made_again) return success();
   store_.record_event({control::Kind::kStudy, {study.metadata.ns, study.metadata.name}, ""},
                       /*warning=*/true, "ClaimMadeAgain",
-                      "its claim " + claim_of(study) +
+                      "its claim " + volume_claim_of(study) +
                           " was gone and is made again; checkpoints that were on it are lost",
                       clock_.now_ms());
   return success();

@@ -79,8 +79,8 @@ core::Run RunObserver::read(JobView view, const api::Trial& trial) {
   {
     const std::lock_guard lock(mutex_);
     RunClock& run_clock = run_clocks_[view.job.metadata.uid];
-    view.ending_ms = run_clock.see_ending(ending, view.now_ms);
-    view.resumed_ms = run_clock.see_resumed(view.job.suspended, view.now_ms);
+    view.ending_ms = run_clock.note_ending(ending, view.now_ms);
+    view.resumed_ms = run_clock.note_resumed(view.job.suspended, view.now_ms);
     run = run_of_job(view);
     run_clock.correct(run, trial.status.report ? trial.status.report->at_ms : 0, view.now_ms);
   }
@@ -101,7 +101,7 @@ Status RunObserver::check_active(const kube::Job& job, const api::Trial& trial) 
 
 std::int64_t RunObserver::note_failing(const kube::Job& job, bool failing) {
   const std::lock_guard lock(mutex_);
-  return run_clocks_[job.metadata.uid].see_failing(failing, clock_.now_ms());
+  return run_clocks_[job.metadata.uid].note_failing(failing, clock_.now_ms());
 }
 
 void RunObserver::forget(const std::string& uid) {

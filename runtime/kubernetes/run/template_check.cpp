@@ -10,10 +10,10 @@
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/job/job_builder.h"
 #include "runtime/kubernetes/job/pod_group.h"
-#include "runtime/kubernetes/pod/claim.h"
 #include "runtime/kubernetes/pod/pod_builder.h"
 #include "runtime/kubernetes/pod/service.h"
 #include "runtime/kubernetes/pod/trainer_pod.h"
+#include "runtime/kubernetes/pod/volume_claim.h"
 #include "runtime/metric_lines.h"
 
 namespace fettle::kubernetes {
@@ -149,7 +149,8 @@ Status check_template(kube::Client& client, const api::Study& study, const JobOp
 
 std::vector<TemplateWarning> template_warnings(const api::Study& study) {
   std::vector<TemplateWarning> warnings;
-  const std::string mode = makes_claim(study) ? study.spec.trial.checkpoints->access_mode : "";
+  const std::string mode =
+      makes_volume_claim(study) ? study.spec.trial.checkpoints->access_mode : "";
   const std::int64_t trials = study.spec.budget.parallelism;
   if (trials > 1 && (mode == "ReadWriteOnce" || mode == "ReadWriteOncePod")) {
     warnings.push_back(

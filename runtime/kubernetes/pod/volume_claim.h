@@ -11,12 +11,12 @@
 namespace fettle::kubernetes {
 
 // The claim's name; "" = checkpoints are deleted with their pod.
-std::string claim_of(const api::Study& study);
+std::string volume_claim_of(const api::Study& study);
 
 // Whether a claim is created for the Study.
-bool makes_claim(const api::Study& study);
+bool makes_volume_claim(const api::Study& study);
 
-// The claim to create. Requires makes_claim(study).
-Json build_claim(const api::Study& study);
+// The claim to create. Requires makes_volume_claim(study).
+Json build_volume_claim(const api::Study& study);
 
 }  // namespace fettle::kubernetes

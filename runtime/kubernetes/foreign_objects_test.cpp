@@ -23,9 +23,9 @@ std::string condition_of(const Json& object, const std::string& type) {
 
 Json merge(const char* text) { return parse_json(text).value(); }
 
-class StrangeObjects : public testing::Test {
+class ForeignObjects : public testing::Test {
  protected:
-  StrangeObjects() {
+  ForeignObjects() {
     cluster_.script = [this](const std::string&) {
       PodScript pod;
       pod.stays = stays_;
@@ -47,7 +47,7 @@ class StrangeObjects : public testing::Test {
   bool stays_ = false;  // pods run for ever
 };
 
-TEST_F(StrangeObjects, FieldsOfANewerVersionAreKeptAndDisturbNothing) {
+TEST_F(ForeignObjects, FieldsOfANewerVersionAreKeptAndDisturbNothing) {
   stays_ = true;
   cluster_.apply(trainer_study(2));
   cluster_.start_operator();
@@ -71,7 +71,7 @@ TEST_F(StrangeObjects, FieldsOfANewerVersionAreKeptAndDisturbNothing) {
   EXPECT_EQ(condition_of(study, "Readable"), "");
 }
 
-TEST_F(StrangeObjects, AStudyThatCannotBeReadForAWhileGoesOnAfterwards) {
+TEST_F(ForeignObjects, AStudyThatCannotBeReadForAWhileGoesOnAfterwards) {
   stays_ = true;
   cluster_.apply(trainer_study(3));
   cluster_.start_operator();
@@ -91,7 +91,7 @@ TEST_F(StrangeObjects, AStudyThatCannotBeReadForAWhileGoesOnAfterwards) {
   EXPECT_EQ(cluster_.count(kube::kTrials), 3u);
 }
 
-TEST_F(StrangeObjects, NothingIsBegunWhileATrialCannotBeRead) {
+TEST_F(ForeignObjects, NothingIsBegunWhileATrialCannotBeRead) {
   stays_ = true;
   cluster_.apply(trainer_study(4));
   cluster_.start_operator();
@@ -113,7 +113,7 @@ TEST_F(StrangeObjects, NothingIsBegunWhileATrialCannotBeRead) {
   EXPECT_EQ(cluster_.created["jobs/digits-0-r0"], 1);
 }
 
-TEST_F(StrangeObjects, AnEarlierVersionsFailedUnreadableIsNoEnd) {
+TEST_F(ForeignObjects, AnEarlierVersionsFailedUnreadableIsNoEnd) {
   cluster_.apply(trainer_study(2));
   const Json study = cluster_.study();
   Json status = merge(R"({"status": {"conditions": [
@@ -126,7 +126,7 @@ TEST_F(StrangeObjects, AnEarlierVersionsFailedUnreadableIsNoEnd) {
   EXPECT_FALSE(cluster_.is_true("Failed"));
 }
 
-TEST_F(StrangeObjects, AStudyMadeAgainAtOnceWaitsUntilTheEarlierTrialsAreGone) {
+TEST_F(ForeignObjects, AStudyMadeAgainAtOnceWaitsUntilTheEarlierTrialsAreGone) {
   cluster_.apply(trainer_study(3));
   cluster_.start_operator();
   ASSERT_TRUE(cluster_.run_until_ended());
@@ -148,7 +148,7 @@ TEST_F(StrangeObjects, AStudyMadeAgainAtOnceWaitsUntilTheEarlierTrialsAreGone) {
 }
 
 // The Trial has the labels, but no owner: any client that may write Trials can write labels.
-TEST_F(StrangeObjects, ATrialMadeByHandIsIgnored) {
+TEST_F(ForeignObjects, ATrialMadeByHandIsIgnored) {
   cluster_.apply(trainer_study(2));
   Json trial = merge(R"({"apiVersion": "fettle.dev/v1alpha1", "kind": "Trial",
       "metadata": {"name": "digits-900000", "namespace": "team"},
@@ -164,7 +164,7 @@ TEST_F(StrangeObjects, ATrialMadeByHandIsIgnored) {
   EXPECT_EQ(cluster_.created["jobs/digits-900000-r0"], 0);
 }
 
-TEST_F(StrangeObjects, TrialsThatAQuotaRefusesBlockTheStudyUntilThereIsRoom) {
+TEST_F(ForeignObjects, TrialsThatAQuotaRefusesBlockTheStudyUntilThereIsRoom) {
   bool full = true;
   cluster_.refuses = [&](const kube::Admission& write) {
     return full && write.resource == "trials" && write.key.name != "digits-0";
