@@ -33,7 +33,7 @@ inline constexpr ApiCall kApiCalls[] = {
     {Caller::kOperator, "list", "pods", "cache of pods"},
     {Caller::kOperator, "watch", "pods", "cache of pods"},
 
-    // Studies and Trials; runtime/kubernetes/kube_store.h.
+    // Studies and Trials; runtime/kubernetes/store/kube_store.h.
     {Caller::kOperator, "apply", "fettle.dev/studies/status", "status of a Study"},
     {Caller::kOperator, "patch", "fettle.dev/studies/status", "an unreadable Study says so"},
     {Caller::kOperator, "delete", "fettle.dev/studies", "ttlAfterFinished"},
@@ -50,7 +50,7 @@ inline constexpr ApiCall kApiCalls[] = {
     {Caller::kOperator, "patch", "fettle.dev/trials/status", "end of an orphan", "\"phase\""},
     {Caller::kOperator, "patch", "fettle.dev/trials/status", "an unreadable Trial says so"},
 
-    // Whether the template of a Study can start; runtime/kubernetes/template_check.h.
+    // Whether the template of a Study can start; runtime/kubernetes/run/template_check.h.
     {Caller::kOperator, "create", "batch/jobs", "check of the Job", "dryRun=All"},
     {Caller::kOperator, "create", "pods", "check of the pod", "dryRun=All"},
     {Caller::kOperator, "create", "services", "check of the Service", "dryRun=All"},
@@ -67,7 +67,7 @@ inline constexpr ApiCall kApiCalls[] = {
     {Caller::kOperator, "create", "scheduling.run.ai/podgroups", "check of the group",
      "dryRun=All"},
 
-    // Runs; runtime/kubernetes/job_runs.h.
+    // Runs; runtime/kubernetes/run/job_runs.h.
     {Caller::kOperator, "create", "batch/jobs", "start of a run"},
     {Caller::kOperator, "get", "batch/jobs", "whether a Job is there"},
     {Caller::kOperator, "patch", "batch/jobs", "stop of a run", "\"suspend\":true"},

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/pod/labels.h"
 
 namespace fettle::op {
 namespace {

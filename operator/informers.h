@@ -12,7 +12,7 @@
 #include "kube/http.h"
 #include "kube/informer.h"
 #include "kube/objects.h"
-#include "runtime/kubernetes/entries.h"
+#include "runtime/kubernetes/store/entries.h"
 
 namespace fettle::op {
 

@@ -119,7 +119,7 @@ void Instruments::refresh() {
   oldest_reconcile_.at({}).Set(seconds(sources_.oldest_reconcile_ms()));
   blocked_.at({}).Set(static_cast<double>(sources_.blocked()));
   leader_.at({}).Set(sources_.is_leader() ? 1 : 0);
-  const kubernetes::JobRuns::GangLine line = sources_.gang_line();
+  const kubernetes::GangLine line = sources_.gang_line();
   gang_line_.at({}).Set(static_cast<double>(line.length));
   gang_line_age_.at({}).Set(seconds(line.longest_ms));
   prometheus::Counter& dropped = events_dropped_.at({});

@@ -16,8 +16,8 @@
 #include "kube/call_made.h"
 #include "operator/log.h"
 #include "operator/metrics.h"
-#include "runtime/kubernetes/entries.h"
-#include "runtime/kubernetes/job_runs.h"
+#include "runtime/kubernetes/run/job_runs.h"
+#include "runtime/kubernetes/store/entries.h"
 
 namespace fettle::op {
 
@@ -30,7 +30,7 @@ struct Sources {
   std::function<std::uint64_t()> events_dropped;
   std::function<bool()> is_leader;
   std::function<std::int64_t()> oldest_reconcile_ms;
-  std::function<kubernetes::JobRuns::GangLine()> gang_line;
+  std::function<kubernetes::GangLine()> gang_line;
 };
 
 class Instruments final : public control::Observer {

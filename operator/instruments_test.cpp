@@ -37,7 +37,7 @@ class InstrumentsTest : public testing::Test {
   Instruments instruments_{{studies_, trials_, [] { return 0; }, [] { return 0; }, [] { return 0; },
                             [] { return true; }, [] { return 0; },
                             [] {
-                              return kubernetes::JobRuns::GangLine{7, 42'000};
+                              return kubernetes::GangLine{7, 42'000};
                             }},
                            log_};
   int version_ = 0;

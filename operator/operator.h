@@ -25,9 +25,9 @@
 #include "operator/informers.h"
 #include "operator/instruments.h"
 #include "operator/options.h"
-#include "runtime/kubernetes/job_runs.h"
-#include "runtime/kubernetes/kube_store.h"
-#include "runtime/kubernetes/server_clock.h"
+#include "runtime/kubernetes/run/job_runs.h"
+#include "runtime/kubernetes/store/kube_store.h"
+#include "runtime/kubernetes/store/server_clock.h"
 
 namespace fettle::op {
 

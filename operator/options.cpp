@@ -8,7 +8,7 @@
 
 #include "api/label_syntax.h"
 #include "base/file.h"
-#include "runtime/kubernetes/pod_patch.h"
+#include "runtime/kubernetes/pod/pod_patch.h"
 
 namespace fettle::op {
 

@@ -16,7 +16,7 @@ struct Options {
   std::vector<std::string> namespaces;  // empty = all
   std::string kubeconfig;               // "" = in a pod its service account, else as kubectl
   std::string trainer_image;
-  Json trainer_pod = {};     // the file's content (runtime/kubernetes/pod_patch.h); null = none
+  Json trainer_pod = {};     // the file's content (runtime/kubernetes/pod/pod_patch.h); null = none
   std::string gpu_profiles;  // a file (runtime/kubernetes/gpu/catalogue.h); "" = none
   bool leader_elect = true;
   std::string lease_namespace;  // "" = the operator's own

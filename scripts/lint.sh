@@ -67,14 +67,20 @@ upward="$(local_upward store 'run/|process/|session')$(local_upward process 'run
 [ -z "$upward" ] || fail "an include that points up:
 $upward"
 
-# The same between the rooms of kernels/cuda, of search and of trainer. The files at the top of each tie the rooms
-# together; the rooms of search see only the three that say what a sampler is.
+# The same between the rooms of kernels/cuda, runtime/kubernetes, search and trainer. The files at the top of each tie
+# the rooms together; the rooms of search see only the three that say what a sampler is.
 room_allowed() {
   local contract='search/(search|incremental_sampler|cost_ledger)\.h'
   case $1 in
     kernels/cuda/runtime) echo 'kernels/([a-z_]+\.h|cuda/runtime/)' ;;
     kernels/cuda/device_code) echo 'kernels/([a-z_]+\.h|cuda/(runtime|device_code)/)' ;;
     kernels/cuda/libraries) echo 'kernels/([a-z_]+\.h|cuda/(runtime|libraries)/)' ;;
+    runtime/kubernetes/gpu) echo 'runtime/kubernetes/gpu/' ;;
+    runtime/kubernetes/pod) echo 'runtime/([a-z_]+\.h|kubernetes/(gpu|pod)/)' ;;
+    runtime/kubernetes/job) echo 'runtime/([a-z_]+\.h|kubernetes/(gpu|pod|job)/)' ;;
+    runtime/kubernetes/log) echo 'runtime/([a-z_]+\.h|kubernetes/log/)' ;;
+    runtime/kubernetes/store) echo 'runtime/kubernetes/(job|store)/' ;;
+    runtime/kubernetes/run) echo 'runtime/([a-z_]+\.h|kubernetes/(gpu|pod|job|log|run)/)' ;;
     search/maths) echo 'search/maths/' ;;
     search/space) echo 'search/(maths|space)/' ;;
     search/samplers) echo "search/(maths|space|samplers)/|$contract" ;;
@@ -91,7 +97,8 @@ room_allowed() {
       ;;
   esac
 }
-for room in kernels/cuda/{runtime,device_code,libraries} search/{maths,space,samplers,gp,rungs} \
+for room in kernels/cuda/{runtime,device_code,libraries} runtime/kubernetes/{gpu,pod,job,log,store,run} \
+  search/{maths,space,samplers,gp,rungs} \
   trainer/{data,trace,reporter,model,checkpoint,parallel,step}; do
   upward=$(git grep -nE "^#include \"${room%%/*}/" -- "$room/*.h" "$room/*.cuh" "$room/*.cpp" ':!*_test.cpp' |
     grep -vE "#include \"($(room_allowed "$room"))" || true)

@@ -15,7 +15,7 @@
 #include "kube/json_path.h"
 #include "kube/labels.h"
 #include "kube/objects.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/pod/labels.h"
 
 namespace fettle::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "cli/views/text.h"
 #include "core/names.h"
 #include "core/problem.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/job/job_builder.h"
 #include "runtime/local/run/program_check.h"
 #include "runtime/local/run/run_command.h"
 #include "runtime/metric_lines.h"

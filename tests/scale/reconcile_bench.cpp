@@ -18,7 +18,7 @@
 #include "control/study_controller.h"
 #include "core/problem.h"
 #include "core/study_plan.h"
-#include "runtime/kubernetes/kube_store.h"
+#include "runtime/kubernetes/store/kube_store.h"
 #include "tests/scale/crowded_study.h"
 
 namespace fettle::scale {

@@ -6,7 +6,7 @@
 // number of workers, rank 0 among them; it stands still while its workers gather. The loss of rank
 // 0, or of any worker of a run of fixed size, costs the step under way. A run that has worked and
 // finds no place for a lost worker within kGangTimeoutMs is disrupted, as on a cluster
-// (runtime/kubernetes/run_of_job.h).
+// (runtime/kubernetes/job/run_of_job.h).
 #pragma once
 
 #include <cstdint>

@@ -213,7 +213,7 @@ Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,
   const std::optional<std::int64_t> free = plan.has_device() ? available.device : available.host;
   if (!free || plan.total() <= *free) return success();
   // The operator finds the number by the words around it, and requests more memory for the next run
-  // (runtime/kubernetes/gpu_memory_end.cpp).
+  // (runtime/kubernetes/job/gpu_memory_end.cpp).
   const std::string number =
       api::kGpuMemoryShort + std::to_string(plan.total()) + api::kGpuMemoryNeeded + ": ";
   const std::string found =

@@ -152,7 +152,7 @@ run, whoever may create pods can take the operator's account; so Studies are kep
   verbs: [create, patch]
 {{- end -}}
 
-{{/* A part of a pod template, as JSON; null takes a field away (runtime/kubernetes/pod_patch.h). */}}
+{{/* A part of a pod template, as JSON; null takes a field away (runtime/kubernetes/pod/pod_patch.h). */}}
 {{- define "fettle.trainerPod" -}}
 {{- $trainer := .Values.trainer -}}
 {{- $container := dict "name" "trainer" "imagePullPolicy" $trainer.image.pullPolicy -}}

@@ -23,8 +23,8 @@ std::string names_of(const std::vector<api::GpuProfile>& profiles) {
 
 }  // namespace
 
-GpuCatalogue::GpuCatalogue(std::string path, Tell tell)
-    : path_(std::move(path)), tell_(std::move(tell)) {}
+GpuCatalogue::GpuCatalogue(std::string path, Notify notify)
+    : path_(std::move(path)), notify_(std::move(notify)) {}
 
 Result<GpuCatalogue::Profiles> GpuCatalogue::profiles(std::int64_t now_ms) {
   const std::lock_guard lock(mutex_);
@@ -33,7 +33,7 @@ Result<GpuCatalogue::Profiles> GpuCatalogue::profiles(std::int64_t now_ms) {
   return Error{ErrorCode::kUnavailable,
                "the operator's GPU profiles cannot be used; an administrator must correct the "
                "chart's gpuProfiles: " +
-                   trouble_};
+                   error_};
 }
 
 std::int64_t GpuCatalogue::changed_ms() const {
@@ -51,13 +51,13 @@ void GpuCatalogue::read(std::int64_t now_ms) {
       text.ok() ? parse(*text) : Result<std::vector<api::GpuProfile>>(text.error());
   text_ = text.ok() ? *text : "";
   if (!list.ok()) {
-    const bool news = trouble_ != list.error().message;
-    trouble_ = list.error().message;
-    if (news && tell_) tell_(/*is_wrong=*/true, trouble_);
+    const bool news = error_ != list.error().message;
+    error_ = list.error().message;
+    if (news && notify_) notify_(/*is_wrong=*/true, error_);
     return;
   }
-  trouble_.clear();
-  if (tell_) tell_(/*is_wrong=*/false, names_of(*list));
+  error_.clear();
+  if (notify_) notify_(/*is_wrong=*/false, names_of(*list));
   // A cluster whose administrator names no profiles is assumed to have whole GPUs.
   if (list->empty()) list = api::default_gpu_profiles();
   if (profiles_ != nullptr) changed_ms_ = now_ms;

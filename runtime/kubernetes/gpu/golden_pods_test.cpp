@@ -16,7 +16,8 @@
 #include "kube/json_path.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/job/job_builder.h"
+#include "runtime/kubernetes/pod/labels.h"
 
 namespace fettle::kubernetes {
 namespace {

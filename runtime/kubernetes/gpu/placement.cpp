@@ -42,7 +42,7 @@ std::string asked(const GpuRequest& request) {
 // ---- Models ------------------------------------------------------------------------------------
 
 // "NVIDIA-H100-80GB-HBM3" as " nvidia h100 80gb hbm3 ".
-std::string words_of(const std::string& name) {
+std::string normalised(const std::string& name) {
   std::string words = " ";
   for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);
@@ -56,9 +56,9 @@ std::string words_of(const std::string& name) {
 // Whether every card of the profile is of the model: a card that only may be is not enough.
 bool has_model(const GpuProfile& profile, const std::string& model) {
   if (model.empty()) return true;
-  const std::string words = words_of(model);
+  const std::string words = normalised(model);
   const auto matches = [&](const std::string& name) {
-    return words_of(name).find(words) != std::string::npos;
+    return normalised(name).find(words) != std::string::npos;
   };
   return !profile.models.empty() && std::ranges::all_of(profile.models, matches);
 }
@@ -259,10 +259,10 @@ std::string reason_of_refusal(const GpuRequest& request, const std::vector<GpuPr
 
 Error GpuRefusal::error() const {
   std::string message = "spec.trial.gpu: " + reason;
-  if (!can_be_had.empty()) {
+  if (!offers.empty()) {
     message += "; what can be had: ";
-    for (std::size_t i = 0; i < can_be_had.size(); ++i) {
-      message += (i == 0 ? "" : "; ") + can_be_had[i];
+    for (std::size_t i = 0; i < offers.size(); ++i) {
+      message += (i == 0 ? "" : "; ") + offers[i];
     }
   }
   return invalid(message);
@@ -304,7 +304,7 @@ std::variant<GpuPlacement, GpuRefusal> place(const GpuRequest& request,
   }
   if (chosen != nullptr) return placement_of(request, *chosen, *how, fitting);
   GpuRefusal refusal{reason_of_refusal(request, profiles), {}};
-  for (const GpuProfile& profile : profiles) add_offers(profile, refusal.can_be_had);
+  for (const GpuProfile& profile : profiles) add_offers(profile, refusal.offers);
   return refusal;
 }
 

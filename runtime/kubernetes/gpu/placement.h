@@ -60,8 +60,8 @@ struct GpuPlacement {
 };
 
 struct GpuRefusal {
-  std::string reason;                   // the request, and why it cannot be met
-  std::vector<std::string> can_be_had;  // "fraction 0.25 (profile mps)"; empty: no profile has GPUs
+  std::string reason;               // the request, and why it cannot be met
+  std::vector<std::string> offers;  // "fraction 0.25 (profile mps)"; empty: no profile has GPUs
 
   // Joins both in one message, which names the way out.
   Error error() const;

@@ -9,6 +9,7 @@
 #include "api/yaml/study_file.h"
 #include "kube/json_path.h"
 #include "kube/json_write.h"
+#include "runtime/kubernetes/pod/labels.h"
 #include "runtime/kubernetes/testing/fake_rules.h"
 
 namespace fettle::kubernetes {

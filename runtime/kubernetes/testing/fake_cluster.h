@@ -16,8 +16,8 @@
 #include "kube/client.h"
 #include "kube/informer.h"
 #include "kube/testing/fake_api_server.h"
-#include "runtime/kubernetes/job_runs.h"
-#include "runtime/kubernetes/kube_store.h"
+#include "runtime/kubernetes/run/job_runs.h"
+#include "runtime/kubernetes/store/kube_store.h"
 
 namespace fettle::kubernetes {
 

@@ -14,7 +14,7 @@
 
 #include "api/study_json.h"
 #include "api/yaml/study_file.h"
-#include "runtime/kubernetes/server_clock.h"
+#include "runtime/kubernetes/store/server_clock.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
 #include "runtime/kubernetes/testing/hand_clock.h"
 

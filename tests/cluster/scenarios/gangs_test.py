@@ -8,7 +8,7 @@ from setup import SCENARIO, install_in
 
 GPU = "nvidia.com/gpu"
 GANG = "fettle.dev/gang"
-# How long a gang without a node may hold up others (kGatherMs in runtime/kubernetes/gang.h).
+# How long a gang without a node may hold up others (kGatherMs in runtime/kubernetes/job/gang.h).
 MOMENT_SECONDS = 10
 
 

@@ -39,7 +39,7 @@ void expect_all_exercised(const Tally& tally) {
   if (std::getenv("FETTLE_MATRIX") != nullptr) return;
   for (const kube::ApiCall& row : kube::kApiCalls) {
     // Trials that outgrow their GPU need programs that do (tests/sim/gpu_memory_test.cpp), and a
-    // queue changes only when a user edits it (runtime/kubernetes/job_queues_test.cpp).
+    // queue changes only when a user edits it (runtime/kubernetes/run/job_queues_test.cpp).
     const bool elsewhere =
         is_beside(row) || row.purpose == "memory of a trial" || row.purpose == "another queue";
     EXPECT_TRUE(elsewhere || tally.exercised.contains(&row)) << "nothing calls " << describe(row);

@@ -5,7 +5,6 @@
 
 #include "kube/json_path.h"
 #include "kube/watch_loop.h"
-#include "runtime/kubernetes/job_builder.h"
 
 namespace fettle::matrix {
 namespace {

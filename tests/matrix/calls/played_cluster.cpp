@@ -9,9 +9,9 @@
 #include "kube/json_path.h"
 #include "kube/json_write.h"
 #include "kube/labels.h"
-#include "runtime/kubernetes/job_builder.h"
-#include "runtime/kubernetes/pod_group.h"
-#include "runtime/kubernetes/queue.h"
+#include "runtime/kubernetes/job/pod_group.h"
+#include "runtime/kubernetes/job/queue.h"
+#include "runtime/kubernetes/pod/labels.h"
 
 namespace fettle::matrix {
 namespace {

@@ -10,6 +10,7 @@
 #include "kube/json_write.h"
 #include "kube/testing/fake_calls.h"
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
+#include "runtime/kubernetes/pod/labels.h"
 #include "runtime/kubernetes/testing/fake_rules.h"
 
 namespace fettle::matrix {

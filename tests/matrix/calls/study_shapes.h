@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/kubernetes/job_builder.h"
 #include "tests/matrix/calls/played_cluster.h"
 
 namespace fettle::matrix {

@@ -1,9 +1,10 @@
-// The ending in a Job, its pods and a log (runtime/kubernetes/run_of_job.h, run_output.h).
+// The ending in a Job, its pods and a log (runtime/kubernetes/job/run_of_job.h, run_output.h).
 #include "api/report.h"
-#include "runtime/kubernetes/job_builder.h"
-#include "runtime/kubernetes/run_of_job.h"
-#include "runtime/kubernetes/run_output.h"
-#include "runtime/kubernetes/service.h"
+#include "runtime/kubernetes/job/job_builder.h"
+#include "runtime/kubernetes/job/run_of_job.h"
+#include "runtime/kubernetes/log/run_output.h"
+#include "runtime/kubernetes/pod/labels.h"
+#include "runtime/kubernetes/pod/service.h"
 #include "tests/matrix/ends/ending.h"
 
 namespace fettle::ends {
