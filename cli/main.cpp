@@ -1,5 +1,5 @@
-// fettle: the command line. A table of the commands (commands.h) with their options; beside help/ the
-// only file of cli/ that uses CLI11.
+// fettle: the command line. A table of the commands (commands.h) with their options. Beside help/
+// the only file of cli/ that uses CLI11.
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <iostream>
@@ -132,7 +132,7 @@ Action add_completion(CLI::App& app) {
   };
 }
 
-// For those who package fettle.
+// For packagers of fettle.
 Action add_pages(CLI::App& app) {
   const auto format = std::make_shared<std::string>();
   app.add_option("format", *format)->required()->check(CLI::IsMember({"man", "markdown"}));
