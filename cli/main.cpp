@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/nearest.h"
+#include "api/fields/nearest.h"
 #include "base/thread.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"

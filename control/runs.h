@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/result.h"
 #include "core/plan.h"
 

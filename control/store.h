@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/result.h"
 
 namespace fettle::control {

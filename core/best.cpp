@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/field.h"
+#include "api/fields/field.h"
 #include "core/history.h"
 #include "core/measurement.h"
 #include "search/maths/pareto.h"

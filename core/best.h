@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "search/maths/pareto.h"
 
 namespace fettle::core {

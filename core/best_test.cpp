@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "api/study_json.h"
+#include "api/study/study_json.h"
 #include "core/ledger.h"
 
 namespace fettle::core {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "core/plan.h"
 
 namespace fettle::core {

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/check.h"
 
 namespace fettle::core {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 
 namespace fettle::core {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "api/enum_names.h"
+#include "api/fields/enum_names.h"
 #include "base/test_paths.h"
 
 namespace fettle::core {

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "api/timestamp.h"
+#include "api/fields/timestamp.h"
 #include "core/conditions.h"
 #include "core/study_status.h"
 

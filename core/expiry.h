@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "core/plan.h"
 
 namespace fettle::core {

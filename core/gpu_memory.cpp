@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 
-#include "api/display.h"
-#include "api/quantity.h"
-#include "api/report.h"
+#include "api/trial/display.h"
+#include "api/fields/quantity.h"
+#include "api/trial/report.h"
 
 namespace fettle::core {
 namespace {

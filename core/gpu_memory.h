@@ -19,8 +19,8 @@
 #include <string>
 #include <string_view>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/ledger.h"
 
 namespace fettle::core {

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "api/quantity.h"
-#include "api/report.h"
+#include "api/fields/quantity.h"
+#include "api/trial/report.h"
 #include "core/sizing.h"
 
 namespace fettle::core {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "search/search.h"
 
 namespace fettle::core {

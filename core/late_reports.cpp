@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "api/report.h"
+#include "api/trial/report.h"
 #include "search/rungs/promotion.h"
 #include "search/study_problem.h"
 

@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "search/search.h"
 
 namespace fettle::core {

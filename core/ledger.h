@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/best.h"
 #include "core/replicates.h"
 #include "core/spending.h"

@@ -7,10 +7,10 @@
 #include <memory>
 #include <set>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/study_json.h"
-#include "api/trial_json.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study_json.h"
+#include "api/trial/trial_json.h"
 #include "base/philox.h"
 #include "core/conditions.h"
 #include "core/plan.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/study_fields.h"
+#include "api/study/study_fields.h"
 #include "core/history.h"
 
 namespace fettle::core {

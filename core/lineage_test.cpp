@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "api/study_json.h"
+#include "api/study/study_json.h"
 #include "core/names.h"
 
 namespace fettle::core {

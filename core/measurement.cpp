@@ -1,4 +1,4 @@
-// Curves are short (api/report_history.h), so linear searches will do.
+// Curves are short (api/trial/report_history.h), so linear searches will do.
 #include "core/measurement.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ Measurement measure(const api::StudySpec& spec, const std::vector<HistoryPoint>&
                     std::int64_t step, const Metrics& newest) {
   Measurement measurement;
   for (const api::Objective& objective : spec.objectives) {
-    // A curve keeps the best value of each objective when it is thinned (api/report_history.h), so
+    // A curve keeps the best value of each objective when it is thinned (api/trial/report_history.h), so
     // only the last one needs `newest`.
     std::optional<double> value = objective.take == api::Take::kBest
                                       ? best_value(curve, step, objective)

@@ -1,4 +1,4 @@
-// Measurement: the values of a Study's objectives in a Report (api/report.h), and whether its
+// Measurement: the values of a Study's objectives in a Report (api/trial/report.h), and whether its
 // constraints hold. Metrics may be non-finite. Pure functions; usable from any thread.
 #pragma once
 
@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "api/report.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/trial/report.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 
 namespace fettle::core {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "core/plan.h"
 
 namespace fettle::core {

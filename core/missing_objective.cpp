@@ -4,11 +4,11 @@
 #include <string_view>
 #include <vector>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/nearest.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/fields/nearest.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/measurement.h"
 
 namespace fettle::core {

@@ -14,9 +14,9 @@
 #include <variant>
 #include <vector>
 
-#include "api/place.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/place.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 
 namespace fettle::core {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "search/search.h"
 
 namespace fettle::core {

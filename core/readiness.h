@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "api/study.h"
+#include "api/study/study.h"
 
 namespace fettle::core {
 

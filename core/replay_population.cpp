@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "api/enum_names.h"
+#include "api/fields/enum_names.h"
 #include "core/names.h"
 #include "core/problem.h"
 #include "core/replay_history.h"

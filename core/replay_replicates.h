@@ -8,8 +8,8 @@
 
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/replay.h"
 
 namespace fettle::core {

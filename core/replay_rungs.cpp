@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "api/enum_names.h"
+#include "api/fields/enum_names.h"
 #include "core/history.h"
 #include "core/problem.h"
 #include "core/replay_history.h"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "api/algorithm.h"
+#include "api/study/algorithm.h"
 #include "core/conditions.h"
 #include "core/history.h"
 #include "core/lineage.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "api/field.h"
+#include "api/fields/field.h"
 #include "core/best.h"
 #include "core/history.h"
 #include "core/names.h"

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/plan.h"
 #include "search/search.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 
 namespace fettle::core {
 

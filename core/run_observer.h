@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "core/plan.h"
 #include "core/trial_plan_draft.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/report.h"
+#include "api/trial/report.h"
 #include "core/history.h"
 #include "core/late_reports.h"
 #include "core/measurement.h"

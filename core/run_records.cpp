@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "api/quantity.h"
+#include "api/fields/quantity.h"
 
 namespace fettle::core {
 

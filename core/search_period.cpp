@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "api/display.h"
+#include "api/trial/display.h"
 #include "core/conditions.h"
 #include "core/run_records.h"
 #include "core/spending.h"

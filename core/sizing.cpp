@@ -1,7 +1,7 @@
 #include "core/sizing.h"
 
-#include "api/display.h"
-#include "api/quantity.h"
+#include "api/trial/display.h"
+#include "api/fields/quantity.h"
 
 namespace fettle::core {
 

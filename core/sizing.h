@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/plan.h"
 
 namespace fettle::core {

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/interval_union.h"
 
 namespace fettle::core {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "api/quantity.h"
+#include "api/fields/quantity.h"
 #include "core/conditions.h"
 #include "core/history.h"
 #include "search/rungs/promotion.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "core/ledger.h"
 #include "core/spending.h"
 

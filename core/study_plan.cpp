@@ -12,9 +12,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "api/enum_names.h"
-#include "api/quantity.h"
-#include "api/timestamp.h"
+#include "api/fields/enum_names.h"
+#include "api/fields/quantity.h"
+#include "api/fields/timestamp.h"
 #include "base/philox.h"
 #include "core/backlog.h"
 #include "core/conditions.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "api/display.h"
-#include "api/quantity.h"
+#include "api/trial/display.h"
+#include "api/fields/quantity.h"
 #include "core/blocked.h"
 #include "core/conditions.h"
 #include "core/failed_starts.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "core/ledger.h"
 #include "core/plan.h"
 #include "core/spending.h"

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 
 namespace fettle::core {
 

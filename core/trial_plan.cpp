@@ -28,10 +28,10 @@
 #include <string>
 #include <utility>
 
-#include "api/display.h"
-#include "api/enum_names.h"
-#include "api/quantity.h"
-#include "api/study.h"
+#include "api/trial/display.h"
+#include "api/fields/enum_names.h"
+#include "api/fields/quantity.h"
+#include "api/study/study.h"
 #include "core/conditions.h"
 #include "core/failed_starts.h"
 #include "core/history.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "core/plan.h"
 
 namespace fettle::core {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "core/plan.h"
 
 namespace fettle::core {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "api/enum_names.h"
-#include "api/timestamp.h"
+#include "api/fields/enum_names.h"
+#include "api/fields/timestamp.h"
 #include "core/names.h"
 #include "core/run_records.h"
 #include "search/study_problem.h"

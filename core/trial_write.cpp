@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "api/report.h"
+#include "api/trial/report.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {

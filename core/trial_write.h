@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/plan.h"
 
 namespace fettle::core {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "api/algorithm.h"
+#include "api/study/algorithm.h"
 #include "core/facts.h"
 #include "core/history.h"
 #include "core/ledger.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/result.h"
 
 namespace fettle::core {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/changes.h"
-#include "api/study_fields.h"
-#include "api/trial_fields.h"
+#include "api/study/changes.h"
+#include "api/study/study_fields.h"
+#include "api/trial/trial_fields.h"
 #include "api/yaml/yaml_text.h"
 #include "crds/immutable.h"
 #include "crds/schema.h"

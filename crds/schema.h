@@ -1,4 +1,4 @@
-// SchemaVisitor: a struct's field list (api/field.h) as the OpenAPI v3 schema of an object.
+// SchemaVisitor: a struct's field list (api/fields/field.h) as the OpenAPI v3 schema of an object.
 //
 // A field that applies only for some values of another one (`only_if`) is optional here; rules in
 // CEL, found by visiting the struct once for each such value, state when it must or may not be
@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "api/enum_names.h"
-#include "api/field.h"
-#include "api/field_writer.h"
-#include "api/metadata.h"
+#include "api/fields/enum_names.h"
+#include "api/fields/field.h"
+#include "api/fields/field_writer.h"
+#include "api/meta/metadata.h"
 #include "base/json.h"
 #include "crds/values.h"
 

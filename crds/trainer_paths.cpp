@@ -1,7 +1,7 @@
 #include "crds/trainer_paths.h"
 
-#include "api/field_setter.h"
-#include "api/trainer_fields.h"
+#include "api/fields/field_setter.h"
+#include "api/trainer/trainer_fields.h"
 #include "crds/schema.h"
 
 namespace fettle::crds {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "api/label_syntax.h"
+#include "api/fields/label_syntax.h"
 
 namespace fettle::crds {
 namespace {
@@ -14,7 +14,7 @@ using api::Form;
 constexpr std::int64_t kLongestNotation = 64;   // characters of a duration or quantity
 constexpr std::int64_t kLongestTimestamp = 64;  // characters
 
-// Notations as read by api/quantity.h.
+// Notations as read by api/fields/quantity.h.
 const std::string kNumber = R"(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?)";
 const std::string kDuration = "^(" + kNumber + "|(" + kNumber + "(d|h|ms|m|s))+)$";
 const std::string kQuantity = "^-?" + kNumber + "(Ei|Pi|Ti|Gi|Mi|Ki|E|P|T|G|M|k|m|u|n)?$";

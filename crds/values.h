@@ -1,4 +1,4 @@
-// Schemas of single values: the types and bounds of a field (api/field.h) in the OpenAPI v3 of a
+// Schemas of single values: the types and bounds of a field (api/fields/field.h) in the OpenAPI v3 of a
 // CustomResourceDefinition, and in CEL if OpenAPI cannot express them. Pure functions; usable from
 // any thread.
 #pragma once
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/field.h"
+#include "api/fields/field.h"
 #include "base/json.h"
 
 namespace fettle::crds {

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/metadata.h"
+#include "api/meta/metadata.h"
 #include "kube/resource.h"
 
 namespace fettle::kube {

@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "api/timestamp.h"
+#include "api/fields/timestamp.h"
 #include "kube/api_status.h"
 #include "kube/json_path.h"
 

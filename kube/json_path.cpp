@@ -1,6 +1,6 @@
 #include "kube/json_path.h"
 
-#include "api/timestamp.h"
+#include "api/fields/timestamp.h"
 
 namespace fettle::kube {
 namespace {

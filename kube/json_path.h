@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/metadata.h"
+#include "api/meta/metadata.h"
 #include "base/json.h"
 #include "kube/resource.h"
 

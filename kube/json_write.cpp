@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/timestamp.h"
+#include "api/fields/timestamp.h"
 #include "kube/json_path.h"
 
 namespace fettle::kube {

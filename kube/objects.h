@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/metadata.h"
+#include "api/meta/metadata.h"
 #include "base/json.h"
 #include "base/result.h"
 

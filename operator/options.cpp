@@ -6,7 +6,7 @@
 #include <sstream>
 #include <utility>
 
-#include "api/label_syntax.h"
+#include "api/fields/label_syntax.h"
 #include "base/file.h"
 #include "runtime/kubernetes/pod/pod_patch.h"
 

@@ -1,7 +1,7 @@
 #include "runtime/make_trial_file.h"
 
-#include "api/resolve.h"
-#include "api/trainer_config.h"
+#include "api/study/resolve.h"
+#include "api/trainer/trainer_config.h"
 #include "search/rungs/population.h"
 #include "search/study_problem.h"
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "api/study.h"
-#include "api/trial.h"
-#include "api/trial_file.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
+#include "api/trial/trial_file.h"
 #include "base/result.h"
 
 namespace fettle::runtime {

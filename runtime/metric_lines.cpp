@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "api/field.h"
+#include "api/fields/field.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "runtime/line_advice.h"
@@ -26,7 +26,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Whether a Report can carry the text: see read_value in api/field_reader.cpp.
+// Whether a Report can carry the text: see read_value in api/fields/field_reader.cpp.
 bool is_text(std::string_view text, std::size_t max_bytes) {
   return !text.empty() && text.size() <= max_bytes && text.find('\0') == text.npos && is_utf8(text);
 }
@@ -286,7 +286,7 @@ void MetricLines::note_unread(const std::string& metric) {
 void MetricLines::add(Found found, bool step_may_stay) {
   if (comes_after_the_end(found)) {
     printed_on_ = true;
-    found.step = report_.step;  // a step at which it replaces nothing (api/report.h)
+    found.step = report_.step;  // a step at which it replaces nothing (api/trial/report.h)
   }
   if (found.metrics.empty() && found.checkpoint.empty() && !found.final_result) return;
   keep_room_for(found);

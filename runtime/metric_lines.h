@@ -35,9 +35,9 @@
 #include <string_view>
 #include <vector>
 
-#include "api/report.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/trial/report.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/json.h"
 #include "runtime/metric_pattern.h"
 #include "runtime/near_miss.h"

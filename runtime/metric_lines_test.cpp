@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "api/trial_json.h"
+#include "api/trial/trial_json.h"
 
 namespace fettle::runtime {
 namespace {

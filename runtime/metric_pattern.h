@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/result.h"
 
 namespace fettle::runtime {

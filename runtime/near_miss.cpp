@@ -1,6 +1,6 @@
 #include "runtime/near_miss.h"
 
-#include "api/field.h"
+#include "api/fields/field.h"
 
 namespace fettle::runtime {
 namespace {

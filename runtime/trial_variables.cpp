@@ -1,6 +1,6 @@
 #include "runtime/trial_variables.h"
 
-#include "api/parameter_env.h"
+#include "api/study/parameter_env.h"
 
 namespace fettle::runtime {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/trial_file.h"
+#include "api/trial/trial_file.h"
 #include "base/result.h"
 
 namespace fettle::runtime {

@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "search/rungs/promotion.h"
 #include "search/study_problem.h"
 #include "search/testing/problems.h"

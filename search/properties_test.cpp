@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/study.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
 #include "search/search.h"
 #include "search/testing/problems.h"
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
 #include "search/auto.h"
 #include "search/space/space.h"
 

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "api/place.h"
-#include "api/study.h"
+#include "api/study/place.h"
+#include "api/study/study.h"
 #include "search/search.h"
 
 namespace fettle::search {

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "search/space/space.h"
 
 namespace fettle::search {

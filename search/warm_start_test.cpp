@@ -9,8 +9,8 @@
 #include <cmath>
 #include <set>
 
-#include "api/enum_names.h"
-#include "api/study.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
 #include "search/space/space_map.h"
 #include "search/testing/problems.h"
 #include "search/transfer.h"

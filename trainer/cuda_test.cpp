@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "api/enum_names.h"
-#include "api/trainer_config.h"
-#include "api/trial.h"
+#include "api/fields/enum_names.h"
+#include "api/trainer/trainer_config.h"
+#include "api/trial/trial.h"
 #include "base/json.h"
 #include "base/philox.h"
 #include "kernels/backends/cuda/backend.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/metric_names.h"
+#include "api/trial/metric_names.h"
 #include "trainer/model/model_flops.h"
 #include "trainer/step/device_metrics.h"
 #include "trainer/step/precision.h"

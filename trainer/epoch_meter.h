@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "machine/gpu_meter.h"
 #include "trainer/data/batching.h"
 #include "trainer/data/loader.h"

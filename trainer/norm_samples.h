@@ -5,7 +5,7 @@
 // that in the step that meets it; here the sizes of all steps are known. Usable from any thread.
 #pragma once
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/result.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/step/memory_plan.h"

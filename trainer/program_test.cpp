@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <map>
 
-#include "api/trial_file.h"
+#include "api/trial/trial_file.h"
 #include "base/json.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/synthetic.h"

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "api/enum_names.h"
-#include "api/trainer_config.h"
-#include "api/trainer_json.h"
+#include "api/fields/enum_names.h"
+#include "api/trainer/trainer_config.h"
+#include "api/trainer/trainer_json.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/test_paths.h"

@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "api/enum_names.h"
-#include "api/metric_names.h"
-#include "api/resolve.h"
+#include "api/fields/enum_names.h"
+#include "api/trial/metric_names.h"
+#include "api/study/resolve.h"
 #include "trainer/data/batching.h"
 #include "trainer/norm_samples.h"
 #include "trainer/step/precision.h"

@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "api/metric_names.h"
+#include "api/trial/metric_names.h"
 #include "trainer/rank0_work.h"
 #include "trainer/step/device_metrics.h"
 #include "trainer/training_start.h"

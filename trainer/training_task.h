@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "api/trainer_config.h"
-#include "api/trial_file.h"
+#include "api/trainer/trainer_config.h"
+#include "api/trial/trial_file.h"
 #include "trainer/checkpoint/checkpoint_store.h"
 #include "trainer/reporter/training_report.h"
 #include "trainer/trace/trace.h"

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/philox.h"
 
 namespace fettle::api {

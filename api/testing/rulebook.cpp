@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/changes.h"
-#include "api/field_reader.h"
-#include "api/report.h"
-#include "api/study_json.h"
-#include "api/trial_fields.h"
-#include "api/trial_json.h"
+#include "api/study/changes.h"
+#include "api/fields/field_reader.h"
+#include "api/trial/report.h"
+#include "api/study/study_json.h"
+#include "api/trial/trial_fields.h"
+#include "api/trial/trial_json.h"
 
 namespace fettle::api {
 namespace {

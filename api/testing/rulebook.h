@@ -8,8 +8,8 @@
 
 #include <vector>
 
-#include "api/field_error.h"
-#include "api/trial.h"
+#include "api/fields/field_error.h"
+#include "api/trial/trial.h"
 #include "base/json.h"
 
 namespace fettle::api {
@@ -20,7 +20,7 @@ namespace fettle::api {
 std::vector<FieldError> errors_of_write(const Json& before, const Json& after);
 
 // Returns the fields of a Trial that differ although they may not, as forbidden_changes
-// (api/changes.h) does for a Study. untilStep only grows, and promotions are only appended to.
+// (api/study/changes.h) does for a Study. untilStep only grows, and promotions are only appended to.
 std::vector<FieldError> forbidden_trial_changes(const TrialSpec& before, const TrialSpec& after);
 
 // Returns a document without errors as it is stored: with all defaults.

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "api/changes.h"
-#include "api/field_errors.h"
-#include "api/trial.h"
-#include "api/trial_json.h"
+#include "api/study/changes.h"
+#include "api/fields/field_errors.h"
+#include "api/trial/trial.h"
+#include "api/trial/trial_json.h"
 
 namespace fettle::api {
 namespace {

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "api/field.h"
-#include "api/study_json.h"
+#include "api/fields/field.h"
+#include "api/study/study_json.h"
 #include "api/yaml/yaml_reader.h"
 #include "base/file.h"
 #include "base/utf8.h"

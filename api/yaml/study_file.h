@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/json.h"
 
 namespace fettle::api {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/field_setter.h"
+#include "api/fields/field_setter.h"
 
 namespace fettle::api {
 namespace {

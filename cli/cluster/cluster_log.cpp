@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/pod_template.h"
+#include "api/study/pod_template.h"
 #include "cli/cluster/cluster_objects.h"
 #include "cli/views/text.h"
 #include "kube/json_path.h"

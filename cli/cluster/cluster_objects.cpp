@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/field_error.h"
-#include "api/study_json.h"
-#include "api/trial_json.h"
+#include "api/fields/field_error.h"
+#include "api/study/study_json.h"
+#include "api/trial/trial_json.h"
 #include "kube/json_path.h"
 
 namespace fettle::cli {

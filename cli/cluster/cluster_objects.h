@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/json.h"
 #include "base/result.h"
 

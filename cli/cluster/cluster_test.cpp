@@ -9,8 +9,8 @@
 #include <memory>
 #include <thread>
 
-#include "api/study_json.h"
-#include "api/trial_json.h"
+#include "api/study/study_json.h"
+#include "api/trial/trial_json.h"
 #include "cli/cluster/cluster_run.h"
 #include "cli/cluster/cluster_source.h"
 #include "cli/cluster/follower.h"

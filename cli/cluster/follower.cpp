@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/quantity.h"
+#include "api/fields/quantity.h"
 #include "cli/cluster/cluster_objects.h"
 #include "control/clock.h"
 #include "core/names.h"

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <string>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/result.h"
 #include "cli/cluster/cluster.h"
 #include "cli/common/interrupt.h"

@@ -4,9 +4,9 @@
 #include <system_error>
 #include <utility>
 
-#include "api/changes.h"
-#include "api/field_errors.h"
-#include "api/study_json.h"
+#include "api/study/changes.h"
+#include "api/fields/field_errors.h"
+#include "api/study/study_json.h"
 #include "base/file.h"
 #include "runtime/local/store/private_root.h"
 #include "runtime/local/store/pruning.h"

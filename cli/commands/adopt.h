@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "control/store.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "api/study_json.h"
+#include "api/study/study_json.h"
 #include "runtime/local/store/sqlite_store.h"
 
 namespace fettle::cli {

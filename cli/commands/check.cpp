@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "api/pod_template.h"
+#include "api/study/pod_template.h"
 #include "cli/views/text.h"
 #include "core/names.h"
 #include "core/problem.h"

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <iostream>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/study.h"
-#include "api/study_json.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
+#include "api/study/study_json.h"
 #include "cli/commands/open_source.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "api/study_json.h"
+#include "api/study/study_json.h"
 #include "base/file.h"
 #include "cli/cluster/cluster_run.h"
 #include "cli/commands/adopt.h"

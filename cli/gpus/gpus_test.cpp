@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/gpu_profile.h"
+#include "api/gpu/gpu_profile.h"
 #include "api/yaml/yaml_reader.h"
 #include "cli/gpus/proposal.h"
 #include "kube/testing/fake_api_server.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <variant>
 
-#include "api/quantity.h"
+#include "api/fields/quantity.h"
 #include "kube/json_path.h"
 
 namespace fettle::cli {

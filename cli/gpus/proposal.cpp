@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "api/label_syntax.h"
+#include "api/fields/label_syntax.h"
 
 namespace fettle::cli {
 namespace {

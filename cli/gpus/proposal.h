@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "api/gpu_profile.h"
+#include "api/gpu/gpu_profile.h"
 #include "cli/gpus/inventory.h"
 
 namespace fettle::cli {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "api/enum_names.h"
-#include "api/metric_names.h"
-#include "api/report.h"
-#include "api/study.h"
-#include "api/timestamp.h"
-#include "api/trial.h"
+#include "api/fields/enum_names.h"
+#include "api/trial/metric_names.h"
+#include "api/trial/report.h"
+#include "api/study/study.h"
+#include "api/fields/timestamp.h"
+#include "api/trial/trial.h"
 #include "cli/report/insight.h"
 #include "cli/report/page.h"
 #include "cli/views/reason.h"

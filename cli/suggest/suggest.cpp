@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/enum_names.h"
-#include "api/trial.h"
+#include "api/fields/enum_names.h"
+#include "api/trial/trial.h"
 #include "base/json.h"
 #include "cli/common/exit_code.h"
 #include "cli/suggest/suggest_study.h"

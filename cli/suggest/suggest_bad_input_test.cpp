@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/study.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
 #include "base/json.h"
 #include "cli/suggest/suggest_study.h"
 #include "cli/testing/test_suggest.h"

@@ -1,5 +1,5 @@
 // StudyRequest: the study line of the suggest protocol (suggest.h) as a struct with a field list
-// (api/field.h). Algorithm, resource and early stopping share the lists of a Study, so bounds
+// (api/fields/field.h). Algorithm, resource and early stopping share the lists of a Study, so bounds
 // cannot drift; here their names are spelt with underscores. A space has only the search's own
 // limits.
 #pragma once
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "api/enum_names.h"
-#include "api/study.h"
-#include "api/study_fields.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
+#include "api/study/study_fields.h"
 #include "base/json.h"
 
 namespace fettle::cli {

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "api/field_errors.h"
-#include "api/field_reader.h"
+#include "api/fields/field_errors.h"
+#include "api/fields/field_reader.h"
 #include "cli/suggest/suggest_request.h"
 #include "search/auto.h"
 

@@ -1,6 +1,6 @@
 #include "cli/views/best_schedule.h"
 
-#include "api/study_json.h"
+#include "api/study/study_json.h"
 #include "api/yaml/yaml_text.h"
 #include "cli/views/text.h"
 #include "core/lineage.h"

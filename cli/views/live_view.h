@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "cli/views/display.h"
 #include "cli/views/timeline.h"
 #include "cli/views/view.h"

@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "api/enum_names.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "cli/views/replicates.h"
 #include "cli/views/text.h"
 #include "core/best.h"

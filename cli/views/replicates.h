@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/json.h"
 
 namespace fettle::cli {

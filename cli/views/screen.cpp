@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "api/display.h"
+#include "api/trial/display.h"
 #include "cli/views/replicates.h"
 #include "core/history.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/report.h"
+#include "api/trial/report.h"
 #include "core/history.h"
 #include "core/run_records.h"
 

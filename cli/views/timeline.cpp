@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/enum_names.h"
+#include "api/fields/enum_names.h"
 #include "cli/views/replicates.h"
 #include "cli/views/text.h"
 #include "cli/views/view.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/json.h"
 #include "cli/views/repeated_reasons.h"
 

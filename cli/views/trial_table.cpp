@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include "api/enum_names.h"
-#include "api/study.h"
-#include "api/trial.h"
-#include "api/trial_json.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
+#include "api/trial/trial_json.h"
 #include "cli/views/repeated_reasons.h"
 #include "cli/views/replicates.h"
 #include "core/history.h"

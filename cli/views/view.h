@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "cli/views/timeline.h"
 
 namespace fettle::cli {

@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "api/enum_names.h"
-#include "api/study_json.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study_json.h"
 #include "base/check.h"
 #include "base/merge_patch.h"
 #include "core/names.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/plan.h"
 
 namespace fettle::core {

@@ -1,11 +1,11 @@
 // Writes one line for each action. The tables do not check what a line omits (times, uids).
 #include "core/testing/plan_text.h"
 
-#include "api/display.h"
-#include "api/enum_names.h"
-#include "api/quantity.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/trial/display.h"
+#include "api/fields/enum_names.h"
+#include "api/fields/quantity.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/conditions.h"
 #include "core/readiness.h"
 

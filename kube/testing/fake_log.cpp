@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "api/timestamp.h"
+#include "api/fields/timestamp.h"
 
 namespace fettle::kube {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "api/timestamp.h"
+#include "api/fields/timestamp.h"
 #include "base/merge_patch.h"
 #include "kube/json_path.h"
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "api/timestamp.h"
+#include "api/fields/timestamp.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/program.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "api/timestamp.h"
+#include "api/fields/timestamp.h"
 
 namespace fettle::kube {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/quantity.h"
+#include "api/fields/quantity.h"
 #include "base/file.h"
 #include "machine/open_files.h"
 #include "runtime/local/process/supervisor_client.h"

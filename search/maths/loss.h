@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 
 namespace fettle::search {
 

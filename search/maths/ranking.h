@@ -13,8 +13,8 @@
 #include <optional>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 
 namespace fettle::search {
 

@@ -9,9 +9,9 @@
 #include <cmath>
 #include <map>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/trial.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/trial/trial.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
 #include "search/rungs/stopping.h"

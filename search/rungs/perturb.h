@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/philox.h"
 #include "search/space/space.h"
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/trial.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/trial/trial.h"
 #include "base/check.h"
 #include "base/philox.h"
 #include "search/incremental_sampler.h"

@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "search/maths/ranking.h"
 #include "search/samplers/parzen.h"
 #include "search/search.h"

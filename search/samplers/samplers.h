@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/result.h"
 #include "search/cost_ledger.h"
 #include "search/search.h"

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "api/enum_names.h"
-#include "api/trial.h"
+#include "api/fields/enum_names.h"
+#include "api/trial/trial.h"
 #include "search/search.h"
 #include "search/testing/problems.h"
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/json.h"
 #include "base/philox.h"
 #include "base/result.h"

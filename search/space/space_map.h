@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/json.h"
 #include "base/philox.h"
 #include "base/result.h"

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <string_view>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/trial.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/trial/trial.h"
 #include "base/check.h"
 
 namespace fettle::search::testing {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/json.h"
 #include "base/philox.h"
 #include "search/search.h"

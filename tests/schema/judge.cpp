@@ -9,10 +9,10 @@
 #include <iostream>
 #include <string>
 
-#include "api/study_json.h"
+#include "api/study/study_json.h"
 #include "api/testing/random_documents.h"
 #include "api/testing/rulebook.h"
-#include "api/trial_json.h"
+#include "api/trial/trial_json.h"
 
 namespace fettle {
 namespace {

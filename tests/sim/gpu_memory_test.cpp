@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "api/quantity.h"
+#include "api/fields/quantity.h"
 #include "tests/sim/simulation.h"
 
 namespace fettle::sim {

@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/conditions.h"
 #include "core/history.h"
 #include "core/replay.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "api/report.h"
+#include "api/trial/report.h"
 #include "base/check.h"
 #include "core/names.h"
 

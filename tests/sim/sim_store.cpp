@@ -5,10 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include "api/field_errors.h"
-#include "api/study_json.h"
+#include "api/fields/field_errors.h"
+#include "api/study/study_json.h"
 #include "api/testing/rulebook.h"
-#include "api/trial_json.h"
+#include "api/trial/trial_json.h"
 #include "core/names.h"
 
 namespace fettle::sim {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/display.h"
+#include "api/trial/display.h"
 #include "core/conditions.h"
 #include "tests/sim/simulation.h"
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/check.h"
 #include "base/philox.h"
 #include "core/conditions.h"

@@ -1,7 +1,7 @@
 #include "trainer/checkpoint/identity.h"
 
-#include "api/enum_names.h"
-#include "api/trainer_json.h"
+#include "api/fields/enum_names.h"
+#include "api/trainer/trainer_json.h"
 #include "trainer/data/training_data.h"
 
 namespace fettle::trainer {

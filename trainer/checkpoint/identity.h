@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/json.h"
 #include "trainer/model/network_plan.h"
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 
 namespace fettle::trainer {
 

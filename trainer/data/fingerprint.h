@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/json.h"
 #include "trainer/data/image_set.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/result.h"
 
 namespace fettle::trainer {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "api/trainer_fields.h"
+#include "api/trainer/trainer_fields.h"
 #include "trainer/data/npy.h"
 
 namespace fettle::trainer {

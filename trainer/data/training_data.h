@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/result.h"
 #include "trainer/data/cache.h"
 #include "trainer/data/fingerprint.h"

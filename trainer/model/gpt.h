@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 
 namespace fettle::trainer {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 
 namespace fettle::trainer {
 

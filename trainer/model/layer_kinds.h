@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/result.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/network_plan.h"

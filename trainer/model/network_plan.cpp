@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "api/enum_names.h"
+#include "api/fields/enum_names.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_kinds.h"
 #include "trainer/model/wide_residuals.h"

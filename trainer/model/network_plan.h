@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "trainer/data/sample_format.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "api/enum_names.h"
-#include "api/trainer_config.h"
+#include "api/fields/enum_names.h"
+#include "api/trainer/trainer_config.h"
 #include "base/philox.h"
 #include "kernels/aligned.h"
 #include "trainer/checkpoint/identity.h"

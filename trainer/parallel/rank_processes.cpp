@@ -13,7 +13,7 @@
 #include <random>
 #include <string>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/file.h"
 
 namespace fettle::trainer {

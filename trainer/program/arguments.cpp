@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/enum_names.h"
+#include "api/fields/enum_names.h"
 
 namespace fettle::trainer {
 namespace {

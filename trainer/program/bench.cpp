@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/enum_names.h"
-#include "api/metric_names.h"
-#include "api/resolve.h"
+#include "api/fields/enum_names.h"
+#include "api/trial/metric_names.h"
+#include "api/study/resolve.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "base/philox.h"

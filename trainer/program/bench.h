@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/result.h"
 
 namespace fettle::trainer {

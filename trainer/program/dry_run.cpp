@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "api/enum_names.h"
-#include "api/trainer_config.h"
+#include "api/fields/enum_names.h"
+#include "api/trainer/trainer_config.h"
 #include "machine/units.h"
 #include "trainer/step/precision.h"
 

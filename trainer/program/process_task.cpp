@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/trainer_json.h"
+#include "api/trainer/trainer_json.h"
 #include "base/file.h"
 #include "base/json.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "api/trial_file.h"
+#include "api/trial/trial_file.h"
 #include "base/result.h"
 #include "trainer/training_task.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "api/enum_names.h"
-#include "api/trainer_config.h"
+#include "api/fields/enum_names.h"
+#include "api/trainer/trainer_config.h"
 #include "base/json.h"
 #include "trainer/norm_samples.h"
 #include "trainer/program/console.h"

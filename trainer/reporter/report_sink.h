@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "api/trial_file.h"
+#include "api/trial/trial_file.h"
 #include "base/result.h"
 #include "trainer/reporter/training_report.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/trial_json.h"
+#include "api/trial/trial_json.h"
 #include "kube/resource.h"
 
 namespace fettle::trainer {

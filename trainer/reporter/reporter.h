@@ -21,7 +21,7 @@
 #include <string>
 #include <thread>
 
-#include "api/report.h"
+#include "api/trial/report.h"
 #include "kube/client.h"
 #include "trainer/reporter/pace.h"
 

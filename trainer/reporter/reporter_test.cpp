@@ -8,7 +8,7 @@
 #include <latch>
 #include <vector>
 
-#include "api/trial_json.h"
+#include "api/trial/trial_json.h"
 #include "kube/testing/fake_api_server.h"
 
 namespace fettle::trainer {

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "api/report.h"
+#include "api/trial/report.h"
 #include "base/file.h"
 
 namespace fettle::trainer {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "api/report.h"
+#include "api/trial/report.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "trainer/testing/synthetic.h"

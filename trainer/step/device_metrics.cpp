@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "api/metric_names.h"
+#include "api/trial/metric_names.h"
 
 namespace fettle::trainer {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/json.h"
 #include "kernels/profiling.h"
 #include "machine/gpu_meter.h"

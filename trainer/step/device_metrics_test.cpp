@@ -7,8 +7,8 @@
 #include <set>
 #include <string>
 
-#include "api/metric_names.h"
-#include "api/report.h"
+#include "api/trial/metric_names.h"
+#include "api/trial/report.h"
 #include "base/file.h"
 #include "base/test_paths.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "api/trainer_fields.h"
+#include "api/trainer/trainer_fields.h"
 #include "trainer/step/precision.h"
 
 namespace fettle::trainer {

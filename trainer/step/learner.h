@@ -23,7 +23,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "trainer/data/batch_writer.h"

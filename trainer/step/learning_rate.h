@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 
 namespace fettle::trainer {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/resolve.h"
+#include "api/study/resolve.h"
 #include "machine/units.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/identity.h"

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "kernels/backend.h"
 #include "trainer/data/batching.h"
 #include "trainer/data/training_data.h"

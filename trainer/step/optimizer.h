@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "kernels/device_array.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/result.h"
 #include "trainer/data/batching.h"
 #include "trainer/model/network_plan.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "kernels/backend.h"
 
 namespace fettle::trainer {

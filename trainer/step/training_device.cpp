@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/enum_names.h"
+#include "api/fields/enum_names.h"
 #include "machine/cuda_support.h"
 #include "machine/usable.h"
 #include "trainer/checkpoint/identity.h"

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "kernels/device_array.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/file.h"
 #include "base/philox.h"
 #include "trainer/data/image_set.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "api/trial_file.h"
+#include "api/trial/trial_file.h"
 #include "base/json.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/program.h"

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "api/gpu_profile.h"
+#include "api/gpu/gpu_profile.h"
 #include "base/result.h"
 
 namespace fettle::kubernetes {

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "api/quantity.h"
+#include "api/fields/quantity.h"
 #include "api/yaml/study_file.h"
 #include "api/yaml/yaml_reader.h"
 #include "base/file.h"

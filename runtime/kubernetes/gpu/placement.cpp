@@ -5,10 +5,10 @@
 #include <cmath>
 #include <utility>
 
-#include "api/display.h"
-#include "api/enum_names.h"
-#include "api/gpu_slots.h"
-#include "api/quantity.h"
+#include "api/trial/display.h"
+#include "api/fields/enum_names.h"
+#include "api/gpu/gpu_slots.h"
+#include "api/fields/quantity.h"
 
 namespace fettle::kubernetes {
 namespace {

@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "api/gpu_profile.h"
-#include "api/study.h"
+#include "api/gpu/gpu_profile.h"
+#include "api/study/study.h"
 #include "base/json.h"
 #include "base/result.h"
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "api/quantity.h"
+#include "api/fields/quantity.h"
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
 
 namespace fettle::kubernetes {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "api/field_writer.h"
-#include "api/study_fields.h"
+#include "api/fields/field_writer.h"
+#include "api/study/study_fields.h"
 #include "base/check.h"
 #include "core/names.h"
 #include "kube/json_path.h"

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "kube/resource.h"

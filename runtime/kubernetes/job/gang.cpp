@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
-#include "api/quantity.h"
-#include "api/timestamp.h"
+#include "api/fields/quantity.h"
+#include "api/fields/timestamp.h"
 #include "core/names.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/job/ownership.h"

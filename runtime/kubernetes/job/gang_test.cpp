@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/quantity.h"
-#include "api/timestamp.h"
+#include "api/fields/quantity.h"
+#include "api/fields/timestamp.h"
 
 namespace fettle::kubernetes {
 namespace {

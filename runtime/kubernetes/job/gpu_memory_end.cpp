@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <iterator>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -26,7 +26,7 @@ constexpr std::string_view kWords[] = {
     "Device 0 OOM",                // HAMi's own library
 };
 
-// The need in the sentence of the built-in trainer (api/trainer_config.h). 0: it is cut off, or
+// The need in the sentence of the built-in trainer (api/trainer/trainer_config.h). 0: it is cut off, or
 // holds no number.
 std::optional<double> needed_by_trainer(std::string_view words) {
   const std::size_t at = words.find(api::kGpuMemoryShort);

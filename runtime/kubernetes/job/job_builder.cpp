@@ -1,8 +1,8 @@
 #include "runtime/kubernetes/job/job_builder.h"
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/pod_template.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/study/pod_template.h"
 #include "core/names.h"
 #include "core/sizing.h"
 #include "kube/json_write.h"

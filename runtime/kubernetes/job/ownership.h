@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "base/result.h"
 #include "kube/objects.h"
 #include "kube/resource.h"

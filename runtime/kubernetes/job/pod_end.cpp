@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "api/report.h"
+#include "api/trial/report.h"
 #include "core/endings.h"
 #include "runtime/kubernetes/job/gpu_memory_end.h"
 #include "runtime/kubernetes/job/run_of_job.h"

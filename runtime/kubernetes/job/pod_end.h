@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "kube/objects.h"
 
 namespace fettle::kubernetes {

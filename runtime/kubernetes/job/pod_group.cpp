@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/study_names.h"
+#include "api/study/study_names.h"
 #include "kube/json_write.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/job/run_of_job.h"

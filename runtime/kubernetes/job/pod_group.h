@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/json.h"
 #include "kube/objects.h"
 #include "kube/resource.h"

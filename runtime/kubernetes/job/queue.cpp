@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/study_names.h"
+#include "api/study/study_names.h"
 #include "core/endings.h"
 #include "kube/labels.h"
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/json.h"
 #include "kube/objects.h"
 

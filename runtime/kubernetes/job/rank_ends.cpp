@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "core/endings.h"
 #include "runtime/kubernetes/pod/service.h"
 

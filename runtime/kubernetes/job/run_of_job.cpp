@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "api/pod_template.h"
+#include "api/study/pod_template.h"
 #include "core/endings.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <string>
 
-#include "api/timestamp.h"
+#include "api/fields/timestamp.h"
 
 namespace fettle::kubernetes {
 namespace {

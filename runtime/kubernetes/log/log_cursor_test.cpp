@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/timestamp.h"
+#include "api/fields/timestamp.h"
 #include "kube/testing/fake_log.h"
 
 namespace fettle::kubernetes {

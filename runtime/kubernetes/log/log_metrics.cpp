@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "api/field.h"
+#include "api/fields/field.h"
 #include "base/check.h"
 #include "runtime/kubernetes/log/log_cursor.h"
 

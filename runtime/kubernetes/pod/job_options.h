@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/gpu_profile.h"
+#include "api/gpu/gpu_profile.h"
 #include "base/json.h"
 #include "runtime/kubernetes/gpu/catalogue.h"
 

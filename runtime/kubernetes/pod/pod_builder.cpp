@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "api/pod_template.h"
-#include "api/resolve.h"
+#include "api/study/pod_template.h"
+#include "api/study/resolve.h"
 #include "core/meeting.h"
 #include "core/names.h"
 #include "kube/json_path.h"

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "runtime/kubernetes/pod/job_options.h"

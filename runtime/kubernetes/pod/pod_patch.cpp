@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "api/pod_template.h"
+#include "api/study/pod_template.h"
 
 namespace fettle::kubernetes {
 namespace {

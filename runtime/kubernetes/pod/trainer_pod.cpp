@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "api/field_writer.h"
-#include "api/pod_template.h"
-#include "api/resolve.h"
-#include "api/study_fields.h"
+#include "api/fields/field_writer.h"
+#include "api/study/pod_template.h"
+#include "api/study/resolve.h"
+#include "api/study/study_fields.h"
 #include "kube/json_write.h"
 #include "runtime/kubernetes/pod/pod_builder.h"
 #include "runtime/kubernetes/pod/pod_patch.h"

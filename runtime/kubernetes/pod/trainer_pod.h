@@ -4,7 +4,7 @@
 // Pure; usable from any thread.
 #pragma once
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "runtime/kubernetes/pod/job_options.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/json.h"
 
 namespace fettle::kubernetes {

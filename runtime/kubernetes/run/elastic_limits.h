@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "control/clock.h"
 #include "control/store.h"
 #include "core/plan.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/result.h"
 #include "core/plan.h"
 #include "runtime/kubernetes/gpu/placement.h"

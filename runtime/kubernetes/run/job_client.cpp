@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/timestamp.h"
+#include "api/fields/timestamp.h"
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/job/ownership.h"

@@ -11,7 +11,7 @@
 #include <set>
 #include <string>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "control/clock.h"

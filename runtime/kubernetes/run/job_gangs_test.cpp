@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "api/study_json.h"
+#include "api/study/study_json.h"
 #include "api/yaml/study_file.h"
 #include "core/trial_plan.h"
 #include "kube/json_path.h"

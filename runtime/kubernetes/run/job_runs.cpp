@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "api/quantity.h"
+#include "api/fields/quantity.h"
 #include "core/names.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/job/job_builder.h"

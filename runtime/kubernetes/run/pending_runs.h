@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "control/clock.h"
 #include "core/plan.h"
 #include "runtime/kubernetes/job/ownership.h"

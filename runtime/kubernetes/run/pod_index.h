@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "kube/cache.h"
 #include "kube/objects.h"
 #include "runtime/kubernetes/job/run_of_job.h"

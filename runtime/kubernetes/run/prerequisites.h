@@ -16,7 +16,7 @@
 #include <optional>
 #include <string>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "control/clock.h"

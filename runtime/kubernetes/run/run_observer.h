@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "base/result.h"
 #include "control/clock.h"
 #include "core/plan.h"

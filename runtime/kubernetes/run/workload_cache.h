@@ -9,7 +9,7 @@
 #include <mutex>
 #include <string>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "base/result.h"
 #include "control/clock.h"
 #include "kube/client.h"

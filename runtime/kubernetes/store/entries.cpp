@@ -3,10 +3,10 @@
 #include <utility>
 #include <vector>
 
-#include "api/field_errors.h"
-#include "api/study_json.h"
-#include "api/timestamp.h"
-#include "api/trial_json.h"
+#include "api/fields/field_errors.h"
+#include "api/study/study_json.h"
+#include "api/fields/timestamp.h"
+#include "api/trial/trial_json.h"
 #include "core/history.h"
 #include "core/names.h"
 #include "core/run_records.h"

@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/json.h"
 #include "base/result.h"
 

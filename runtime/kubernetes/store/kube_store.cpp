@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "api/report.h"
-#include "api/study_json.h"
-#include "api/trial_json.h"
+#include "api/trial/report.h"
+#include "api/study/study_json.h"
+#include "api/trial/trial_json.h"
 #include "base/merge_patch.h"
 #include "core/names.h"
 #include "kube/json_path.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "api/metadata.h"
+#include "api/meta/metadata.h"
 
 namespace fettle::kubernetes {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "api/metadata.h"
+#include "api/meta/metadata.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "control/clock.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "api/report.h"
+#include "api/trial/report.h"
 #include "runtime/kubernetes/store/entries.h"
 
 namespace fettle::kubernetes {

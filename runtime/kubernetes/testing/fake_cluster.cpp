@@ -4,8 +4,8 @@
 #include <chrono>
 #include <thread>
 
-#include "api/study_json.h"
-#include "api/timestamp.h"
+#include "api/study/study_json.h"
+#include "api/fields/timestamp.h"
 #include "api/yaml/study_file.h"
 #include "kube/json_path.h"
 #include "kube/json_write.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "control/clock.h"
 #include "control/manager.h"
 #include "kube/client.h"

@@ -1,6 +1,6 @@
 #include "runtime/kubernetes/testing/fake_rules.h"
 
-#include "api/field_error.h"
+#include "api/fields/field_error.h"
 #include "api/testing/rulebook.h"
 #include "kube/json_path.h"
 #include "kube/resource.h"

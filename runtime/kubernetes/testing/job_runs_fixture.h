@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "api/study_json.h"
+#include "api/study/study_json.h"
 #include "api/yaml/study_file.h"
 #include "runtime/kubernetes/store/server_clock.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"

@@ -16,7 +16,7 @@
 #include <thread>
 #include <utility>
 
-#include "api/trainer_config.h"
+#include "api/trainer/trainer_config.h"
 #include "base/file.h"
 #include "core/endings.h"
 #include "machine/open_files.h"

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "api/quantity.h"
+#include "api/fields/quantity.h"
 #include "base/file.h"
 #include "core/endings.h"
 #include "runtime/sentences.h"

@@ -1,9 +1,9 @@
 #include "runtime/local/process/supervisor_wire.h"
 
-#include "api/field_document.h"
-#include "api/field_writer.h"
-#include "api/trial_fields.h"
-#include "api/trial_json.h"
+#include "api/fields/field_document.h"
+#include "api/fields/field_writer.h"
+#include "api/trial/trial_fields.h"
+#include "api/trial/trial_json.h"
 
 namespace fettle::local {
 

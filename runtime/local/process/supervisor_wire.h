@@ -2,7 +2,7 @@
 //
 // Both ends are the same executable, so there is no version to negotiate. A line is at most
 // kMaxMessageBytes; a longer or unreadable one means that the other end is broken. The fields of a
-// message are listed once, in supervisor_wire.cpp (api/field.h). Pure functions.
+// message are listed once, in supervisor_wire.cpp (api/fields/field.h). Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/enum_names.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "runtime/metric_lines.h"

@@ -19,9 +19,9 @@
 #include <thread>
 #include <utility>
 
-#include "api/field_reader.h"
-#include "api/field_writer.h"
-#include "api/trial_fields.h"
+#include "api/fields/field_reader.h"
+#include "api/fields/field_writer.h"
+#include "api/trial/trial_fields.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "machine/open_files.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "api/resolve.h"
+#include "api/study/resolve.h"
 #include "machine/units.h"
 #include "runtime/local/run/run_command.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "runtime/local/run/room.h"
 
 namespace fettle::local {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "api/resolve.h"
-#include "api/trial_file.h"
+#include "api/study/resolve.h"
+#include "api/trial/trial_file.h"
 #include "base/file.h"
 #include "machine/gpu_list.h"
 #include "runtime/local/process/guard.h"

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "api/resolve.h"
+#include "api/study/resolve.h"
 #include "runtime/local/run/fitting.h"
 #include "runtime/local/run/prepare_run.h"
 

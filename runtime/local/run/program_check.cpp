@@ -10,8 +10,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "api/parameter_env.h"
-#include "api/pod_template.h"
+#include "api/study/parameter_env.h"
+#include "api/study/pod_template.h"
 #include "base/file.h"
 
 namespace fettle::local {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "base/result.h"
 
 namespace fettle::local {

@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-#include "api/trial_file.h"
+#include "api/trial/trial_file.h"
 #include "base/file.h"
 #include "control/clock.h"
 #include "core/names.h"

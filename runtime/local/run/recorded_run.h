@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "core/plan.h"
 #include "runtime/local/process/supervisor_wire.h"
 #include "runtime/local/store/layout.h"

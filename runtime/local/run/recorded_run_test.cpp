@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "api/trial_file.h"
+#include "api/trial/trial_file.h"
 #include "base/file.h"
 #include "core/names.h"
 

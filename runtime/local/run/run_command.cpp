@@ -6,9 +6,9 @@
 #include <optional>
 #include <string_view>
 
-#include "api/pod_template.h"
-#include "api/quantity.h"
-#include "api/resolve.h"
+#include "api/study/pod_template.h"
+#include "api/fields/quantity.h"
+#include "api/study/resolve.h"
 #include "runtime/local/run/expand.h"
 #include "runtime/local/run/gpus.h"
 #include "runtime/make_trial_file.h"

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
-#include "api/trial.h"
-#include "api/trial_file.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
+#include "api/trial/trial_file.h"
 #include "base/result.h"
 #include "runtime/local/process/supervisor_wire.h"
 #include "runtime/local/store/layout.h"

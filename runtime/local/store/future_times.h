@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 
 namespace fettle::local {
 

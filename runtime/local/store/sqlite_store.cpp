@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "api/study_json.h"
-#include "api/trial_json.h"
+#include "api/study/study_json.h"
+#include "api/trial/trial_json.h"
 #include "runtime/local/store/future_times.h"
 #include "runtime/local/store/layout.h"
 #include "runtime/local/store/network_disk.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "runtime/local/session.h"
 
 namespace fettle::local {

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "api/study_json.h"
-#include "api/trial_json.h"
+#include "api/study/study_json.h"
+#include "api/trial/trial_json.h"
 #include "cli/cluster/cluster_run.h"
 #include "cli/cluster/cluster_source.h"
 #include "cli/cluster/follower.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/report.h"
-#include "api/timestamp.h"
-#include "api/trial_json.h"
+#include "api/trial/report.h"
+#include "api/fields/timestamp.h"
+#include "api/trial/trial_json.h"
 #include "kube/json_path.h"
 #include "kube/json_write.h"
 #include "kube/labels.h"

@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "api/trial.h"
+#include "api/trial/trial.h"
 #include "kube/client.h"
 #include "kube/testing/fake_api_server.h"
 #include "tests/matrix/calls/virtual_time.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/study_json.h"
+#include "api/study/study_json.h"
 #include "api/yaml/study_file.h"
 #include "core/names.h"
 #include "kube/json_path.h"

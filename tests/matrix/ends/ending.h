@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 #include "core/plan.h"
 
 namespace fettle::ends {

@@ -15,9 +15,9 @@
 #include <string>
 #include <variant>
 
-#include "api/enum_names.h"
-#include "api/study.h"
-#include "api/trial.h"
+#include "api/fields/enum_names.h"
+#include "api/study/study.h"
+#include "api/trial/trial.h"
 #include "core/conditions.h"
 #include "core/trial_plan.h"
 #include "tests/matrix/ends/ending.h"

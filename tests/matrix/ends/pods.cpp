@@ -1,5 +1,5 @@
 // The ending in a Job, its pods and a log (runtime/kubernetes/job/run_of_job.h, run_output.h).
-#include "api/report.h"
+#include "api/trial/report.h"
 #include "runtime/kubernetes/job/job_builder.h"
 #include "runtime/kubernetes/job/run_of_job.h"
 #include "runtime/kubernetes/log/run_output.h"

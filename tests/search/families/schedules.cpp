@@ -23,9 +23,9 @@
 #include <string>
 #include <vector>
 
-#include "api/algorithm.h"
-#include "api/enum_names.h"
-#include "api/trial.h"
+#include "api/study/algorithm.h"
+#include "api/fields/enum_names.h"
+#include "api/trial/trial.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
 #include "search/testing/curves.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "api/study.h"
+#include "api/study/study.h"
 
 namespace fettle::search::families {
 

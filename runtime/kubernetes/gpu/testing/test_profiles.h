@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "api/gpu_profile.h"
+#include "api/gpu/gpu_profile.h"
 #include "base/json.h"
 
 namespace fettle::kubernetes {

@@ -1,0 +1,38 @@
+#include "api/study/resolve.h"
+
+#include <utility>
+
+#include "api/trainer/check_trainer.h"
+#include "api/trainer/trainer_json.h"
+
+namespace fettle::api {
+
+void fill_in_defaults(TrainingConfig& training, std::int64_t epochs) {
+  if (!training.epochs) training.epochs = epochs;
+  if (!training.global_batch && !training.batch_per_worker) {
+    training.global_batch = kDefaultGlobalBatch;
+  }
+  if (!training.reference_batch) {
+    training.reference_batch =
+        training.global_batch ? training.global_batch : training.batch_per_worker;
+  }
+}
+
+Result<TrainerConfig> resolve_trainer(const StudySpec& spec, const Json& parameters) {
+  if (!spec.trial.trainer) return invalid("the Study has no trial.trainer to resolve");
+  TrainerConfig config = *spec.trial.trainer;
+  for (const Parameter& parameter : spec.parameters) {
+    const Json* value = parameters.find(parameter.name);
+    if (parameter.sets.empty() || value == nullptr) continue;
+    if (Status set = set_trainer_field(config, parameter.sets, *value); !set) {
+      return Error(set.error()).in("parameter " + parameter.name);
+    }
+  }
+  fill_in_defaults(config.training, spec.resource.max);
+  FieldErrors errors;
+  check_trainer(config, FieldPath(), errors);
+  if (!errors.empty()) return invalid(to_string(std::move(errors).take()));
+  return config;
+}
+
+}  // namespace fettle::api

@@ -1,0 +1,184 @@
+// Checks of the built-in trainer's configuration that need no data.
+#include "api/trainer/check_trainer.h"
+
+#include <algorithm>
+
+#include "api/fields/enum_names.h"
+
+namespace fettle::api {
+namespace {
+
+bool needs_image(LayerType type) {
+  return type == LayerType::kConv || type == LayerType::kMaxPool ||
+         type == LayerType::kAveragePool || type == LayerType::kGlobalPool;
+}
+
+bool trains(LayerType type) {
+  return type == LayerType::kLinear || type == LayerType::kConv || type == LayerType::kEmbedding;
+}
+
+bool leaves_no_image(LayerType type) {
+  return type == LayerType::kLinear || type == LayerType::kFlatten || type == LayerType::kEmbedding;
+}
+
+void check_layers(const ModelConfig& model, const FieldPath& path, FieldErrors& errors) {
+  std::string_view flat_since;  // the layer that turned the image into a list of numbers
+  bool trainable = false;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const LayerType type = model.layers[i].type;
+    trainable = trainable || trains(type);
+    if (needs_image(type) && !flat_since.empty()) {
+      errors.add(path.item(i), "found " + std::string(to_string(type)) + " after " +
+                                   std::string(flat_since) +
+                                   ", which leaves no image; expected it before");
+      return;
+    }
+    if (leaves_no_image(type)) flat_since = to_string(type);
+  }
+  if (!trainable) errors.add(path, "found nothing to train; add a linear or conv layer");
+}
+
+// A residual block whose end has not come yet.
+struct OpenBlock {
+  std::size_t start = 0;
+  bool shortcut = false;
+};
+
+// Returns the error of shortcut or add at entry `i`, within these blocks; "" if there is no error.
+std::string misplaced(LayerType type, std::size_t i, const std::vector<OpenBlock>& open) {
+  const std::string found = "found " + std::string(to_string(type));
+  if (open.empty()) return found + " outside of a block; expected residual before it";
+  if (i == open.back().start + 1) {
+    return found + " right after residual; expected the block's layers between";
+  }
+  if (type == LayerType::kShortcut && open.back().shortcut) {
+    return found + " a second time in one block; expected add";
+  }
+  return "";
+}
+
+// Checks residual, layers, perhaps shortcut and layers, add: they nest like brackets.
+void check_blocks(const ModelConfig& model, const FieldPath& path, FieldErrors& errors) {
+  std::vector<OpenBlock> open;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const LayerType type = model.layers[i].type;
+    if (type == LayerType::kResidual) open.push_back({i});
+    if (type != LayerType::kShortcut && type != LayerType::kAdd) continue;
+    const std::string wrong = misplaced(type, i, open);
+    if (!wrong.empty()) {
+      errors.add(path.item(i), wrong);
+      return;
+    }
+    // A block is open: misplaced() refuses both layers outside of a block.
+    if (type == LayerType::kAdd) {
+      open.pop_back();
+    } else {
+      open.back().shortcut = true;
+    }
+  }
+  if (open.empty()) return;
+  errors.add(path.item(open.back().start),
+             "found a residual block that does not end; expected {type: add} after its layers");
+}
+
+void check_gpt(const GptConfig& gpt, const FieldPath& path, FieldErrors& errors) {
+  if (gpt.width % gpt.heads == 0) return;
+  errors.add(path.member("heads"), "found " + std::to_string(gpt.heads) +
+                                       ", which does not divide the width of " +
+                                       std::to_string(gpt.width) + "; expected a divisor of it");
+}
+
+// Text needs an embedding as its first layer, and other data have no use for one.
+void check_embedding(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
+  const bool text = is_text(config.data);
+  const std::vector<LayerConfig>& layers = config.model.layers;
+  if (config.model.gpt && !text) {
+    errors.add(path.member("gpt"), "found beside images; expected data.format text or tokens");
+  }
+  const FieldPath list = path.member("layers");
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const bool embeds = layers[i].type == LayerType::kEmbedding;
+    if (text && i == 0 && !embeds) {
+      errors.add(list.item(i), "found " + std::string(to_string(layers[i].type)) +
+                                   " for text; expected an embedding as the first layer");
+    }
+    if (embeds && !text) {
+      errors.add(list.item(i), "found embedding for images; expected data.format text or tokens");
+    }
+    if (embeds && text && i > 0) {
+      errors.add(list.item(i), "found a second embedding; expected one only, as the first layer");
+    }
+  }
+}
+
+void check_model(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
+  const ModelConfig& model = config.model;
+  if (model.gpt && !model.layers.empty()) {
+    errors.add(path.member("gpt"), "found beside layers; expected one of the two");
+    return;
+  }
+  if (!model.gpt && model.layers.empty()) {
+    errors.add(path.member("layers"), "is missing; expected the layers, or gpt for text");
+    return;
+  }
+  if (model.gpt) {
+    check_gpt(*model.gpt, path.member("gpt"), errors);
+  } else {
+    check_layers(model, path.member("layers"), errors);
+    check_blocks(model, path.member("layers"), errors);
+  }
+  check_embedding(config, path, errors);
+}
+
+void check_data(const DataConfig& data, const FieldPath& path, FieldErrors& errors) {
+  if (data.test_images.empty() == data.test_labels.empty()) return;
+  const bool labels_missing = data.test_labels.empty();
+  errors.add(path.member(labels_missing ? "testLabels" : "testImages"),
+             std::string("is missing; expected it beside ") +
+                 (labels_missing ? "testImages" : "testLabels") + ", or neither");
+}
+
+// Batch normalisation takes its statistics over the samples that a worker holds at once. These must
+// be the whole batch, or the requested group, so that maxPerWorker changes speed only. So a worker
+// must be able to hold them, even all of globalBatch, which may fall to one worker.
+void check_batch_norm(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
+  const TrainingConfig& training = config.training;
+  if (!has_batch_norm(config.model) || !training.max_per_worker) return;
+  const std::int64_t batch =
+      training.batch_per_worker.value_or(training.global_batch.value_or(kDefaultGlobalBatch));
+  const std::int64_t group = std::min(training.norm_group.value_or(batch), batch);
+  if (*training.max_per_worker >= group) return;
+  const std::string held = std::to_string(*training.max_per_worker);
+  if (training.norm_group) {
+    errors.add(path, "found " + held + " with a normGroup of " + std::to_string(group) +
+                         ", which a worker holds at once; expected at least " +
+                         std::to_string(group) + ", or a smaller normGroup");
+    return;
+  }
+  errors.add(path, "found " + held + " with a batchNorm layer and a batch of " +
+                       std::to_string(batch) + ", so its statistics would be those of " + held +
+                       " samples, not of the batch; leave maxPerWorker out, set normGroup to at "
+                       "most " +
+                       held + ", or use a batch of at most that or no batchNorm");
+}
+
+}  // namespace
+
+bool has_batch_norm(const ModelConfig& model) {
+  return std::ranges::any_of(
+      model.layers, [](const LayerConfig& layer) { return layer.type == LayerType::kBatchNorm; });
+}
+
+void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
+  check_data(config.data, path.member("data"), errors);
+  check_model(config, path.member("model"), errors);
+  const FieldPath training = path.member("training");
+  if (config.training.global_batch && config.training.batch_per_worker) {
+    errors.add(training.member("batchPerWorker"),
+               "found beside globalBatch; expected one of the two: globalBatch keeps the batch "
+               "whatever the number of workers, batchPerWorker lets it grow");
+  }
+  check_batch_norm(config, training.member("maxPerWorker"), errors);
+}
+
+}  // namespace fettle::api
