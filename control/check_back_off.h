@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "control/refusals.h"
-#include "core/ledger.h"
+#include "core/study/ledger.h"
 
 namespace fettle::control {
 

@@ -9,14 +9,14 @@
 #include <variant>
 
 #include "control/refusals.h"
-#include "core/blocked.h"
-#include "core/facts.h"
-#include "core/history.h"
+#include "core/study/blocked.h"
+#include "core/facts/facts.h"
+#include "core/facts/history.h"
 #include "core/names.h"
-#include "core/problem.h"
-#include "core/search_period.h"
-#include "core/study_plan.h"
-#include "core/warm_start.h"
+#include "core/study/problem.h"
+#include "core/study/search_period.h"
+#include "core/study/study_plan.h"
+#include "core/study/warm_start.h"
 #include "search/space/fingerprint.h"
 
 namespace fettle::control {
@@ -214,7 +214,7 @@ core::StudyPlan StudyController::plan_warm_start(const api::Study& study, std::i
   return core::plan_warm_start(study, earlier, now_ms);
 }
 
-// Records which algorithm and machine choose the next trials (core/search_period.h).
+// Records which algorithm and machine choose the next trials (core/study/search_period.h).
 Status StudyController::record_search_period(Pass& pass) {
   const api::Study& study = pass.objects.study;
   core::Ledger& ledger = pass.cache.ledger;

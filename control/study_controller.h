@@ -28,7 +28,7 @@
 #include "control/reconcile_result.h"
 #include "control/runs.h"
 #include "control/store.h"
-#include "core/ledger.h"
+#include "core/study/ledger.h"
 #include "core/plan.h"
 #include "search/search.h"
 

@@ -8,9 +8,9 @@
 #include "control/refusals.h"
 #include "core/conditions.h"
 #include "core/names.h"
-#include "core/run_records.h"
-#include "core/trial_plan.h"
-#include "core/trial_waiting.h"
+#include "core/facts/run_records.h"
+#include "core/trial/trial_plan.h"
+#include "core/trial/trial_waiting.h"
 
 namespace fettle::control {
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/blocked.h"
+#include "core/study/blocked.h"
 #include "core/conditions.h"
 
 namespace fettle::core {

@@ -189,7 +189,7 @@ EnumNames<WorkersSizing> names_of(WorkersSizing /*any*/);
 struct Workers {
   std::int64_t min = 1;
   std::int64_t max = 1;
-  std::optional<WorkersSizing> sizing = {};  // absent: see core/elastic.h
+  std::optional<WorkersSizing> sizing = {};  // absent: see core/study/elastic.h
   bool operator==(const Workers&) const = default;
 };
 
@@ -409,7 +409,7 @@ struct StudyStatus {
   // own or the worst value of a feasible trial; absent if it is too expensive to compute or not a
   // number.
   std::optional<double> hypervolume;
-  // The first step that trials report, if it comes after the lowest rung (core/late_reports.h);
+  // The first step that trials report, if it comes after the lowest rung (core/facts/late_reports.h);
   // absent if trials report by then, and until one has reported.
   std::optional<std::int64_t> first_report;
   std::string algorithm;         // the sampler in use and, for auto, why

@@ -56,7 +56,7 @@ struct Stop {
   bool operator==(const Stop&) const = default;
 };
 
-// The last decision of the elastic policy on the number of workers (core/elastic.h).
+// The last decision of the elastic policy on the number of workers (core/study/elastic.h).
 struct Sizing {
   std::int64_t at_ms = 0;
   std::int64_t workers = 1;
@@ -141,7 +141,7 @@ struct RunRecord {
   std::int64_t last_step = 0;  // the trial's newest reported step when the run ended
   std::int64_t failures = 0;   // earlier runs that failed by the trial's own fault
   // Worker-seconds of all earlier runs, and the part of this run that its other members no longer
-  // record (core/run_records.h).
+  // record (core/facts/run_records.h).
   double earlier_seconds = 0;
   // The same in GPU-seconds; absent: earlier_seconds times the GPUs of a worker.
   std::optional<double> earlier_gpu_seconds;

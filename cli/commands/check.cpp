@@ -12,7 +12,7 @@
 #include "api/study/pod_template.h"
 #include "cli/views/text.h"
 #include "core/names.h"
-#include "core/problem.h"
+#include "core/study/problem.h"
 #include "runtime/kubernetes/job/job_builder.h"
 #include "runtime/local/run/program_check.h"
 #include "runtime/local/run/run_command.h"

@@ -1,6 +1,6 @@
 // fettle replay: repeats every decision from the recorded facts and compares; or shows the
 // decisions of another algorithm or another early stopping.
-#include "core/replay.h"
+#include "core/replay/replay.h"
 
 #include <algorithm>
 #include <iostream>
@@ -13,7 +13,7 @@
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
 #include "cli/views/text.h"
-#include "core/what_if.h"
+#include "core/replay/what_if.h"
 
 namespace fettle::cli {
 namespace {

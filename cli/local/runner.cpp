@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/thread.h"
-#include "core/trial_write.h"
+#include "core/trial/trial_write.h"
 #include "runtime/local/store/scaling.h"
 
 namespace fettle::cli {

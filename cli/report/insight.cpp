@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/ledger.h"
-#include "core/problem.h"
+#include "core/study/ledger.h"
+#include "core/study/problem.h"
 #include "explain/model.h"
 
 namespace fettle::cli {

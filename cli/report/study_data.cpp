@@ -13,8 +13,8 @@
 #include "cli/report/page.h"
 #include "cli/views/reason.h"
 #include "cli/views/time_spent.h"
-#include "core/best.h"
-#include "core/history.h"
+#include "core/study/best.h"
+#include "core/facts/history.h"
 
 namespace fettle::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include "api/study/study_json.h"
 #include "api/yaml/yaml_text.h"
 #include "cli/views/text.h"
-#include "core/lineage.h"
+#include "core/replay/lineage.h"
 
 namespace fettle::cli {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "core/best.h"
-#include "core/ledger.h"
+#include "core/study/best.h"
+#include "core/study/ledger.h"
 #include "search/gp/recommendation.h"
 
 namespace fettle::cli {

@@ -10,10 +10,10 @@
 #include "api/trial/trial.h"
 #include "cli/views/replicates.h"
 #include "cli/views/text.h"
-#include "core/best.h"
-#include "core/history.h"
-#include "core/problem.h"
-#include "core/replay.h"
+#include "core/study/best.h"
+#include "core/facts/history.h"
+#include "core/study/problem.h"
+#include "core/replay/replay.h"
 
 namespace fettle::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "api/trial/display.h"
 #include "cli/views/replicates.h"
-#include "core/history.h"
+#include "core/facts/history.h"
 
 namespace fettle::cli {
 namespace {

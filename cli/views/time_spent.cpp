@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "api/trial/report.h"
-#include "core/history.h"
-#include "core/run_records.h"
+#include "core/facts/history.h"
+#include "core/facts/run_records.h"
 
 namespace fettle::cli {
 namespace {

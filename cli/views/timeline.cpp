@@ -6,7 +6,7 @@
 #include "cli/views/replicates.h"
 #include "cli/views/text.h"
 #include "cli/views/view.h"
-#include "core/history.h"
+#include "core/facts/history.h"
 #include "core/readiness.h"
 
 namespace fettle::cli {

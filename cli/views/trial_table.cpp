@@ -8,7 +8,7 @@
 #include "api/trial/trial_json.h"
 #include "cli/views/repeated_reasons.h"
 #include "cli/views/replicates.h"
-#include "core/history.h"
+#include "core/facts/history.h"
 
 namespace fettle::cli {
 namespace {

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "cli/views/text.h"
-#include "core/best.h"
+#include "core/study/best.h"
 #include "core/conditions.h"
-#include "core/history.h"
-#include "core/ledger.h"
-#include "core/measurement.h"
-#include "core/study_status.h"
+#include "core/facts/history.h"
+#include "core/study/ledger.h"
+#include "core/facts/measurement.h"
+#include "core/study/study_status.h"
 
 namespace fettle::cli {
 namespace {

@@ -60,7 +60,7 @@ class Population {
     }
     for (const Event& event : history.events) {
       const auto trial = static_cast<std::size_t>(event.trial);
-      // A failure without a seq stands for a trial that was deleted by hand (core/ledger.cpp): no
+      // A failure without a seq stands for a trial that was deleted by hand (core/study/ledger.cpp): no
       // trial takes its place.
       const bool deleted = event.fact.seq == 0;
       if (event.fact.kind == api::FactKind::kFailed && !deleted) failed_[trial] = true;

@@ -16,8 +16,8 @@
 
 #include "base/check.h"
 #include "control/study_controller.h"
-#include "core/problem.h"
-#include "core/study_plan.h"
+#include "core/study/problem.h"
+#include "core/study/study_plan.h"
 #include "runtime/kubernetes/store/kube_store.h"
 #include "tests/scale/crowded_study.h"
 

@@ -1,4 +1,4 @@
-// The elastic policy (core/elastic.h) against fixed world sizes, on the same trace: 200 trials on
+// The elastic policy (core/study/elastic.h) against fixed world sizes, on the same trace: 200 trials on
 // four nodes of eight GPUs that come and go. docs/gpus.md has the table that this prints.
 
 #include <gtest/gtest.h>

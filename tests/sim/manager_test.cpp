@@ -8,10 +8,10 @@
 #include <atomic>
 #include <thread>
 
-#include "core/blocked.h"
+#include "core/study/blocked.h"
 #include "core/conditions.h"
 #include "core/names.h"
-#include "core/trial_waiting.h"
+#include "core/trial/trial_waiting.h"
 #include "tests/sim/simulation.h"
 
 namespace fettle::sim {

@@ -9,8 +9,8 @@
 #include "api/study/study.h"
 #include "api/trial/trial.h"
 #include "core/conditions.h"
-#include "core/history.h"
-#include "core/replay.h"
+#include "core/facts/history.h"
+#include "core/replay/replay.h"
 #include "tests/sim/simulation.h"
 
 namespace fettle::sim {

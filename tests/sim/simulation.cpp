@@ -11,8 +11,8 @@
 #include "base/check.h"
 #include "base/philox.h"
 #include "core/conditions.h"
-#include "core/ledger.h"
-#include "core/problem.h"
+#include "core/study/ledger.h"
+#include "core/study/problem.h"
 #include "search/rungs/promotion.h"
 
 namespace fettle::sim {

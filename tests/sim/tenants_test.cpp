@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/study_plan.h"
+#include "core/study/study_plan.h"
 #include "tests/sim/simulation.h"
 
 namespace fettle::sim {

@@ -4,7 +4,7 @@
 #include "api/fields/enum_names.h"
 #include "api/study/pod_template.h"
 #include "core/names.h"
-#include "core/sizing.h"
+#include "core/facts/sizing.h"
 #include "kube/json_write.h"
 #include "kube/resource.h"
 #include "runtime/kubernetes/gpu/placement.h"

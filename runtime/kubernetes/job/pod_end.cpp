@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "api/trial/report.h"
-#include "core/endings.h"
+#include "core/trial/endings.h"
 #include "runtime/kubernetes/job/gpu_memory_end.h"
 #include "runtime/kubernetes/job/run_of_job.h"
 #include "runtime/metric_lines.h"

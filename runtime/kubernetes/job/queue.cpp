@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "api/study/study_names.h"
-#include "core/endings.h"
+#include "core/trial/endings.h"
 #include "kube/labels.h"
 
 namespace fettle::kubernetes {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/trainer/trainer_config.h"
-#include "core/endings.h"
+#include "core/trial/endings.h"
 #include "runtime/kubernetes/pod/service.h"
 
 namespace fettle::kubernetes {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "api/study/pod_template.h"
-#include "core/endings.h"
+#include "core/trial/endings.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/job/gang.h"

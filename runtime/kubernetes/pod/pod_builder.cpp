@@ -6,7 +6,7 @@
 
 #include "api/study/pod_template.h"
 #include "api/study/resolve.h"
-#include "core/meeting.h"
+#include "core/trial/meeting.h"
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "kube/json_write.h"

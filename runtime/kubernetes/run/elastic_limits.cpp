@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/names.h"
-#include "core/sizing.h"
+#include "core/facts/sizing.h"
 #include "kube/labels.h"
 #include "runtime/kubernetes/job/gang.h"
 #include "runtime/kubernetes/job/queue.h"

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/sizing.h"
+#include "core/facts/sizing.h"
 #include "runtime/kubernetes/gpu/catalogue.h"
 
 namespace fettle::kubernetes {

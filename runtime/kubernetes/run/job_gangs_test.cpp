@@ -7,7 +7,7 @@
 
 #include "api/study/study_json.h"
 #include "api/yaml/study_file.h"
-#include "core/trial_plan.h"
+#include "core/trial/trial_plan.h"
 #include "kube/json_path.h"
 #include "kube/json_write.h"
 #include "runtime/kubernetes/job/gang.h"

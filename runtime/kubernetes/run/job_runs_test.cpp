@@ -517,7 +517,7 @@ Json waiting_pod(const std::string& other, const std::string& name, const std::s
         Json::object({{"phase", "Pending"}, {"conditions", Json(Json::Array{condition})}})}});
 }
 
-// core/elastic.h makes room for it.
+// core/study/elastic.h makes room for it.
 TEST_F(JobRunsTest, AnElasticStudyHearsOfTrialsOfOtherStudiesThatWaitForGpus) {
   study_.spec.trial.workers = {1, 4, api::WorkersSizing::kAuto};
   study_.spec.trial.gpu.emplace().count = 1;

@@ -7,9 +7,9 @@
 #include "api/study/study_json.h"
 #include "api/fields/timestamp.h"
 #include "api/trial/trial_json.h"
-#include "core/history.h"
+#include "core/facts/history.h"
 #include "core/names.h"
-#include "core/run_records.h"
+#include "core/facts/run_records.h"
 #include "kube/json_path.h"
 
 namespace fettle::kubernetes {

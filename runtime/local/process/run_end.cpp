@@ -7,7 +7,7 @@
 
 #include "api/fields/quantity.h"
 #include "base/file.h"
-#include "core/endings.h"
+#include "core/trial/endings.h"
 #include "runtime/sentences.h"
 
 namespace fettle::local {

@@ -1,4 +1,4 @@
-"""The elastic policy (core/elastic.h): trials take the GPUs that are free, and give them back."""
+"""The elastic policy (core/study/elastic.h): trials take the GPUs that are free, and give them back."""
 import datetime
 import time
 

@@ -36,7 +36,7 @@ inline constexpr std::int64_t kSilentLogsMs = 120'000;
 inline constexpr std::int64_t kMaxWritesAMinute = 400;
 
 // Whether the trial's Study left it behind before its first run. Only its Study could start it, so
-// it stays unchanged (core/orphan_plan.cpp).
+// it stays unchanged (core/trial/orphan_plan.cpp).
 bool is_left_unbegun(const Json& trial);
 
 class Invariants {

@@ -19,7 +19,7 @@
 #include "api/study/study.h"
 #include "api/trial/trial.h"
 #include "core/conditions.h"
-#include "core/trial_plan.h"
+#include "core/trial/trial_plan.h"
 #include "tests/matrix/ends/ending.h"
 
 namespace fettle::ends {
