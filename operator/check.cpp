@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "operator/policies.h"
 #include "runtime/kubernetes/gpu/catalogue.h"
 

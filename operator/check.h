@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 #include "operator/log.h"
 #include "operator/options.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "kube/http.h"
+#include "kube/client/http.h"
 
 namespace fettle::op {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "kube/http.h"
+#include "kube/client/http.h"
 
 namespace fettle::op {
 

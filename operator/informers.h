@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "kube/http.h"
-#include "kube/informer.h"
-#include "kube/objects.h"
+#include "kube/client/http.h"
+#include "kube/watch/informer.h"
+#include "kube/objects/objects.h"
 #include "runtime/kubernetes/store/entries.h"
 
 namespace fettle::op {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "kube/leader_election.h"
+#include "kube/election/leader_election.h"
 #include "operator/log.h"
 
 namespace fettle::op {

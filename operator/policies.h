@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 
 namespace fettle::op {
 

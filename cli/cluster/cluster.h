@@ -6,8 +6,8 @@
 
 #include "base/result.h"
 #include "cli/common/commands.h"
-#include "kube/client.h"
-#include "kube/http.h"
+#include "kube/client/client.h"
+#include "kube/client/http.h"
 
 namespace fettle::cli {
 

@@ -12,9 +12,9 @@
 #include "api/study/pod_template.h"
 #include "cli/cluster/cluster_objects.h"
 #include "cli/views/text.h"
-#include "kube/json_path.h"
-#include "kube/labels.h"
-#include "kube/objects.h"
+#include "kube/objects/json_path.h"
+#include "kube/objects/labels.h"
+#include "kube/objects/objects.h"
 #include "runtime/kubernetes/pod/labels.h"
 
 namespace fettle::cli {

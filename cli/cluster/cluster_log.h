@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "cli/source/study_source.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 
 namespace fettle::cli {
 

@@ -6,7 +6,7 @@
 #include "api/fields/field_error.h"
 #include "api/study/study_json.h"
 #include "api/trial/trial_json.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 
 namespace fettle::cli {
 

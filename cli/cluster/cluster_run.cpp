@@ -8,7 +8,7 @@
 #include "cli/common/interrupt.h"
 #include "cli/views/display.h"
 #include "cli/views/text.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 
 namespace fettle::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/views/text.h"
 #include "control/clock.h"
 #include "core/names.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 
 namespace fettle::cli {
 namespace {

@@ -14,13 +14,13 @@
 #include "cli/common/interrupt.h"
 #include "cli/views/display.h"
 #include "cli/views/live_view.h"
-#include "kube/informer.h"
+#include "kube/watch/informer.h"
 
 namespace fettle::cli {
 
 class Follower {
  public:
-  // The first lists must have arrived by then. Longer than kListDeadline (kube/watch_loop.h), so
+  // The first lists must have arrived by then. Longer than kListDeadline (kube/watch/watch_loop.h), so
   // that a list that hangs has failed with a message.
   static constexpr std::chrono::seconds kMostPatience{40};
 

@@ -11,7 +11,7 @@
 #include <variant>
 
 #include "api/fields/quantity.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 
 namespace fettle::cli {
 namespace {

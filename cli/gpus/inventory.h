@@ -13,7 +13,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 
 namespace fettle::cli {
 

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/merge_patch.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "kube/testing/fake_calls.h"
 #include "kube/testing/fake_target.h"
 
@@ -38,7 +38,7 @@ FakeApiServer::~FakeApiServer() {
   changed_.notify_all();
   changed_.wait(lock, [&] { return open_streams_ == 0; });
   CHECK(any_call_ || calls_without_row_.empty(),
-        "a call without a row in kube/calls.h: " + *calls_without_row_.begin());
+        "a call without a row in kube/client/calls.h: " + *calls_without_row_.begin());
 }
 
 void FakeApiServer::record(const HttpRequest& request) {

@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "kube/http.h"
-#include "kube/resource.h"
+#include "kube/client/http.h"
+#include "kube/objects/resource.h"
 #include "kube/testing/fake_log.h"
 #include "kube/testing/fake_objects.h"
 
@@ -80,7 +80,7 @@ class FakeApiServer : public HttpTransport {
   // Sets the Unix milliseconds for times that the server writes, instead of the machine's clock.
   // Call before use.
   void use_clock(std::function<std::int64_t()> now_ms);
-  // Lets a test of the server or the client itself make calls without a row in kube/calls.h, at
+  // Lets a test of the server or the client itself make calls without a row in kube/client/calls.h, at
   // which the destructor otherwise aborts.
   void allow_any_call() { any_call_ = true; }
   // Returns the resourceVersion of the newest change.

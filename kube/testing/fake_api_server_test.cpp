@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kube/client.h"
-#include "kube/json_path.h"
+#include "kube/client/client.h"
+#include "kube/objects/json_path.h"
 
 namespace fettle::kube {
 namespace {
@@ -40,7 +40,7 @@ TEST(FakeApiServerDeathTest, ACallWithoutARowInTheTableOfCallsFailsTheTest) {
         Client client(server, {});
         (void)client.get(kEvents, {"team", "x"});
       },
-      "a call without a row in kube/calls.h: get events.k8s.io/events");
+      "a call without a row in kube/client/calls.h: get events.k8s.io/events");
 }
 
 TEST_F(FakeApiServerTest, CollectsObjectsWithoutAnOwner) {

@@ -1,11 +1,11 @@
-// Finds the row of a request in the table of calls (kube/calls.h). Pure functions.
+// Finds the row of a request in the table of calls (kube/client/calls.h). Pure functions.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "kube/calls.h"
-#include "kube/http.h"
+#include "kube/client/calls.h"
+#include "kube/client/http.h"
 
 namespace fettle::kube {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kube/http.h"
+#include "kube/client/http.h"
 #include "kube/testing/fake_target.h"
 
 namespace fettle::kube {

@@ -5,7 +5,7 @@
 
 #include "api/fields/timestamp.h"
 #include "base/merge_patch.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 
 namespace fettle::kube {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "kube/http.h"
-#include "kube/resource.h"
+#include "kube/client/http.h"
+#include "kube/objects/resource.h"
 #include "kube/testing/fake_apply.h"
 
 namespace fettle::kube {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <vector>
 
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "kube/testing/fake_selector.h"
 
 namespace fettle::kube {

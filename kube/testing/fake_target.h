@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "kube/resource.h"
+#include "kube/objects/resource.h"
 #include "kube/testing/fake_objects.h"
 
 namespace fettle::kube {

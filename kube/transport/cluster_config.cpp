@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/program.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "kube/transport/base64.h"
 #include "kube/transport/cpprest_wire.h"
 #include "kube/transport/exec_plugin.h"

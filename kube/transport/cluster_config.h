@@ -11,7 +11,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "kube/http.h"
+#include "kube/client/http.h"
 #include "kube/transport/tls.h"
 
 namespace fettle::kube {

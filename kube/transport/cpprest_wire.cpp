@@ -1,7 +1,7 @@
 // Defects of cpprestsdk, and their workarounds:
 //
 // - It sends a request a second time when a connection from its pool breaks before the answer.
-//   Bodies are therefore seekable, and all callers keep writes safe to repeat (kube/http.h).
+//   Bodies are therefore seekable, and all callers keep writes safe to repeat (kube/client/http.h).
 // - Its timeout is one of inactivity. It is disabled; the caller's thread measures the time, and
 //   cancels.
 // - Cancelling closes the socket while other threads use it, which sometimes crashes under TLS. The

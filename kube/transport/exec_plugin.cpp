@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/program.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "kube/transport/base64.h"
 
 namespace fettle::kube {

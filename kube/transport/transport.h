@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "kube/http.h"
+#include "kube/client/http.h"
 #include "kube/transport/credentials.h"
 #include "kube/transport/wire.h"
 

@@ -226,7 +226,7 @@ TEST(Call, AConnectionThatEndsMidAnswerMayHaveDoneIt) {
   }
 }
 
-// Not desirable, but the library does it: for this reason kube/http.h requires writes that are safe
+// Not desirable, but the library does it: for this reason kube/client/http.h requires writes that are safe
 // to repeat.
 TEST(Call, ARequestOnAConnectionThatBreaksIsSentAgain) {
   std::atomic<int> posts = 0;

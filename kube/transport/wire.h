@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "kube/http.h"
+#include "kube/client/http.h"
 #include "kube/transport/credentials.h"
 
 namespace fettle::kube {

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <functional>
 
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
 
 namespace fettle::kubernetes {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/names.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
 
 namespace fettle::kubernetes {

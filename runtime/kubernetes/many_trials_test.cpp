@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
 
 namespace fettle::kubernetes {

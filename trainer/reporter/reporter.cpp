@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "api/trial/trial_json.h"
-#include "kube/resource.h"
+#include "kube/objects/resource.h"
 
 namespace fettle::trainer {
 

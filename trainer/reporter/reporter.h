@@ -22,7 +22,7 @@
 #include <thread>
 
 #include "api/trial/report.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 #include "trainer/reporter/pace.h"
 
 namespace fettle::trainer {

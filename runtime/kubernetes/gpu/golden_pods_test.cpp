@@ -13,7 +13,7 @@
 #include "api/yaml/yaml_reader.h"
 #include "base/file.h"
 #include "base/test_paths.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
 #include "runtime/kubernetes/job/job_builder.h"

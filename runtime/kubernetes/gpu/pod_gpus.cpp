@@ -11,8 +11,8 @@
 #include "api/study/study_fields.h"
 #include "base/check.h"
 #include "core/names.h"
-#include "kube/json_path.h"
-#include "kube/json_write.h"
+#include "kube/objects/json_path.h"
+#include "kube/objects/json_write.h"
 
 namespace fettle::kubernetes {
 namespace {

@@ -10,7 +10,7 @@
 #include "api/study/study.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "kube/resource.h"
+#include "kube/objects/resource.h"
 #include "runtime/kubernetes/gpu/placement.h"
 
 namespace fettle::kubernetes {

@@ -9,7 +9,7 @@
 #include "api/fields/quantity.h"
 #include "api/fields/timestamp.h"
 #include "core/names.h"
-#include "kube/labels.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/ownership.h"
 #include "runtime/kubernetes/job/queue.h"
 

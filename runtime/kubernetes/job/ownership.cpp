@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kube/labels.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/pod/labels.h"
 
 namespace fettle::kubernetes {

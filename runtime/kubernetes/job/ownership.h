@@ -8,8 +8,8 @@
 
 #include "api/trial/trial.h"
 #include "base/result.h"
-#include "kube/objects.h"
-#include "kube/resource.h"
+#include "kube/objects/objects.h"
+#include "kube/objects/resource.h"
 
 namespace fettle::kubernetes {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "api/trial/trial.h"
-#include "kube/objects.h"
+#include "kube/objects/objects.h"
 
 namespace fettle::kubernetes {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "api/study/study_names.h"
-#include "kube/json_write.h"
-#include "kube/labels.h"
+#include "kube/objects/json_write.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/run_of_job.h"
 #include "runtime/kubernetes/pod/labels.h"
 

@@ -19,8 +19,8 @@
 
 #include "api/study/study.h"
 #include "base/json.h"
-#include "kube/objects.h"
-#include "kube/resource.h"
+#include "kube/objects/objects.h"
+#include "kube/objects/resource.h"
 
 namespace fettle::kubernetes {
 

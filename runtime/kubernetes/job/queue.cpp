@@ -5,7 +5,7 @@
 
 #include "api/study/study_names.h"
 #include "core/trial/endings.h"
-#include "kube/labels.h"
+#include "kube/objects/labels.h"
 
 namespace fettle::kubernetes {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "api/study/pod_template.h"
 #include "core/trial/endings.h"
-#include "kube/labels.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/job/gang.h"
 #include "runtime/kubernetes/job/pod_end.h"

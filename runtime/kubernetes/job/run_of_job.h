@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "core/plan.h"
-#include "kube/objects.h"
+#include "kube/objects/objects.h"
 #include "runtime/kubernetes/job/workload.h"
 
 namespace fettle::kubernetes {

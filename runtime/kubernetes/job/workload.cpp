@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kube/json_path.h"
-#include "kube/labels.h"
+#include "kube/objects/json_path.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/queue.h"
 
 namespace fettle::kubernetes {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "kube/objects.h"
-#include "kube/resource.h"
+#include "kube/objects/objects.h"
+#include "kube/objects/resource.h"
 
 namespace fettle::kubernetes {
 

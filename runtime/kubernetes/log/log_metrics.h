@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "control/clock.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 #include "runtime/kubernetes/log/log_queue.h"
 #include "runtime/metric_lines.h"
 

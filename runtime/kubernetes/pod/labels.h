@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "kube/objects.h"
+#include "kube/objects/objects.h"
 
 namespace fettle::kubernetes {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "core/names.h"
-#include "kube/json_write.h"
-#include "kube/labels.h"
+#include "kube/objects/json_write.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/pod/labels.h"
 
 namespace fettle::kubernetes {

@@ -9,7 +9,7 @@
 
 #include "api/study/study.h"
 #include "base/json.h"
-#include "kube/objects.h"
+#include "kube/objects/objects.h"
 
 namespace fettle::kubernetes {
 

@@ -6,7 +6,7 @@
 #include "api/study/pod_template.h"
 #include "api/study/resolve.h"
 #include "api/study/study_fields.h"
-#include "kube/json_write.h"
+#include "kube/objects/json_write.h"
 #include "runtime/kubernetes/pod/pod_builder.h"
 #include "runtime/kubernetes/pod/pod_patch.h"
 #include "runtime/kubernetes/pod/volume_claim.h"

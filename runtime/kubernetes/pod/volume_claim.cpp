@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "core/names.h"
-#include "kube/json_write.h"
+#include "kube/objects/json_write.h"
 
 namespace fettle::kubernetes {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/names.h"
 #include "core/facts/sizing.h"
-#include "kube/labels.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/gang.h"
 #include "runtime/kubernetes/job/queue.h"
 

@@ -12,8 +12,8 @@
 #include "control/clock.h"
 #include "control/store.h"
 #include "core/plan.h"
-#include "kube/cache.h"
-#include "kube/objects.h"
+#include "kube/watch/cache.h"
+#include "kube/objects/objects.h"
 #include "runtime/kubernetes/run/pod_index.h"
 
 namespace fettle::kubernetes {

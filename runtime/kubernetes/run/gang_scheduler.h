@@ -15,8 +15,8 @@
 
 #include "base/result.h"
 #include "control/clock.h"
-#include "kube/cache.h"
-#include "kube/objects.h"
+#include "kube/watch/cache.h"
+#include "kube/objects/objects.h"
 #include "runtime/kubernetes/job/gang.h"
 #include "runtime/kubernetes/job/gang_turns.h"
 #include "runtime/kubernetes/run/job_client.h"

@@ -4,7 +4,7 @@
 
 #include "api/fields/timestamp.h"
 #include "core/names.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "runtime/kubernetes/job/ownership.h"
 
 namespace fettle::kubernetes {

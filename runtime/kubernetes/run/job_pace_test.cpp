@@ -8,7 +8,7 @@
 #include <map>
 
 #include "api/yaml/study_file.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
 #include "runtime/kubernetes/job/gang.h"
 #include "runtime/kubernetes/pod/labels.h"

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/names.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "runtime/kubernetes/job/job_builder.h"
 #include "runtime/kubernetes/job/queue.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"

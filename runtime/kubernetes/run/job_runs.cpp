@@ -6,7 +6,7 @@
 
 #include "api/fields/quantity.h"
 #include "core/names.h"
-#include "kube/labels.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/job_builder.h"
 #include "runtime/kubernetes/job/ownership.h"
 #include "runtime/kubernetes/job/queue.h"

@@ -11,7 +11,7 @@
 
 #include "api/yaml/study_file.h"
 #include "core/names.h"
-#include "kube/labels.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/ownership.h"
 #include "runtime/kubernetes/pod/labels.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kube/labels.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/pod_end.h"
 #include "runtime/kubernetes/job/rank_ends.h"
 #include "runtime/kubernetes/pod/labels.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "kube/labels.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/ownership.h"
 #include "runtime/kubernetes/pod/labels.h"
 

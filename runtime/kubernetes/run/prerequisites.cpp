@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/job/pod_group.h"
 #include "runtime/kubernetes/pod/pod_builder.h"

@@ -21,8 +21,8 @@
 #include "base/result.h"
 #include "control/clock.h"
 #include "control/store.h"
-#include "kube/client.h"
-#include "kube/objects.h"
+#include "kube/client/client.h"
+#include "kube/objects/objects.h"
 #include "runtime/kubernetes/gpu/placement.h"
 
 namespace fettle::kubernetes {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "kube/labels.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/ownership.h"
 #include "runtime/kubernetes/job/rank_ends.h"
 #include "runtime/kubernetes/pod/labels.h"

@@ -10,7 +10,7 @@
 
 #include "api/study/study.h"
 #include "base/result.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 #include "runtime/kubernetes/pod/job_options.h"
 
 namespace fettle::kubernetes {

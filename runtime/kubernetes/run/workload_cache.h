@@ -12,8 +12,8 @@
 #include "api/trial/trial.h"
 #include "base/result.h"
 #include "control/clock.h"
-#include "kube/client.h"
-#include "kube/objects.h"
+#include "kube/client/client.h"
+#include "kube/objects/objects.h"
 #include "runtime/kubernetes/job/workload.h"
 
 namespace fettle::kubernetes {

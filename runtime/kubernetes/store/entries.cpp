@@ -10,7 +10,7 @@
 #include "core/facts/history.h"
 #include "core/names.h"
 #include "core/facts/run_records.h"
-#include "kube/json_path.h"
+#include "kube/objects/json_path.h"
 
 namespace fettle::kubernetes {
 namespace {

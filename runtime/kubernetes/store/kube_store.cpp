@@ -9,8 +9,8 @@
 #include "api/trial/trial_json.h"
 #include "base/merge_patch.h"
 #include "core/names.h"
-#include "kube/json_path.h"
-#include "kube/json_write.h"
+#include "kube/objects/json_path.h"
+#include "kube/objects/json_write.h"
 #include "runtime/kubernetes/job/ownership.h"
 
 namespace fettle::kubernetes {

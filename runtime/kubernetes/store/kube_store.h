@@ -30,9 +30,9 @@
 
 #include "control/clock.h"
 #include "control/store.h"
-#include "kube/cache.h"
-#include "kube/client.h"
-#include "kube/event_series.h"
+#include "kube/watch/cache.h"
+#include "kube/client/client.h"
+#include "kube/events/event_series.h"
 #include "runtime/kubernetes/store/entries.h"
 #include "runtime/kubernetes/store/recent_creations.h"
 #include "runtime/kubernetes/store/status_writer.h"
@@ -46,7 +46,7 @@ std::int64_t place_of(const TrialEntry& entry);
 
 class KubeStore final : public control::Store {
  public:
-  // `record`: the receiver of events (kube/event_recorder.h); returns at once, may be empty.
+  // `record`: the receiver of events (kube/events/event_recorder.h); returns at once, may be empty.
   using Record = std::function<void(kube::Occurrence)>;
   KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies, kube::Cache<TrialEntry>& trials,
             control::Clock& clock, Record record);

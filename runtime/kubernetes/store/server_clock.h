@@ -12,8 +12,8 @@
 #include <cstdint>
 
 #include "control/clock.h"
-#include "kube/call_made.h"
-#include "kube/clock_offset.h"
+#include "kube/client/call_made.h"
+#include "kube/client/clock_offset.h"
 
 namespace fettle::kubernetes {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kube/labels.h"
+#include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/run_of_job.h"
 #include "runtime/kubernetes/pod/labels.h"
 #include "runtime/kubernetes/testing/job_runs_fixture.h"

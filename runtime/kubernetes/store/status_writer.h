@@ -18,7 +18,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "control/clock.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 #include "runtime/kubernetes/store/entries.h"
 
 namespace fettle::kubernetes {

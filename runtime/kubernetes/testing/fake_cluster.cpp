@@ -7,8 +7,8 @@
 #include "api/study/study_json.h"
 #include "api/fields/timestamp.h"
 #include "api/yaml/study_file.h"
-#include "kube/json_path.h"
-#include "kube/json_write.h"
+#include "kube/objects/json_path.h"
+#include "kube/objects/json_write.h"
 #include "runtime/kubernetes/pod/labels.h"
 #include "runtime/kubernetes/testing/fake_rules.h"
 

@@ -2,8 +2,8 @@
 
 #include "api/fields/field_error.h"
 #include "api/testing/rulebook.h"
-#include "kube/json_path.h"
-#include "kube/resource.h"
+#include "kube/objects/json_path.h"
+#include "kube/objects/resource.h"
 
 namespace fettle::kubernetes {
 namespace {

@@ -57,7 +57,7 @@ class Fault:
 
 
 class Call:
-    """A request in the words of kube/calls.h."""
+    """A request in the words of kube/client/calls.h."""
 
     def __init__(self, method, target, content_type, body):
         url = urllib.parse.urlparse(target)

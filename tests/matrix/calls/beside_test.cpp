@@ -1,4 +1,4 @@
-// The rows of kube/calls.h that no Study's reconcile calls: events, the Lease, the chart's
+// The rows of kube/client/calls.h that no Study's reconcile calls: events, the Lease, the chart's
 // policies, the trainer's reporter and the CLI. The code that makes each call drives it, with a
 // fault that passes.
 #include <gtest/gtest.h>
@@ -21,9 +21,9 @@
 #include "cli/cluster/follower.h"
 #include "cli/gpus/inventory.h"
 #include "cli/testing/test_studies.h"
-#include "kube/event_recorder.h"
-#include "kube/json_path.h"
-#include "kube/leader_election.h"
+#include "kube/events/event_recorder.h"
+#include "kube/objects/json_path.h"
+#include "kube/election/leader_election.h"
 #include "kube/testing/fake_calls.h"
 #include "operator/policies.h"
 #include "tests/matrix/calls/faults.h"
@@ -167,7 +167,7 @@ TEST(CallsBesideStudies, EventsAreWrittenOrCounted) {
       drive_event);
 }
 
-// The elector (kube/leader_elector.h) without its thread, in virtual time.
+// The elector (kube/election/leader_elector.h) without its thread, in virtual time.
 class SteppedElector {
  public:
   SteppedElector(kube::Client& client, VirtualTime& time, std::string identity)

@@ -1,5 +1,5 @@
 // Faults of calls to the API server, and a transport that injects one into the calls of one row of
-// the table of calls (kube/calls.h). One thread.
+// the table of calls (kube/client/calls.h). One thread.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "kube/calls.h"
-#include "kube/http.h"
+#include "kube/client/calls.h"
+#include "kube/client/http.h"
 #include "kube/testing/fake_api_server.h"
 #include "tests/matrix/calls/virtual_time.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "kube/json_path.h"
-#include "kube/watch_loop.h"
+#include "kube/objects/json_path.h"
+#include "kube/watch/watch_loop.h"
 
 namespace fettle::matrix {
 namespace {

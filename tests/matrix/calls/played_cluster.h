@@ -13,7 +13,7 @@
 #include <string>
 
 #include "api/trial/trial.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 #include "kube/testing/fake_api_server.h"
 #include "tests/matrix/calls/virtual_time.h"
 

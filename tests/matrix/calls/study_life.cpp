@@ -6,8 +6,8 @@
 #include "api/study/study_json.h"
 #include "api/yaml/study_file.h"
 #include "core/names.h"
-#include "kube/json_path.h"
-#include "kube/json_write.h"
+#include "kube/objects/json_path.h"
+#include "kube/objects/json_write.h"
 #include "kube/testing/fake_calls.h"
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
 #include "runtime/kubernetes/pod/labels.h"
@@ -248,7 +248,7 @@ void StudyLife::run() {
   }
   read_result();
   for (const std::string& call : transport_.calls_without_row()) {
-    invariants_.add("a call without a row in kube/calls.h: " + call);
+    invariants_.add("a call without a row in kube/client/calls.h: " + call);
   }
 }
 

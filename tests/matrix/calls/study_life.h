@@ -10,8 +10,8 @@
 
 #include "control/manager.h"
 #include "control/observer.h"
-#include "kube/client.h"
-#include "kube/objects.h"
+#include "kube/client/client.h"
+#include "kube/objects/objects.h"
 #include "kube/testing/fake_api_server.h"
 #include "runtime/kubernetes/run/job_runs.h"
 #include "runtime/kubernetes/store/entries.h"
