@@ -4,7 +4,7 @@
 
 #include <Eigen/Core>
 
-#include "search/gp/kernel.h"
+#include "search/gp/process/kernel.h"
 #include "search/space/space.h"
 
 namespace fettle::search::gp {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "search/gp/kernel.h"
+#include "search/gp/process/kernel.h"
 #include "search/space/space.h"
 
 namespace fettle::search::gp {

@@ -14,9 +14,9 @@
 
 #include "search/cost_ledger.h"
 #include "search/gp/candidates.h"
-#include "search/gp/kernel.h"
-#include "search/gp/likelihood.h"
-#include "search/gp/posterior.h"
+#include "search/gp/process/kernel.h"
+#include "search/gp/process/likelihood.h"
+#include "search/gp/process/posterior.h"
 #include "search/space/space.h"
 
 namespace fettle::search::gp {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "search/gp/minimize.h"
+#include "search/gp/process/minimize.h"
 
 namespace fettle::search::gp {
 namespace {

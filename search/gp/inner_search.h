@@ -13,7 +13,7 @@
 #include "search/gp/acquisition_term.h"
 #include "search/gp/candidates.h"
 #include "search/gp/improvement.h"
-#include "search/gp/posterior.h"
+#include "search/gp/process/posterior.h"
 #include "search/space/space.h"
 
 namespace fettle::search::gp {

@@ -1,5 +1,5 @@
 // The kernel's values, its derivatives against finite differences, and its positive definiteness.
-#include "search/gp/kernel.h"
+#include "search/gp/process/kernel.h"
 
 #include <gtest/gtest.h>
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "search/gp/candidates.h"
-#include "search/gp/fit_memo.h"
+#include "search/gp/process/fit_memo.h"
 #include "search/gp/improvement.h"
-#include "search/gp/likelihood.h"
-#include "search/gp/posterior.h"
+#include "search/gp/process/likelihood.h"
+#include "search/gp/process/posterior.h"
 #include "search/gp/targets.h"
 #include "search/space/space.h"
 

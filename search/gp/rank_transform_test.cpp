@@ -1,5 +1,5 @@
 // Targets from outcomes: order, scale and outliers.
-#include "search/gp/rank_transform.h"
+#include "search/gp/process/rank_transform.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "base/test_paths.h"
-#include "search/gp/likelihood.h"
-#include "search/gp/posterior.h"
+#include "search/gp/process/likelihood.h"
+#include "search/gp/process/posterior.h"
 #include "search/testing/gaussian_process.h"
 #include "search/testing/problems.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "search/gp/rank_transform.h"
+#include "search/gp/process/rank_transform.h"
 #include "search/maths/ehvi.h"
 #include "search/maths/fit_schedule.h"
 #include "search/maths/loss.h"

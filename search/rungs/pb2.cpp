@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "search/gp/likelihood.h"
-#include "search/gp/posterior.h"
+#include "search/gp/process/likelihood.h"
+#include "search/gp/process/posterior.h"
 
 namespace fettle::search {
 namespace {

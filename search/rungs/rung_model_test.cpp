@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "search/gp/fit_memo.h"
+#include "search/gp/process/fit_memo.h"
 #include "search/maths/fit_schedule.h"
 #include "search/rungs/promotion.h"
 #include "search/samplers/samplers.h"

@@ -11,7 +11,7 @@
 
 #include <Eigen/Core>
 
-#include "search/gp/kernel.h"
+#include "search/gp/process/kernel.h"
 
 namespace fettle::search::gp {
 

@@ -1,4 +1,4 @@
-#include "search/gp/likelihood.h"
+#include "search/gp/process/likelihood.h"
 
 #include <Eigen/Cholesky>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <numbers>
 #include <utility>
 
-#include "search/gp/minimize.h"
+#include "search/gp/process/minimize.h"
 
 namespace fettle::search::gp {
 namespace {

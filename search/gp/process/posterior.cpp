@@ -1,4 +1,4 @@
-#include "search/gp/posterior.h"
+#include "search/gp/process/posterior.h"
 
 #include <Eigen/Cholesky>
 #include <algorithm>

@@ -10,7 +10,7 @@
 
 #include <Eigen/Core>
 
-#include "search/gp/kernel.h"
+#include "search/gp/process/kernel.h"
 
 namespace fettle::search::gp {
 

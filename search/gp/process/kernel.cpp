@@ -1,4 +1,4 @@
-#include "search/gp/kernel.h"
+#include "search/gp/process/kernel.h"
 
 #include <algorithm>
 #include <cmath>

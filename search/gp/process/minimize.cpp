@@ -1,4 +1,4 @@
-#include "search/gp/minimize.h"
+#include "search/gp/process/minimize.h"
 
 #include <nlopt.h>
 

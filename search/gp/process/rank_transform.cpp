@@ -1,4 +1,4 @@
-#include "search/gp/rank_transform.h"
+#include "search/gp/process/rank_transform.h"
 
 #include <algorithm>
 #include <cmath>
