@@ -18,7 +18,7 @@
 #include "cli/help/option_tree.h"
 #include "cli/help/pages.h"
 #include "cli/suggest/suggest.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "runtime/local/process/supervisor.h"
 
 namespace fettle::cli {

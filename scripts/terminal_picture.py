@@ -1,6 +1,6 @@
 """A terminal's screen as SVG: text, colours and block characters, with no font of its own.
 
-Screen understands what cli/views/terminal.cpp writes, and refuses every other escape sequence.
+Screen understands what cli/terminal/terminal.cpp writes, and refuses every other escape sequence.
 """
 
 import copy

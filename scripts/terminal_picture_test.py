@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/terminal_picture.py draws what cli/views/terminal.cpp writes."""
+"""scripts/terminal_picture.py draws what cli/terminal/terminal.cpp writes."""
 
 import unittest
 import xml.etree.ElementTree

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "kube/transport/cluster_config.h"
 
 namespace fettle::cli {

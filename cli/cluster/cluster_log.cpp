@@ -11,7 +11,7 @@
 
 #include "api/study/pod_template.h"
 #include "cli/cluster/cluster_objects.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "kube/objects/json_path.h"
 #include "kube/objects/labels.h"
 #include "kube/objects/objects.h"

@@ -7,7 +7,7 @@
 #include "cli/common/exit_code.h"
 #include "cli/common/interrupt.h"
 #include "cli/views/display.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "kube/objects/json_path.h"
 
 namespace fettle::cli {

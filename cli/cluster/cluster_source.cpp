@@ -6,7 +6,7 @@
 #include "cli/cluster/cluster_log.h"
 #include "cli/cluster/cluster_objects.h"
 #include "cli/views/live_view.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "control/clock.h"
 #include "core/names.h"
 #include "kube/objects/json_path.h"

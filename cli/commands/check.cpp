@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "api/study/pod_template.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "core/names.h"
 #include "core/study/problem.h"
 #include "runtime/kubernetes/job/job_builder.h"

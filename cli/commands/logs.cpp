@@ -5,8 +5,8 @@
 #include "cli/commands/open_source.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
-#include "cli/views/terminal.h"
-#include "cli/views/terminal_text.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/terminal_text.h"
 
 namespace fettle::cli {
 

@@ -12,7 +12,7 @@
 #include "cli/commands/open_source.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "core/replay/what_if.h"
 
 namespace fettle::cli {

@@ -6,7 +6,7 @@
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
 #include "cli/report/page.h"
-#include "cli/views/terminal.h"
+#include "cli/terminal/terminal.h"
 
 namespace fettle::cli {
 

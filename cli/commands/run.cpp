@@ -20,7 +20,7 @@
 #include "cli/local/runner.h"
 #include "cli/views/display.h"
 #include "cli/views/summary.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "runtime/local/run/fitting.h"
 #include "runtime/local/session.h"
 #include "runtime/local/store/missing_study.h"

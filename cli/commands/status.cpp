@@ -6,7 +6,7 @@
 #include "cli/common/exit_code.h"
 #include "cli/views/screen.h"
 #include "cli/views/summary.h"
-#include "cli/views/terminal.h"
+#include "cli/terminal/terminal.h"
 
 namespace fettle::cli {
 namespace {

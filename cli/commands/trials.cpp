@@ -4,7 +4,7 @@
 #include "cli/commands/open_source.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
-#include "cli/views/terminal.h"
+#include "cli/terminal/terminal.h"
 #include "cli/views/trial_table.h"
 
 namespace fettle::cli {

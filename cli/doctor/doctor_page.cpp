@@ -5,7 +5,7 @@
 #include <iterator>
 #include <map>
 
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "machine/cuda_support.h"
 #include "machine/units.h"
 

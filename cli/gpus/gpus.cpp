@@ -11,8 +11,8 @@
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
 #include "cli/gpus/proposal.h"
-#include "cli/views/terminal.h"
-#include "cli/views/text.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
 
 namespace fettle::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "cli/gpus/inventory.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 
 namespace fettle::cli {
 

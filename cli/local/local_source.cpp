@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/file.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "control/clock.h"
 #include "core/conditions.h"
 #include "runtime/local/process/trial_log_reader.h"

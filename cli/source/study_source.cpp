@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 
 namespace fettle::cli {
 namespace {

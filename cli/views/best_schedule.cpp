@@ -2,7 +2,7 @@
 
 #include "api/study/study_json.h"
 #include "api/yaml/yaml_text.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "core/replay/lineage.h"
 
 namespace fettle::cli {

@@ -6,7 +6,7 @@
 #include "cli/views/expected_best.h"
 #include "cli/views/screen.h"
 #include "cli/views/summary.h"
-#include "cli/views/terminal.h"
+#include "cli/terminal/terminal.h"
 
 namespace fettle::cli {
 namespace {

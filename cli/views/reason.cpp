@@ -9,7 +9,7 @@
 #include "api/study/study.h"
 #include "api/trial/trial.h"
 #include "cli/views/replicates.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "core/study/best.h"
 #include "core/facts/history.h"
 #include "core/study/problem.h"

@@ -1,6 +1,6 @@
 #include "cli/views/replicates.h"
 
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 
 namespace fettle::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "cli/views/view.h"
 
 namespace fettle::cli {

@@ -4,7 +4,7 @@
 
 #include "api/fields/enum_names.h"
 #include "cli/views/replicates.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "cli/views/view.h"
 #include "core/facts/history.h"
 #include "core/readiness.h"

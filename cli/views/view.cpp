@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 #include "core/study/best.h"
 #include "core/conditions.h"
 #include "core/facts/history.h"

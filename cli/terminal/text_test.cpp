@@ -1,4 +1,4 @@
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 
 #include <gtest/gtest.h>
 

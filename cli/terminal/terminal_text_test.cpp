@@ -1,4 +1,4 @@
-#include "cli/views/terminal_text.h"
+#include "cli/terminal/terminal_text.h"
 
 #include <gtest/gtest.h>
 

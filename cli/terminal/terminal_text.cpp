@@ -1,9 +1,9 @@
-#include "cli/views/terminal_text.h"
+#include "cli/terminal/terminal_text.h"
 
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 
 namespace fettle::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "cli/views/text.h"
+#include "cli/terminal/text.h"
 
 namespace fettle::cli {
 
