@@ -6,7 +6,7 @@
 
 #include "core/study/ledger.h"
 #include "core/study/problem.h"
-#include "explain/model.h"
+#include "search/explain/model.h"
 
 namespace fettle::cli {
 namespace {

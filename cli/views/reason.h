@@ -8,12 +8,12 @@
 #include <string>
 
 #include "cli/views/view.h"
-#include "explain/model.h"
+#include "search/explain/model.h"
 #include "search/search.h"
 
 namespace fettle::cli {
 
-// Prediction of a forest over the results so far for the point (explain/model.h).
+// Prediction of a forest over the results so far for the point (search/explain/model.h).
 struct Expectation {
   double mean = 0;  // of the first objective
   double deviation = 0;

@@ -1,4 +1,4 @@
-#include "explain/forest.h"
+#include "search/explain/forest.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "explain/grower.h"
+#include "search/explain/grower.h"
 
 namespace fettle::explain {
 namespace {

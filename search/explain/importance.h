@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "explain/forest.h"
+#include "search/explain/forest.h"
 
 namespace fettle::explain {
 

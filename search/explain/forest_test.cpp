@@ -1,5 +1,5 @@
 // The forest and the shares of variance, on functions of the unit cube with known answers.
-#include "explain/forest.h"
+#include "search/explain/forest.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "base/philox.h"
-#include "explain/importance.h"
-#include "explain/pieces.h"
+#include "search/explain/importance.h"
+#include "search/explain/pieces.h"
 
 namespace fettle::explain {
 namespace {

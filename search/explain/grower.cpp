@@ -1,4 +1,4 @@
-#include "explain/grower.h"
+#include "search/explain/grower.h"
 
 #include <algorithm>
 #include <cmath>

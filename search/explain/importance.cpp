@@ -2,13 +2,13 @@
 // all coordinates except U is
 //   sum over pairs (a, b) of w_a v_a w_b v_b prod_{j in U} |a_j and b_j| / (|a_j| |b_j|)  -  mean^2
 // where a_j is the extent of leaf a in coordinate j.
-#include "explain/importance.h"
+#include "search/explain/importance.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "explain/pieces.h"
+#include "search/explain/pieces.h"
 
 namespace fettle::explain {
 namespace {

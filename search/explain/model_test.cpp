@@ -1,5 +1,5 @@
 // The model on parameters of every kind, stopped trials and odd values.
-#include "explain/model.h"
+#include "search/explain/model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

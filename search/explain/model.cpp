@@ -1,4 +1,4 @@
-#include "explain/model.h"
+#include "search/explain/model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "explain/pieces.h"
+#include "search/explain/pieces.h"
 
 namespace fettle::explain {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "explain/forest.h"
-#include "explain/importance.h"
+#include "search/explain/forest.h"
+#include "search/explain/importance.h"
 #include "search/search.h"
 #include "search/space/space.h"
 

@@ -1,4 +1,4 @@
-#include "explain/pieces.h"
+#include "search/explain/pieces.h"
 
 #include <algorithm>
 #include <utility>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "explain/forest.h"
+#include "search/explain/forest.h"
 
 namespace fettle::explain {
 
