@@ -10,7 +10,7 @@
 #include "api/fields/enum_names.h"
 #include "api/study/study.h"
 #include "api/trial/trial.h"
-#include "control/refusals.h"
+#include "core/control/refusals.h"
 
 namespace fettle::op {
 

@@ -11,7 +11,7 @@
 #include <set>
 #include <string>
 
-#include "control/observer.h"
+#include "core/control/observer.h"
 #include "kube/watch/cache.h"
 #include "kube/client/call_made.h"
 #include "operator/log.h"

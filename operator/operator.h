@@ -15,8 +15,8 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "control/clock.h"
-#include "control/manager.h"
+#include "core/control/clock.h"
+#include "core/control/manager.h"
 #include "kube/client/client.h"
 #include "kube/events/event_recorder.h"
 #include "kube/election/leader_elector.h"

@@ -22,7 +22,7 @@ rm -f /tmp/fettle-format.$$
 
 # Decisions are pure: clocks and entropy only in the programs and drivers that hand them in.
 impure=$(git grep -nE 'std::chrono::[a-z_]+::now|std::random_device|\bs?rand\(|\btime\(' -- \
-  api base search explain core control kernels kube ':!*_test.cpp' ':!control/clock.*' ':!base/program.cpp' ':!kernels/bench/*' ':!kernels/emulator/*' \
+  api base search explain core control kernels kube ':!*_test.cpp' ':!core/control/clock.*' ':!base/program.cpp' ':!kernels/bench/*' ':!kernels/emulator/*' \
   ':!kube/transport/*' ':!kube/client/client.cpp' ':!kube/watch/informer.inl' ':!kube/watch/watch_loop.cpp' \
   ':!kube/election/leader_elector.cpp' ':!kube/events/event_recorder.cpp' ':!*/testing/*' || true)
 [ -z "$impure" ] || fail "a clock or entropy in pure code:

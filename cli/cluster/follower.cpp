@@ -8,7 +8,7 @@
 
 #include "api/fields/quantity.h"
 #include "cli/cluster/cluster_objects.h"
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "core/names.h"
 
 namespace fettle::cli {

@@ -7,7 +7,7 @@
 #include "api/study/study.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "control/store.h"
+#include "core/control/store.h"
 #include "runtime/local/store/layout.h"
 #include "runtime/local/store/study_lock.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/file.h"
 #include "cli/terminal/text.h"
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "core/conditions.h"
 #include "runtime/local/process/trial_log_reader.h"
 #include "runtime/local/store/deletion.h"

@@ -15,7 +15,7 @@
 #include "cli/common/interrupt.h"
 #include "cli/views/display.h"
 #include "cli/views/live_view.h"
-#include "control/manager.h"
+#include "core/control/manager.h"
 #include "runtime/local/session.h"
 
 namespace fettle::cli {

@@ -15,7 +15,7 @@
 #include <memory>
 
 #include "base/check.h"
-#include "control/study_controller.h"
+#include "core/control/study_controller.h"
 #include "core/study/problem.h"
 #include "core/study/study_plan.h"
 #include "runtime/kubernetes/store/kube_store.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "control/manager.h"
+#include "core/control/manager.h"
 #include "core/conditions.h"
 #include "tests/sim/gpu_nodes.h"
 #include "tests/sim/sim_clock.h"

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "control/clock.h"
-#include "control/runs.h"
+#include "core/control/clock.h"
+#include "core/control/runs.h"
 
 namespace fettle::sim {
 

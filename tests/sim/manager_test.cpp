@@ -1,5 +1,5 @@
 // The Manager and its controllers: their reactions to errors, and run()'s to changes.
-#include "control/manager.h"
+#include "core/control/manager.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

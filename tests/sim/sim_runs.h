@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "control/clock.h"
-#include "control/runs.h"
+#include "core/control/clock.h"
+#include "core/control/runs.h"
 #include "tests/sim/faults.h"
 
 namespace fettle::sim {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "control/store.h"
+#include "core/control/store.h"
 #include "tests/sim/faults.h"
 
 namespace fettle::sim {

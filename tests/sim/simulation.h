@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "control/manager.h"
+#include "core/control/manager.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/sim_runs.h"

@@ -1,6 +1,6 @@
 // The StudyController: its samplers are caches, so their suggestions follow from the stored
 // objects.
-#include "control/study_controller.h"
+#include "core/control/study_controller.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "control/manager.h"
+#include "core/control/manager.h"
 #include "core/conditions.h"
 #include "tests/sim/locked.h"
 #include "tests/sim/simulation.h"

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "kube/client/client.h"
 #include "runtime/kubernetes/log/log_queue.h"
 #include "runtime/metric_lines.h"

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "api/study/study.h"
-#include "control/clock.h"
-#include "control/store.h"
+#include "core/control/clock.h"
+#include "core/control/store.h"
 #include "core/plan.h"
 #include "kube/watch/cache.h"
 #include "kube/objects/objects.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "kube/watch/cache.h"
 #include "kube/objects/objects.h"
 #include "runtime/kubernetes/job/gang.h"

@@ -14,7 +14,7 @@
 #include "api/trial/trial.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "kube/watch/cache.h"
 #include "kube/client/client.h"
 #include "kube/objects/objects.h"

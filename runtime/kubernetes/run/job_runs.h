@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "control/clock.h"
-#include "control/runs.h"
-#include "control/store.h"
+#include "core/control/clock.h"
+#include "core/control/runs.h"
+#include "core/control/store.h"
 #include "kube/watch/cache.h"
 #include "kube/client/client.h"
 #include "kube/objects/objects.h"

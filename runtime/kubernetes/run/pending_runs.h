@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "api/trial/trial.h"
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "core/plan.h"
 #include "runtime/kubernetes/job/ownership.h"
 #include "runtime/kubernetes/run/pod_index.h"

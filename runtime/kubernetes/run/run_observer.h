@@ -12,7 +12,7 @@
 
 #include "api/trial/trial.h"
 #include "base/result.h"
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "core/plan.h"
 #include "kube/watch/cache.h"
 #include "kube/client/client.h"

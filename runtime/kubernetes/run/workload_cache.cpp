@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/refusals.h"
+#include "core/control/refusals.h"
 #include "runtime/kubernetes/job/queue.h"
 
 namespace fettle::kubernetes {

@@ -11,7 +11,7 @@
 
 #include "api/trial/trial.h"
 #include "base/result.h"
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "kube/client/client.h"
 #include "kube/objects/objects.h"
 #include "runtime/kubernetes/job/workload.h"

@@ -28,8 +28,8 @@
 #include <utility>
 #include <vector>
 
-#include "control/clock.h"
-#include "control/store.h"
+#include "core/control/clock.h"
+#include "core/control/store.h"
 #include "kube/watch/cache.h"
 #include "kube/client/client.h"
 #include "kube/events/event_series.h"

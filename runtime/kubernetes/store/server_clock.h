@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "kube/client/call_made.h"
 #include "kube/client/clock_offset.h"
 

@@ -17,7 +17,7 @@
 #include "api/meta/metadata.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "kube/client/client.h"
 #include "runtime/kubernetes/store/entries.h"
 

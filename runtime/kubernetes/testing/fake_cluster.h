@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "api/study/study.h"
-#include "control/clock.h"
-#include "control/manager.h"
+#include "core/control/clock.h"
+#include "core/control/manager.h"
 #include "kube/client/client.h"
 #include "kube/watch/informer.h"
 #include "kube/testing/fake_api_server.h"

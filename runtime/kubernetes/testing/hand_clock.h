@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "control/clock.h"
+#include "core/control/clock.h"
 
 namespace fettle::kubernetes {
 

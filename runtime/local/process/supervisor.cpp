@@ -20,7 +20,7 @@
 
 #include "base/file.h"
 #include "base/line_buffer.h"
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "machine/open_files.h"
 #include "runtime/local/process/environment.h"
 #include "runtime/local/process/proc_table.h"

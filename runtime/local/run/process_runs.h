@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "control/runs.h"
+#include "core/control/runs.h"
 #include "runtime/local/process/supervisor_client.h"
 #include "runtime/local/process/supervisor_wire.h"
 #include "runtime/local/run/recorded_run.h"

@@ -7,7 +7,7 @@
 
 #include "api/trial/trial_file.h"
 #include "base/file.h"
-#include "control/clock.h"
+#include "core/control/clock.h"
 #include "core/names.h"
 #include "runtime/local/process/outcome_file.h"
 #include "runtime/local/process/trial_log_reader.h"

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "control/clock.h"
-#include "control/store.h"
+#include "core/control/clock.h"
+#include "core/control/store.h"
 
 namespace fettle::local {
 

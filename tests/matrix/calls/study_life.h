@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "control/manager.h"
-#include "control/observer.h"
+#include "core/control/manager.h"
+#include "core/control/observer.h"
 #include "kube/client/client.h"
 #include "kube/objects/objects.h"
 #include "kube/testing/fake_api_server.h"

@@ -9,7 +9,7 @@
 #include <functional>
 #include <utility>
 
-#include "control/clock.h"
+#include "core/control/clock.h"
 
 namespace fettle::matrix {
 

@@ -1,6 +1,6 @@
 // Invariant: a dirty item that is not processing is in the queue of its urgency, exactly once, and
 // no other item is in any.
-#include "control/work_queue.h"
+#include "core/control/work_queue.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
 // The only place below the programs that reads a clock.
-#include "control/clock.h"
+#include "core/control/clock.h"
 
 #include <chrono>
 

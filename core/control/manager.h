@@ -26,13 +26,13 @@
 #include <string>
 
 #include "base/result.h"
-#include "control/clock.h"
-#include "control/in_flight.h"
-#include "control/observer.h"
-#include "control/refusals.h"
-#include "control/runs.h"
-#include "control/store.h"
-#include "control/work_queue.h"
+#include "core/control/clock.h"
+#include "core/control/in_flight.h"
+#include "core/control/observer.h"
+#include "core/control/refusals.h"
+#include "core/control/runs.h"
+#include "core/control/store.h"
+#include "core/control/work_queue.h"
 
 namespace fettle::control {
 

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "control/clock.h"
+#include "core/control/clock.h"
 
 namespace fettle::control {
 

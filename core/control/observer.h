@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "control/store.h"
-#include "control/work_queue.h"
+#include "core/control/store.h"
+#include "core/control/work_queue.h"
 #include "core/plan.h"
 
 namespace fettle::control {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "control/refusals.h"
+#include "core/control/refusals.h"
 #include "core/study/ledger.h"
 
 namespace fettle::control {

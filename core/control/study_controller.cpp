@@ -1,6 +1,6 @@
 // Writes carry the resourceVersion of the object that was planned, or of this reconcile's last
 // write.
-#include "control/study_controller.h"
+#include "core/control/study_controller.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "control/refusals.h"
+#include "core/control/refusals.h"
 #include "core/study/blocked.h"
 #include "core/facts/facts.h"
 #include "core/facts/history.h"

@@ -22,8 +22,8 @@
 #include <set>
 #include <utility>
 
-#include "control/clock.h"
-#include "control/store.h"
+#include "core/control/clock.h"
+#include "core/control/store.h"
 
 namespace fettle::control {
 

@@ -1,5 +1,5 @@
 // The loop: changes are enqueued, and due items go to their controllers.
-#include "control/manager.h"
+#include "core/control/manager.h"
 
 #include <algorithm>
 #include <thread>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/thread.h"
-#include "control/study_controller.h"
-#include "control/trial_controller.h"
+#include "core/control/study_controller.h"
+#include "core/control/trial_controller.h"
 
 namespace fettle::control {
 

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "control/work_queue.h"
+#include "core/control/work_queue.h"
 #include "core/conditions.h"
 
 namespace fettle::control {

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "base/result.h"
-#include "control/clock.h"
-#include "control/observer.h"
-#include "control/reconcile_result.h"
-#include "control/runs.h"
-#include "control/store.h"
-#include "control/study_controller.h"
+#include "core/control/clock.h"
+#include "core/control/observer.h"
+#include "core/control/reconcile_result.h"
+#include "core/control/runs.h"
+#include "core/control/store.h"
+#include "core/control/study_controller.h"
 #include "core/plan.h"
 
 namespace fettle::control {

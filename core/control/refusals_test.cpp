@@ -1,5 +1,5 @@
 // Which errors form a row of refusals, and when an object counts as blocked.
-#include "control/refusals.h"
+#include "core/control/refusals.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Writes carry the resourceVersion of the object that was planned, or of this reconcile's last
 // write.
-#include "control/trial_controller.h"
+#include "core/control/trial_controller.h"
 
 #include <utility>
 #include <variant>
 
-#include "control/refusals.h"
+#include "core/control/refusals.h"
 #include "core/conditions.h"
 #include "core/names.h"
 #include "core/facts/run_records.h"

@@ -1,11 +1,11 @@
 // The semantics of client-go's work queue.
-#include "control/work_queue.h"
+#include "core/control/work_queue.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "control/in_flight.h"
+#include "core/control/in_flight.h"
 
 namespace fettle::control {
 namespace {

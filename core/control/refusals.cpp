@@ -1,4 +1,4 @@
-#include "control/refusals.h"
+#include "core/control/refusals.h"
 
 #include <algorithm>
 
