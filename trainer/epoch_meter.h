@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "api/trainer/trainer_config.h"
-#include "machine/gpu_meter.h"
+#include "base/machine/gpu_meter.h"
 #include "trainer/data/batching.h"
 #include "trainer/data/loader.h"
 #include "trainer/parallel/collective.h"

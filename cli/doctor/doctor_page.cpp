@@ -6,8 +6,8 @@
 #include <map>
 
 #include "cli/terminal/text.h"
-#include "machine/cuda_support.h"
-#include "machine/units.h"
+#include "base/machine/cuda_support.h"
+#include "base/machine/units.h"
 
 namespace fettle::cli {
 namespace {

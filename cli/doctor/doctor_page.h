@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "machine/machine.h"
+#include "base/machine/machine.h"
 #include "runtime/local/run/room.h"
 
 namespace fettle::cli {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "kernels/backend.h"
-#include "machine/gpu.h"
+#include "base/machine/gpu.h"
 
 namespace fettle::kernels::bench {
 

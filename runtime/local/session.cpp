@@ -8,7 +8,7 @@
 
 #include "api/fields/quantity.h"
 #include "base/file.h"
-#include "machine/open_files.h"
+#include "base/machine/open_files.h"
 #include "runtime/local/process/supervisor_client.h"
 #include "runtime/local/store/private_root.h"
 

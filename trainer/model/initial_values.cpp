@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "machine/usable.h"
+#include "base/machine/usable.h"
 #include "trainer/data/batching.h"
 
 namespace fettle::trainer {

@@ -1,6 +1,6 @@
 #include "trainer/parallel/worker_ranks.h"
 
-#include "machine/gpu_list.h"
+#include "base/machine/gpu_list.h"
 
 namespace fettle::trainer {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "api/fields/enum_names.h"
 #include "api/trainer/trainer_config.h"
-#include "machine/units.h"
+#include "base/machine/units.h"
 #include "trainer/step/precision.h"
 
 namespace fettle::trainer {

@@ -10,14 +10,14 @@
 #include "api/trainer/trainer_config.h"
 #include "base/json.h"
 #include "kernels/profiling.h"
-#include "machine/gpu_meter.h"
+#include "base/machine/gpu_meter.h"
 #include "trainer/model/network.h"
 #include "trainer/reporter/training_report.h"
 
 namespace fettle::trainer {
 
 // Peak operations a second for products of this precision, by the data sheet. Absent: a CPU, or a
-// GPU that is not in the table (machine/gpu.h). fp32 has the rate without TF32.
+// GPU that is not in the table (base/machine/gpu.h). fp32 has the rate without TF32.
 std::optional<double> peak_flops_of(const kernels::DeviceIdentity& device,
                                     api::Precision precision);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "api/study/resolve.h"
-#include "machine/units.h"
+#include "base/machine/units.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/identity.h"
 #include "trainer/data/loader.h"

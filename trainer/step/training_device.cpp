@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "api/fields/enum_names.h"
-#include "machine/cuda_support.h"
-#include "machine/usable.h"
+#include "base/machine/cuda_support.h"
+#include "base/machine/usable.h"
 #include "trainer/checkpoint/identity.h"
 
 namespace fettle::trainer {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/file.h"
-#include "machine/oom.h"
-#include "machine/usable.h"
+#include "base/machine/oom.h"
+#include "base/machine/usable.h"
 #include "runtime/local/process/outcome_file.h"
 #include "runtime/local/process/run_end.h"
 #include "runtime/sentences.h"

@@ -21,7 +21,7 @@
 #include "base/file.h"
 #include "base/line_buffer.h"
 #include "core/control/clock.h"
-#include "machine/open_files.h"
+#include "base/machine/open_files.h"
 #include "runtime/local/process/environment.h"
 #include "runtime/local/process/proc_table.h"
 #include "runtime/local/process/process_tree.h"

@@ -24,8 +24,8 @@
 #include "api/trial/trial_fields.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "machine/open_files.h"
-#include "machine/usable.h"
+#include "base/machine/open_files.h"
+#include "base/machine/usable.h"
 
 namespace fettle::local {
 

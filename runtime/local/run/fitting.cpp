@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "api/study/resolve.h"
-#include "machine/units.h"
+#include "base/machine/units.h"
 #include "runtime/local/run/run_command.h"
 
 namespace fettle::local {

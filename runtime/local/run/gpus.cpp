@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "machine/gpu_list.h"
+#include "base/machine/gpu_list.h"
 
 namespace fettle::local {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "machine/gpu.h"
+#include "base/machine/gpu.h"
 
 namespace fettle::local {
 

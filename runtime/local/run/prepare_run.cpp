@@ -10,7 +10,7 @@
 #include "api/study/resolve.h"
 #include "api/trial/trial_file.h"
 #include "base/file.h"
-#include "machine/gpu_list.h"
+#include "base/machine/gpu_list.h"
 #include "runtime/local/process/guard.h"
 #include "runtime/local/process/outcome_file.h"
 #include "runtime/local/run/workers.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "machine/units.h"
+#include "base/machine/units.h"
 
 namespace fettle::local {
 namespace {

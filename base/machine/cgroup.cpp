@@ -1,4 +1,4 @@
-#include "machine/cgroup.h"
+#include "base/machine/cgroup.h"
 
 #include <algorithm>
 #include <sstream>

@@ -1,5 +1,5 @@
 // The limits of containers, from directories with the kernel's layout.
-#include "machine/cgroup.h"
+#include "base/machine/cgroup.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

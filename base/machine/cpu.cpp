@@ -1,4 +1,4 @@
-#include "machine/cpu.h"
+#include "base/machine/cpu.h"
 
 #include <algorithm>
 #include <array>

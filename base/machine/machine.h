@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "machine/cgroup.h"
-#include "machine/cpu.h"
-#include "machine/gpu.h"
+#include "base/machine/cgroup.h"
+#include "base/machine/cpu.h"
+#include "base/machine/gpu.h"
 
 namespace fettle::machine {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "machine/gpu.h"
+#include "base/machine/gpu.h"
 
 namespace fettle::machine {
 

@@ -1,11 +1,11 @@
-#include "machine/usable.h"
+#include "base/machine/usable.h"
 
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "machine/cgroup.h"
+#include "base/machine/cgroup.h"
 
 namespace fettle::machine {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "machine/gpu.h"
+#include "base/machine/gpu.h"
 
 namespace fettle::machine {
 

@@ -1,4 +1,4 @@
-#include "machine/cpu.h"
+#include "base/machine/cpu.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

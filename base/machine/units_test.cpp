@@ -1,4 +1,4 @@
-#include "machine/units.h"
+#include "base/machine/units.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "machine/nvml.h"
+#include "base/machine/nvml.h"
 
 namespace fettle::machine::nvml {
 

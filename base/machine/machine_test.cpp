@@ -1,6 +1,6 @@
 // Readings of this machine: their values are unknown here, so the test only checks that they are
 // plausible.
-#include "machine/machine.h"
+#include "base/machine/machine.h"
 
 #include <gtest/gtest.h>
 

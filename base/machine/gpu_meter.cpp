@@ -1,10 +1,10 @@
-#include "machine/gpu_meter.h"
+#include "base/machine/gpu_meter.h"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "machine/nvml.h"
+#include "base/machine/nvml.h"
 
 namespace fettle::machine {
 namespace {

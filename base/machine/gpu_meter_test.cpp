@@ -1,4 +1,4 @@
-#include "machine/gpu_meter.h"
+#include "base/machine/gpu_meter.h"
 
 #include <gtest/gtest.h>
 

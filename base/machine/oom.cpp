@@ -1,4 +1,4 @@
-#include "machine/oom.h"
+#include "base/machine/oom.h"
 
 #include <charconv>
 

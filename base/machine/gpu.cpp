@@ -1,8 +1,8 @@
-#include "machine/gpu.h"
+#include "base/machine/gpu.h"
 
 #include <string_view>
 
-#include "machine/nvml.h"
+#include "base/machine/nvml.h"
 
 namespace fettle::machine {
 namespace {

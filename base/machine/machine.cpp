@@ -1,4 +1,4 @@
-#include "machine/machine.h"
+#include "base/machine/machine.h"
 
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "machine/usable.h"
+#include "base/machine/usable.h"
 
 namespace fettle::machine {
 namespace {

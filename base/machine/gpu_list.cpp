@@ -1,4 +1,4 @@
-#include "machine/gpu_list.h"
+#include "base/machine/gpu_list.h"
 
 #include <algorithm>
 

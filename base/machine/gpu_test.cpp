@@ -1,4 +1,4 @@
-#include "machine/gpu.h"
+#include "base/machine/gpu.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "machine/cuda_support.h"
+#include "base/machine/cuda_support.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
