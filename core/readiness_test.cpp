@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/study/blocked.h"
 #include "core/conditions.h"
+#include "core/study/blocked.h"
 
 namespace fettle::core {
 namespace {

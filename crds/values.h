@@ -1,6 +1,6 @@
-// Schemas of single values: the types and bounds of a field (api/fields/field.h) in the OpenAPI v3 of a
-// CustomResourceDefinition, and in CEL if OpenAPI cannot express them. Pure functions; usable from
-// any thread.
+// Schemas of single values: the types and bounds of a field (api/fields/field.h) in the OpenAPI v3
+// of a CustomResourceDefinition, and in CEL if OpenAPI cannot express them. Pure functions; usable
+// from any thread.
 #pragma once
 
 #include <span>

@@ -10,8 +10,8 @@
 namespace fettle::kernels {
 
 // Sizes are positive, the kernel fits the (padded) input, strides and padding are sensible. The
-// trainer's options (api/trainer/trainer_fields.h) bound each size, so products fit 64 bits. The error
-// names the value found and the value expected.
+// trainer's options (api/trainer/trainer_fields.h) bound each size, so products fit 64 bits. The
+// error names the value found and the value expected.
 Status check_shape(const LinearShape& shape, const PlanOptions& plan);
 Status check_shape(const ConvShape& shape, const PlanOptions& plan);
 Status check_shape(const PoolShape& shape, const PlanOptions& plan);

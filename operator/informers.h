@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kube/client/http.h"
-#include "kube/watch/informer.h"
 #include "kube/objects/objects.h"
+#include "kube/watch/informer.h"
 #include "runtime/kubernetes/store/entries.h"
 
 namespace fettle::op {

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "core/control/observer.h"
-#include "kube/watch/cache.h"
 #include "kube/client/call_made.h"
+#include "kube/watch/cache.h"
 #include "operator/log.h"
 #include "operator/metrics.h"
 #include "runtime/kubernetes/run/job_runs.h"

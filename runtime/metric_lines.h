@@ -35,8 +35,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/trial/report.h"
 #include "api/study/study.h"
+#include "api/trial/report.h"
 #include "api/trial/trial.h"
 #include "base/json.h"
 #include "runtime/metric_pattern.h"

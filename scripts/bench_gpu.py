@@ -49,7 +49,7 @@ WITH_ATTENTION = ("gpt2", "chargpt")
 CURVES = (("mlp", "bf16"), ("resnet9", "bf16"), ("resnet9", "fp32"))
 PARTS = ("steps", "trial", "curves")
 # What decides about the numbers. Not the program's own bytes: nvcc makes others each time.
-SOURCES = ("api", "base", "cmake", "kernels", "machine", "scripts", "trainer")
+SOURCES = ("api", "base", "cmake", "kernels", "scripts", "trainer")
 
 
 def per_second(line):

@@ -22,7 +22,7 @@ rm -f /tmp/fettle-format.$$
 
 # Decisions are pure: clocks and entropy only in the programs and drivers that hand them in.
 impure=$(git grep -nE 'std::chrono::[a-z_]+::now|std::random_device|\bs?rand\(|\btime\(' -- \
-  api base search explain core control kernels kube ':!*_test.cpp' ':!core/control/clock.*' ':!base/program.cpp' ':!kernels/bench/*' ':!kernels/emulator/*' \
+  api base search core kernels kube ':!*_test.cpp' ':!base/machine/*' ':!core/control/clock.*' ':!base/program.cpp' ':!kernels/bench/*' ':!kernels/emulator/*' \
   ':!kube/transport/*' ':!kube/client/client.cpp' ':!kube/watch/informer.inl' ':!kube/watch/watch_loop.cpp' \
   ':!kube/election/leader_elector.cpp' ':!kube/events/event_recorder.cpp' ':!*/testing/*' || true)
 [ -z "$impure" ] || fail "a clock or entropy in pure code:
@@ -32,23 +32,20 @@ $impure"
 allowed() {
   case $1 in
     base) echo base ;;
-    machine) echo 'base|machine' ;;
     kernels) echo 'base|kernels' ;;
-    kernels/bench) echo 'base|machine|kernels' ;;
+    kernels/bench) echo 'base|kernels' ;;
     api) echo 'base|api' ;;
     crds) echo 'base|api|crds' ;;
     search) echo 'base|api|search' ;;
-    explain) echo 'base|api|search|explain' ;;
     core) echo 'base|api|search|core' ;;
-    control) echo 'base|api|search|core|control' ;;
     kube) echo 'base|api|kube' ;;
-    runtime) echo 'base|machine|api|search|core|control|kube|runtime' ;;
-    trainer) echo 'base|machine|api|kernels|trainer' ;;
+    runtime) echo 'base|api|search|core|kube|runtime' ;;
+    trainer) echo 'base|api|kernels|trainer' ;;
     trainer/reporter) echo 'base|api|trainer|kube' ;;
     *) echo '.*' ;;
   esac
 }
-for folder in base machine kernels kernels/bench api crds search explain core control kube runtime trainer trainer/reporter; do
+for folder in base kernels kernels/bench api crds search core kube runtime trainer trainer/reporter; do
   within=(':!*_test.cpp' ':!*/testing/*')
   [ "$folder" != kernels ] || within+=(':!kernels/bench/*')
   [ "$folder" != trainer ] || within+=(':!trainer/reporter/reporter.*' ':!trainer/reporter/kubernetes_report_sink.cpp')
@@ -58,6 +55,20 @@ for folder in base machine kernels kernels/bench api crds search explain core co
   [ -z "$upward" ] || fail "an include that points up:
 $upward"
 done
+
+# Rooms that only some folders may include.
+only_from() {  # ROOM PATH...: whoever includes the room, apart from itself and tests
+  local room=$1 found excluded=()
+  shift
+  for path in "$room" "$@"; do excluded+=(":!$path"); done
+  found=$(git grep -nE "^#include \"$room/" -- '*.h' '*.cpp' '*.inl' ':!tests' ':!*_test.cpp' ':!*/testing/*' \
+    "${excluded[@]}" || true)
+  [ -z "$found" ] || fail "an include of $room from elsewhere than $*:
+$found"
+}
+only_from base/machine kernels/bench runtime trainer cli
+only_from core/control runtime operator cli
+only_from search/explain cli
 
 # Rooms of the local runner (runtime/local/README.md).
 local_upward() {  # ROOM WHAT: a room and what it must not include
@@ -72,6 +83,16 @@ $upward"
 room_allowed() {
   local contract='search/(search|incremental_sampler|cost_ledger)\.h'
   case $1 in
+    api/fields) echo 'api/fields/' ;;
+    api/meta) echo 'api/meta/' ;;
+    api/trainer) echo 'api/(fields|trainer)/' ;;
+    api/study) echo 'api/(fields|meta|trainer|study)/' ;;
+    api/gpu) echo 'api/(fields|meta|trainer|study|gpu)/' ;;
+    api/trial) echo 'api/(fields|meta|trainer|study|gpu|trial)/' ;;
+    core/facts) echo 'core/([a-z_]+\.h|facts/)' ;;
+    core/trial) echo 'core/([a-z_]+\.h|(facts|trial)/)' ;;
+    core/study) echo 'core/([a-z_]+\.h|(facts|study)/)' ;;
+    core/replay) echo 'core/([a-z_]+\.h|(facts|study|replay)/)' ;;
     kernels/cuda/runtime) echo 'kernels/([a-z_]+\.h|cuda/runtime/)' ;;
     kernels/cuda/device_code) echo 'kernels/([a-z_]+\.h|cuda/(runtime|device_code)/)' ;;
     kernels/cuda/libraries) echo 'kernels/([a-z_]+\.h|cuda/(runtime|libraries)/)' ;;
@@ -97,7 +118,7 @@ room_allowed() {
       ;;
   esac
 }
-for room in kernels/cuda/{runtime,device_code,libraries} runtime/kubernetes/{gpu,pod,job,log,store,run} \
+for room in api/{fields,meta,trainer,study,gpu,trial} core/{facts,trial,study,replay} kernels/cuda/{runtime,device_code,libraries} runtime/kubernetes/{gpu,pod,job,log,store,run} \
   search/{maths,space,samplers,gp,rungs} \
   trainer/{data,trace,reporter,model,checkpoint,parallel,step}; do
   upward=$(git grep -nE "^#include \"${room%%/*}/" -- "$room/*.h" "$room/*.cuh" "$room/*.cpp" ':!*_test.cpp' |
@@ -107,8 +128,7 @@ $upward"
 done
 
 scripts/names_lint.py "${sources[@]}" "${inline_parts[@]}" || failed=1
-scripts/rooms_lint.py api base cli control core crds explain kernels kube machine operator runtime \
-  search trainer || failed=1
+scripts/rooms_lint.py api base cli core crds kernels kube operator runtime search trainer || failed=1
 scripts/folders_lint.py || failed=1
 scripts/classes_lint.py || failed=1
 scripts/sentences_lint.py || failed=1
@@ -126,13 +146,13 @@ refuse() {  # WORDS BETTER PATH...
   [ -z "$found" ] || fail "write $better (docs/glossary.md):
 $found"
 }
-plain=(api base crds docs examples explain kernels machine search cli control operator
+plain=(api base core/control crds docs examples kernels search cli operator
   runtime tests trainer README.md)
 refuse '\b[Ss]o many\b' 'N, or this many' "${plain[@]}"
 refuse '\b[Dd]ear(er|est)?\b' expensive ':!scripts/house_numbers.py'
 refuse '\b[Aa]dd(s|ed|ing)? up\b' 'all-reduce, or sum' "${plain[@]}"
 refuse '\b[Gg]o(es|ing)? on\b|GoesOn|\b[Ll]ook(s|ed|ing)? at\b' 'continue, resume; check, watch' trainer
-refuse '"[^"]*\b(so many|go(es)? on|look at)\b' 'N; continue, resume' 'api/*_fields.h' 'crds/rules/*.yaml'
+refuse '"[^"]*\b(so many|go(es)? on|look at)\b' 'N; continue, resume' 'api/*/*_fields.h' 'crds/rules/*.yaml'
 refuse '\bborne\b|\b([Ww]hat|that) (came|became) of\b' 'tolerated; results, state' "${plain[@]}"
 
 # Links, paths and commands in documents lead to something.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "search/maths/ehvi.h"
 #include "search/maths/sobol_sequence.h"
 

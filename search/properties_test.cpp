@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/study/study.h"
 #include "search/search.h"
 #include "search/testing/problems.h"

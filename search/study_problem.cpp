@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "search/auto.h"
 #include "search/space/space.h"
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "api/fields/enum_names.h"
-#include "api/trial/metric_names.h"
 #include "api/study/resolve.h"
+#include "api/trial/metric_names.h"
 #include "trainer/data/batching.h"
 #include "trainer/norm_samples.h"
 #include "trainer/step/precision.h"

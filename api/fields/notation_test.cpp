@@ -5,10 +5,10 @@
 
 #include "api/fields/enum_names.h"
 #include "api/fields/nearest.h"
-#include "api/study/parameter_env.h"
 #include "api/fields/quantity.h"
-#include "api/study/study.h"
 #include "api/fields/timestamp.h"
+#include "api/study/parameter_env.h"
+#include "api/study/study.h"
 #include "api/trainer/trainer_config.h"
 #include "api/trial/trial.h"
 #include "base/philox.h"

@@ -7,10 +7,10 @@
 
 #include "api/fields/enum_names.h"
 #include "api/fields/field.h"
-#include "api/gpu/gpu_profile.h"
-#include "api/gpu/gpu_slots.h"
 #include "api/fields/label_syntax.h"
 #include "api/fields/quantity.h"
+#include "api/gpu/gpu_profile.h"
+#include "api/gpu/gpu_slots.h"
 
 namespace fettle::api {
 namespace {

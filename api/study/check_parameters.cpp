@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <map>
 
-#include "api/study/check.h"
 #include "api/fields/nearest.h"
+#include "api/study/check.h"
 #include "api/study/parameter_env.h"
 
 namespace fettle::api {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "api/fields/quantity.h"
 #include "api/study/check.h"
 #include "api/study/pod_template.h"
-#include "api/fields/quantity.h"
 
 namespace fettle::api {
 namespace {

@@ -1,7 +1,7 @@
 // Checks of algorithms whose trials start from others: populations (pbt, pb2) and schedules.
+#include "api/fields/enum_names.h"
 #include "api/study/algorithm.h"
 #include "api/study/check.h"
-#include "api/fields/enum_names.h"
 #include "api/study/study.h"
 
 namespace fettle::api {

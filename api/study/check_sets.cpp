@@ -1,11 +1,11 @@
 // Checks of `sets`: it names a field of the built-in trainer that accepts every value.
 #include <algorithm>
 
-#include "api/study/check.h"
-#include "api/trainer/check_trainer.h"
 #include "api/fields/field_setter.h"
+#include "api/study/check.h"
 #include "api/study/parameter_env.h"
 #include "api/study/resolve.h"
+#include "api/trainer/check_trainer.h"
 #include "api/trainer/trainer_fields.h"
 
 namespace fettle::api {

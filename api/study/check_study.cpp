@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <set>
 
-#include "api/study/check.h"
 #include "api/fields/nearest.h"
 #include "api/fields/quantity.h"
+#include "api/study/check.h"
 #include "api/study/study_fields.h"
 
 namespace fettle::api {

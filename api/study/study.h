@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
 #include "api/meta/metadata.h"
 #include "api/meta/status_condition.h"
+#include "api/study/algorithm.h"
 #include "api/trainer/trainer_config.h"
 #include "base/json.h"
 
@@ -356,8 +356,8 @@ struct SearchPeriod {
   std::string reason;       // why auto chose the algorithm; completes "because ..."
   std::string steps;        // what auto decided about steps, and why: a clause
   std::string computed_by;  // search/space/fingerprint.h; "" = not known
-  // Whether checkpoints outlive the pods of trials (api/study/place.h); absent: written by an earlier
-  // version, which assumed so.
+  // Whether checkpoints outlive the pods of trials (api/study/place.h); absent: written by an
+  // earlier version, which assumed so.
   std::optional<bool> durable_checkpoints = std::nullopt;
   // Revision of the search (search/search.h): the rules by which points follow from the history.
   // Absent: written by an earlier version, which had the first revision.
@@ -409,8 +409,8 @@ struct StudyStatus {
   // own or the worst value of a feasible trial; absent if it is too expensive to compute or not a
   // number.
   std::optional<double> hypervolume;
-  // The first step that trials report, if it comes after the lowest rung (core/facts/late_reports.h);
-  // absent if trials report by then, and until one has reported.
+  // The first step that trials report, if it comes after the lowest rung
+  // (core/facts/late_reports.h); absent if trials report by then, and until one has reported.
   std::optional<std::int64_t> first_report;
   std::string algorithm;         // the sampler in use and, for auto, why
   std::optional<GpuChoice> gpu;  // absent: CPU, a local run, or not chosen yet

@@ -1,9 +1,9 @@
 // The fields of a Study document (study.h, metadata.h), for reading and writing. See field.h.
 #pragma once
 
-#include "api/study/algorithm.h"
 #include "api/fields/field.h"
 #include "api/fields/label_syntax.h"
+#include "api/study/algorithm.h"
 #include "api/study/replicate_fields.h"
 #include "api/study/study.h"
 #include "api/study/study_names.h"

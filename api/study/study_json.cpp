@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "api/study/check.h"
 #include "api/fields/field_reader.h"
 #include "api/fields/field_writer.h"
+#include "api/study/check.h"
 #include "api/study/study_fields.h"
 
 namespace fettle::api {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/study/study.h"
 #include "api/trial/trial.h"
 #include "base/philox.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/study/changes.h"
 #include "api/fields/field_reader.h"
-#include "api/trial/report.h"
+#include "api/study/changes.h"
 #include "api/study/study_json.h"
+#include "api/trial/report.h"
 #include "api/trial/trial_fields.h"
 #include "api/trial/trial_json.h"
 

@@ -20,7 +20,8 @@ namespace fettle::api {
 std::vector<FieldError> errors_of_write(const Json& before, const Json& after);
 
 // Returns the fields of a Trial that differ although they may not, as forbidden_changes
-// (api/study/changes.h) does for a Study. untilStep only grows, and promotions are only appended to.
+// (api/study/changes.h) does for a Study. untilStep only grows, and promotions are only appended
+// to.
 std::vector<FieldError> forbidden_trial_changes(const TrialSpec& before, const TrialSpec& after);
 
 // Returns a document without errors as it is stored: with all defaults.

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "api/study/changes.h"
 #include "api/fields/field_errors.h"
+#include "api/study/changes.h"
 #include "api/trial/trial.h"
 #include "api/trial/trial_json.h"
 

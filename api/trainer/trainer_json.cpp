@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "api/trainer/check_trainer.h"
 #include "api/fields/field_reader.h"
 #include "api/fields/field_setter.h"
 #include "api/fields/field_writer.h"
+#include "api/trainer/check_trainer.h"
 #include "api/trainer/trainer_fields.h"
 
 namespace fettle::api {

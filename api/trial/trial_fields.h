@@ -2,9 +2,9 @@
 #pragma once
 
 #include "api/fields/field.h"
-#include "api/trial/report.h"
 #include "api/study/study.h"
 #include "api/study/study_fields.h"
+#include "api/trial/report.h"
 #include "api/trial/trial.h"
 
 namespace fettle::api {

@@ -6,8 +6,8 @@
 #include "cli/cluster/follower.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/interrupt.h"
-#include "cli/views/display.h"
 #include "cli/terminal/text.h"
+#include "cli/views/display.h"
 #include "kube/objects/json_path.h"
 
 namespace fettle::cli {

@@ -5,8 +5,8 @@
 
 #include "cli/cluster/cluster_log.h"
 #include "cli/cluster/cluster_objects.h"
-#include "cli/views/live_view.h"
 #include "cli/terminal/text.h"
+#include "cli/views/live_view.h"
 #include "core/control/clock.h"
 #include "core/names.h"
 #include "kube/objects/json_path.h"

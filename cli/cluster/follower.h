@@ -20,8 +20,8 @@ namespace fettle::cli {
 
 class Follower {
  public:
-  // The first lists must have arrived by then. Longer than kListDeadline (kube/watch/watch_loop.h), so
-  // that a list that hangs has failed with a message.
+  // The first lists must have arrived by then. Longer than kListDeadline (kube/watch/watch_loop.h),
+  // so that a list that hangs has failed with a message.
   static constexpr std::chrono::seconds kMostPatience{40};
 
   Follower(const Cluster& cluster, const std::string& study, Interrupt& interrupt, Display& display,

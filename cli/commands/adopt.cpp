@@ -4,8 +4,8 @@
 #include <system_error>
 #include <utility>
 
-#include "api/study/changes.h"
 #include "api/fields/field_errors.h"
+#include "api/study/changes.h"
 #include "api/study/study_json.h"
 #include "base/file.h"
 #include "runtime/local/store/private_root.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iostream>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/study/study.h"
 #include "api/study/study_json.h"
 #include "cli/commands/open_source.h"

@@ -4,9 +4,9 @@
 #include "cli/commands/open_source.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
+#include "cli/terminal/terminal.h"
 #include "cli/views/screen.h"
 #include "cli/views/summary.h"
-#include "cli/terminal/terminal.h"
 
 namespace fettle::cli {
 namespace {

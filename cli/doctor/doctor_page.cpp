@@ -5,9 +5,9 @@
 #include <iterator>
 #include <map>
 
-#include "cli/terminal/text.h"
 #include "base/machine/cuda_support.h"
 #include "base/machine/units.h"
+#include "cli/terminal/text.h"
 
 namespace fettle::cli {
 namespace {

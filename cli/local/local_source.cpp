@@ -15,8 +15,8 @@
 
 #include "base/file.h"
 #include "cli/terminal/text.h"
-#include "core/control/clock.h"
 #include "core/conditions.h"
+#include "core/control/clock.h"
 #include "runtime/local/process/trial_log_reader.h"
 #include "runtime/local/store/deletion.h"
 #include "runtime/local/store/missing_study.h"

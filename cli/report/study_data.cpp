@@ -4,17 +4,17 @@
 #include <cmath>
 
 #include "api/fields/enum_names.h"
+#include "api/fields/timestamp.h"
+#include "api/study/study.h"
 #include "api/trial/metric_names.h"
 #include "api/trial/report.h"
-#include "api/study/study.h"
-#include "api/fields/timestamp.h"
 #include "api/trial/trial.h"
 #include "cli/report/insight.h"
 #include "cli/report/page.h"
 #include "cli/views/reason.h"
 #include "cli/views/time_spent.h"
-#include "core/study/best.h"
 #include "core/facts/history.h"
+#include "core/study/best.h"
 
 namespace fettle::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/study/study.h"
 #include "base/json.h"
 #include "cli/suggest/suggest_study.h"

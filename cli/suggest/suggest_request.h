@@ -1,7 +1,7 @@
 // StudyRequest: the study line of the suggest protocol (suggest.h) as a struct with a field list
-// (api/fields/field.h). Algorithm, resource and early stopping share the lists of a Study, so bounds
-// cannot drift; here their names are spelt with underscores. A space has only the search's own
-// limits.
+// (api/fields/field.h). Algorithm, resource and early stopping share the lists of a Study, so
+// bounds cannot drift; here their names are spelt with underscores. A space has only the search's
+// own limits.
 #pragma once
 
 #include <cstddef>

@@ -3,10 +3,10 @@
 #include <iostream>
 #include <utility>
 
+#include "cli/terminal/terminal.h"
 #include "cli/views/expected_best.h"
 #include "cli/views/screen.h"
 #include "cli/views/summary.h"
-#include "cli/terminal/terminal.h"
 
 namespace fettle::cli {
 namespace {

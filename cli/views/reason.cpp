@@ -8,12 +8,12 @@
 #include "api/fields/enum_names.h"
 #include "api/study/study.h"
 #include "api/trial/trial.h"
-#include "cli/views/replicates.h"
 #include "cli/terminal/text.h"
-#include "core/study/best.h"
+#include "cli/views/replicates.h"
 #include "core/facts/history.h"
-#include "core/study/problem.h"
 #include "core/replay/replay.h"
+#include "core/study/best.h"
+#include "core/study/problem.h"
 
 namespace fettle::cli {
 namespace {

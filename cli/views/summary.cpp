@@ -4,10 +4,10 @@
 #include <map>
 #include <utility>
 
-#include "api/trial/metric_names.h"
 #include "api/study/parameter_env.h"
 #include "api/study/resolve.h"
 #include "api/trainer/trainer_json.h"
+#include "api/trial/metric_names.h"
 #include "api/yaml/yaml_text.h"
 #include "cli/views/repeated_reasons.h"
 #include "cli/views/replicates.h"

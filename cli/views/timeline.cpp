@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "api/fields/enum_names.h"
-#include "cli/views/replicates.h"
 #include "cli/terminal/text.h"
+#include "cli/views/replicates.h"
 #include "cli/views/view.h"
 #include "core/facts/history.h"
 #include "core/readiness.h"

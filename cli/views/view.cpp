@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "cli/terminal/text.h"
-#include "core/study/best.h"
 #include "core/conditions.h"
 #include "core/facts/history.h"
-#include "core/study/ledger.h"
 #include "core/facts/measurement.h"
+#include "core/study/best.h"
+#include "core/study/ledger.h"
 #include "core/study/study_status.h"
 
 namespace fettle::cli {

@@ -16,8 +16,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "core/control/work_queue.h"
 #include "core/conditions.h"
+#include "core/control/work_queue.h"
 
 namespace fettle::control {
 

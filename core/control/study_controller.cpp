@@ -9,10 +9,10 @@
 #include <variant>
 
 #include "core/control/refusals.h"
-#include "core/study/blocked.h"
 #include "core/facts/facts.h"
 #include "core/facts/history.h"
 #include "core/names.h"
+#include "core/study/blocked.h"
 #include "core/study/problem.h"
 #include "core/study/search_period.h"
 #include "core/study/study_plan.h"

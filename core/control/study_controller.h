@@ -28,8 +28,8 @@
 #include "core/control/reconcile_result.h"
 #include "core/control/runs.h"
 #include "core/control/store.h"
-#include "core/study/ledger.h"
 #include "core/plan.h"
+#include "core/study/ledger.h"
 #include "search/search.h"
 
 namespace fettle::control {

@@ -5,10 +5,10 @@
 #include <utility>
 #include <variant>
 
-#include "core/control/refusals.h"
 #include "core/conditions.h"
-#include "core/names.h"
+#include "core/control/refusals.h"
 #include "core/facts/run_records.h"
+#include "core/names.h"
 #include "core/trial/trial_plan.h"
 #include "core/trial/trial_waiting.h"
 

@@ -52,8 +52,8 @@ Measurement measure(const api::StudySpec& spec, const std::vector<HistoryPoint>&
                     std::int64_t step, const Metrics& newest) {
   Measurement measurement;
   for (const api::Objective& objective : spec.objectives) {
-    // A curve keeps the best value of each objective when it is thinned (api/trial/report_history.h), so
-    // only the last one needs `newest`.
+    // A curve keeps the best value of each objective when it is thinned
+    // (api/trial/report_history.h), so only the last one needs `newest`.
     std::optional<double> value = objective.take == api::Take::kBest
                                       ? best_value(curve, step, objective)
                                       : last_value(curve, step, newest, objective.metric);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "api/trial/report.h"
 #include "api/study/study.h"
+#include "api/trial/report.h"
 #include "api/trial/trial.h"
 
 namespace fettle::core {

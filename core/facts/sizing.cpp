@@ -1,7 +1,7 @@
 #include "core/facts/sizing.h"
 
-#include "api/trial/display.h"
 #include "api/fields/quantity.h"
+#include "api/trial/display.h"
 
 namespace fettle::core {
 

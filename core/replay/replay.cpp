@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "core/facts/history.h"
-#include "core/study/ledger.h"
-#include "core/study/problem.h"
 #include "core/replay/replay_population.h"
 #include "core/replay/replay_replicates.h"
 #include "core/replay/replay_rungs.h"
+#include "core/study/ledger.h"
+#include "core/study/problem.h"
 #include "search/rungs/promotion.h"
 #include "search/study_problem.h"
 

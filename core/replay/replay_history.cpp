@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/study/ledger.h"
 #include "core/names.h"
+#include "core/study/ledger.h"
 
 namespace fettle::core {
 

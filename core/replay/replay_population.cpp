@@ -7,8 +7,8 @@
 
 #include "api/fields/enum_names.h"
 #include "core/names.h"
-#include "core/study/problem.h"
 #include "core/replay/replay_history.h"
+#include "core/study/problem.h"
 #include "search/rungs/population.h"
 #include "search/rungs/promotion.h"
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "core/study/best.h"
 #include "core/facts/history.h"
-#include "core/study/ledger.h"
 #include "core/names.h"
+#include "core/study/best.h"
+#include "core/study/ledger.h"
 #include "core/study/replicates.h"
 
 namespace fettle::core {

@@ -6,8 +6,8 @@
 
 #include "api/fields/enum_names.h"
 #include "core/facts/history.h"
-#include "core/study/problem.h"
 #include "core/replay/replay_history.h"
+#include "core/study/problem.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
 

@@ -12,10 +12,10 @@
 #include "core/conditions.h"
 #include "core/facts/history.h"
 #include "core/replay/lineage.h"
+#include "core/replay/what_if.h"
 #include "core/study/search_period.h"
 #include "core/study/study_plan.h"
 #include "core/testing/rehearsal.h"
-#include "core/replay/what_if.h"
 
 namespace fettle::core {
 namespace {

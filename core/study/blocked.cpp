@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "core/conditions.h"
-#include "core/study/ledger.h"
-#include "core/readiness.h"
 #include "core/facts/run_records.h"
+#include "core/readiness.h"
+#include "core/study/ledger.h"
 #include "core/study/study_status.h"
 
 namespace fettle::core {

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "api/trial/display.h"
 #include "api/fields/quantity.h"
+#include "api/trial/display.h"
 #include "api/trial/report.h"
 
 namespace fettle::core {

@@ -7,15 +7,15 @@
 #include <memory>
 #include <set>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/study/study_json.h"
 #include "api/trial/trial_json.h"
 #include "base/philox.h"
 #include "core/conditions.h"
+#include "core/facts/run_records.h"
 #include "core/plan.h"
 #include "core/study/problem.h"
-#include "core/facts/run_records.h"
 #include "core/study/study_plan.h"
 
 namespace fettle::core {

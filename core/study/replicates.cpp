@@ -5,9 +5,9 @@
 #include <string>
 
 #include "api/fields/field.h"
-#include "core/study/best.h"
 #include "core/facts/history.h"
 #include "core/names.h"
+#include "core/study/best.h"
 #include "search/rungs/promotion.h"
 
 namespace fettle::core {

@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "core/study/ledger.h"
-#include "core/plan.h"
 #include "core/facts/run_records.h"
+#include "core/facts/trial_cost.h"
+#include "core/plan.h"
+#include "core/study/ledger.h"
 #include "core/study/study_plan.h"
 #include "core/testing/fake_sampler.h"
-#include "core/facts/trial_cost.h"
 #include "core/trial/trial_plan.h"
 
 namespace fettle::core {

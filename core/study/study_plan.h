@@ -7,8 +7,8 @@
 
 #include "api/study/study.h"
 #include "api/trial/trial.h"
-#include "core/study/ledger.h"
 #include "core/plan.h"
+#include "core/study/ledger.h"
 #include "search/search.h"
 
 namespace fettle::core {

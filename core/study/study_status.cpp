@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "api/trial/display.h"
 #include "api/fields/quantity.h"
-#include "core/study/blocked.h"
+#include "api/trial/display.h"
 #include "core/conditions.h"
 #include "core/facts/failed_starts.h"
 #include "core/facts/late_reports.h"
-#include "core/readiness.h"
 #include "core/facts/run_records.h"
+#include "core/readiness.h"
+#include "core/study/blocked.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "api/study/study.h"
-#include "core/study/ledger.h"
 #include "core/plan.h"
+#include "core/study/ledger.h"
 #include "core/study/spending.h"
 #include "core/study/study_end.h"
 

@@ -1,10 +1,10 @@
 // Writes one line for each action. The tables do not check what a line omits (times, uids).
 #include "core/testing/plan_text.h"
 
-#include "api/trial/display.h"
 #include "api/fields/enum_names.h"
 #include "api/fields/quantity.h"
 #include "api/study/study.h"
+#include "api/trial/display.h"
 #include "api/trial/trial.h"
 #include "core/conditions.h"
 #include "core/readiness.h"

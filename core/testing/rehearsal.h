@@ -11,16 +11,16 @@
 #include <variant>
 #include <vector>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/study/study.h"
 #include "api/trial/trial.h"
 #include "core/conditions.h"
 #include "core/facts/history.h"
-#include "core/study/ledger.h"
 #include "core/plan.h"
-#include "core/study/problem.h"
 #include "core/replay/replay.h"
+#include "core/study/ledger.h"
+#include "core/study/problem.h"
 #include "core/study/search_period.h"
 #include "core/study/study_plan.h"
 #include "search/space/fingerprint.h"

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
 #include "api/fields/nearest.h"
+#include "api/study/algorithm.h"
 #include "api/study/study.h"
 #include "api/trial/trial.h"
 #include "core/facts/measurement.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "core/names.h"
-#include "core/trial/run_outcome.h"
 #include "core/facts/run_records.h"
 #include "core/facts/sizing.h"
+#include "core/names.h"
+#include "core/trial/run_outcome.h"
 #include "core/trial/trial_write.h"
 #include "search/study_problem.h"
 

@@ -4,8 +4,8 @@
 
 #include "api/fields/enum_names.h"
 #include "api/fields/timestamp.h"
-#include "core/names.h"
 #include "core/facts/run_records.h"
+#include "core/names.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {

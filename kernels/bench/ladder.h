@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "kernels/backend.h"
 #include "base/machine/gpu.h"
+#include "kernels/backend.h"
 
 namespace fettle::kernels::bench {
 

@@ -103,7 +103,8 @@ inline constexpr ApiCall kApiCalls[] = {
     {Caller::kOperator, "get", "pods", "whether the pod of a log is gone"},
     {Caller::kOperator, "list", "kueue.x-k8s.io/workloads", "Kueue's words on a Job that waits"},
 
-    // Outside the reconciles; kube/events/event_recorder.h, kube/election/leader_elector.h, operator/.
+    // Outside the reconciles; kube/events/event_recorder.h, kube/election/leader_elector.h,
+    // operator/.
     {Caller::kOperator, "create", "events.k8s.io/events", "an event"},
     {Caller::kOperator, "patch", "events.k8s.io/events", "an event again"},
     {Caller::kOperator, "get", "coordination.k8s.io/leases", "who leads"},

@@ -80,8 +80,8 @@ class FakeApiServer : public HttpTransport {
   // Sets the Unix milliseconds for times that the server writes, instead of the machine's clock.
   // Call before use.
   void use_clock(std::function<std::int64_t()> now_ms);
-  // Lets a test of the server or the client itself make calls without a row in kube/client/calls.h, at
-  // which the destructor otherwise aborts.
+  // Lets a test of the server or the client itself make calls without a row in kube/client/calls.h,
+  // at which the destructor otherwise aborts.
   void allow_any_call() { any_call_ = true; }
   // Returns the resourceVersion of the newest change.
   std::int64_t version() const;

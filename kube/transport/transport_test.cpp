@@ -226,8 +226,8 @@ TEST(Call, AConnectionThatEndsMidAnswerMayHaveDoneIt) {
   }
 }
 
-// Not desirable, but the library does it: for this reason kube/client/http.h requires writes that are safe
-// to repeat.
+// Not desirable, but the library does it: for this reason kube/client/http.h requires writes that
+// are safe to repeat.
 TEST(Call, ARequestOnAConnectionThatBreaksIsSentAgain) {
   std::atomic<int> posts = 0;
   const TestServer server([&](const TestRequest& request, TestConnection& connection) {

@@ -19,9 +19,9 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "kube/watch/cache.h"
 #include "kube/client/http.h"
 #include "kube/objects/json_path.h"
+#include "kube/watch/cache.h"
 #include "kube/watch/watch_loop.h"
 
 namespace fettle::kube {

@@ -1,6 +1,6 @@
 // make_sampler: the sampler of each algorithm.
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "search/auto.h"
 #include "search/incremental_sampler.h"
 #include "search/maths/ehvi.h"

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "search/gp/candidates.h"
-#include "search/gp/process/fit_memo.h"
 #include "search/gp/improvement.h"
+#include "search/gp/process/fit_memo.h"
 #include "search/gp/process/likelihood.h"
 #include "search/gp/process/posterior.h"
 #include "search/gp/targets.h"

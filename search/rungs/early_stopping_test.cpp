@@ -4,8 +4,8 @@
 #include <cmath>
 #include <functional>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/study/study.h"
 #include "api/trial/trial.h"
 #include "search/search.h"

@@ -5,8 +5,8 @@
 
 #include <map>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/trial/trial.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"

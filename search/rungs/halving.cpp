@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "search/rungs/rung_table.h"
 #include "search/rungs/twins.h"
 

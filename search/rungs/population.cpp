@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/trial/trial.h"
 #include "base/check.h"
 #include "base/philox.h"
@@ -60,8 +60,8 @@ class Population {
     }
     for (const Event& event : history.events) {
       const auto trial = static_cast<std::size_t>(event.trial);
-      // A failure without a seq stands for a trial that was deleted by hand (core/study/ledger.cpp): no
-      // trial takes its place.
+      // A failure without a seq stands for a trial that was deleted by hand
+      // (core/study/ledger.cpp): no trial takes its place.
       const bool deleted = event.fact.seq == 0;
       if (event.fact.kind == api::FactKind::kFailed && !deleted) failed_[trial] = true;
       if (event.fact.kind == api::FactKind::kFailed && deleted) over_[trial] = true;

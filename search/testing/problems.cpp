@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/trial/trial.h"
 #include "base/check.h"
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
 #include "api/fields/timestamp.h"
+#include "api/study/algorithm.h"
 #include "search/space/fingerprint.h"
 #include "search/study_problem.h"
 

@@ -1,5 +1,5 @@
-// The elastic policy (core/study/elastic.h) against fixed world sizes, on the same trace: 200 trials on
-// four nodes of eight GPUs that come and go. docs/gpus.md has the table that this prints.
+// The elastic policy (core/study/elastic.h) against fixed world sizes, on the same trace: 200
+// trials on four nodes of eight GPUs that come and go. docs/gpus.md has the table that this prints.
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "core/control/manager.h"
 #include "core/conditions.h"
+#include "core/control/manager.h"
 #include "tests/sim/gpu_nodes.h"
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/simulation.h"

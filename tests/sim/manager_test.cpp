@@ -8,9 +8,9 @@
 #include <atomic>
 #include <thread>
 
-#include "core/study/blocked.h"
 #include "core/conditions.h"
 #include "core/names.h"
+#include "core/study/blocked.h"
 #include "core/trial/trial_waiting.h"
 #include "tests/sim/simulation.h"
 

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/study/study.h"
 #include "api/trial/trial.h"
 #include "core/conditions.h"

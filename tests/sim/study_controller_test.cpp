@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "core/conditions.h"
+#include "core/replay/replay.h"
 #include "core/study/ledger.h"
 #include "core/study/problem.h"
-#include "core/replay/replay.h"
 #include "tests/sim/simulation.h"
 
 namespace fettle::sim {

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/control/manager.h"
 #include "core/conditions.h"
+#include "core/control/manager.h"
 #include "tests/sim/locked.h"
 #include "tests/sim/simulation.h"
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/philox.h"
 #include "base/machine/usable.h"
+#include "base/philox.h"
 #include "trainer/data/batching.h"
 
 namespace fettle::trainer {

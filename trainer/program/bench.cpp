@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "api/fields/enum_names.h"
-#include "api/trial/metric_names.h"
 #include "api/study/resolve.h"
+#include "api/trial/metric_names.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "base/philox.h"

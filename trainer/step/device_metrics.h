@@ -9,8 +9,8 @@
 
 #include "api/trainer/trainer_config.h"
 #include "base/json.h"
-#include "kernels/profiling.h"
 #include "base/machine/gpu_meter.h"
+#include "kernels/profiling.h"
 #include "trainer/model/network.h"
 #include "trainer/reporter/training_report.h"
 

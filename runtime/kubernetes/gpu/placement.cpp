@@ -5,10 +5,10 @@
 #include <cmath>
 #include <utility>
 
-#include "api/trial/display.h"
 #include "api/fields/enum_names.h"
-#include "api/gpu/gpu_slots.h"
 #include "api/fields/quantity.h"
+#include "api/gpu/gpu_slots.h"
+#include "api/trial/display.h"
 
 namespace fettle::kubernetes {
 namespace {

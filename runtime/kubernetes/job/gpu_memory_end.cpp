@@ -26,8 +26,8 @@ constexpr std::string_view kWords[] = {
     "Device 0 OOM",                // HAMi's own library
 };
 
-// The need in the sentence of the built-in trainer (api/trainer/trainer_config.h). 0: it is cut off, or
-// holds no number.
+// The need in the sentence of the built-in trainer (api/trainer/trainer_config.h). 0: it is cut
+// off, or holds no number.
 std::optional<double> needed_by_trainer(std::string_view words) {
   const std::size_t at = words.find(api::kGpuMemoryShort);
   if (at == std::string_view::npos) return std::nullopt;

@@ -1,10 +1,10 @@
 #include "runtime/kubernetes/job/job_builder.h"
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/study/pod_template.h"
-#include "core/names.h"
 #include "core/facts/sizing.h"
+#include "core/names.h"
 #include "kube/objects/json_write.h"
 #include "kube/objects/resource.h"
 #include "runtime/kubernetes/gpu/placement.h"

@@ -7,9 +7,9 @@
 
 #include <cstdlib>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
 #include "api/fields/quantity.h"
+#include "api/study/algorithm.h"
 #include "api/yaml/study_file.h"
 #include "base/file.h"
 #include "base/test_paths.h"

@@ -6,8 +6,8 @@
 
 #include "api/study/pod_template.h"
 #include "api/study/resolve.h"
-#include "core/trial/meeting.h"
 #include "core/names.h"
+#include "core/trial/meeting.h"
 #include "kube/objects/json_path.h"
 #include "kube/objects/json_write.h"
 #include "runtime/kubernetes/gpu/placement.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/names.h"
 #include "core/facts/sizing.h"
+#include "core/names.h"
 #include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/gang.h"
 #include "runtime/kubernetes/job/queue.h"

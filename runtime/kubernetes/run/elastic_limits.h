@@ -12,8 +12,8 @@
 #include "core/control/clock.h"
 #include "core/control/store.h"
 #include "core/plan.h"
-#include "kube/watch/cache.h"
 #include "kube/objects/objects.h"
+#include "kube/watch/cache.h"
 #include "runtime/kubernetes/run/pod_index.h"
 
 namespace fettle::kubernetes {

@@ -15,8 +15,8 @@
 
 #include "base/result.h"
 #include "core/control/clock.h"
-#include "kube/watch/cache.h"
 #include "kube/objects/objects.h"
+#include "kube/watch/cache.h"
 #include "runtime/kubernetes/job/gang.h"
 #include "runtime/kubernetes/job/gang_turns.h"
 #include "runtime/kubernetes/run/job_client.h"

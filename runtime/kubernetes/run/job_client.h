@@ -15,9 +15,9 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "core/control/clock.h"
-#include "kube/watch/cache.h"
 #include "kube/client/client.h"
 #include "kube/objects/objects.h"
+#include "kube/watch/cache.h"
 #include "runtime/kubernetes/job/gang.h"
 
 namespace fettle::kubernetes {

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <thread>
 
+#include "api/fields/timestamp.h"
 #include "api/study/pod_template.h"
 #include "api/study/study_json.h"
-#include "api/fields/timestamp.h"
 #include "api/yaml/study_file.h"
 #include "core/names.h"
 #include "kube/objects/json_path.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "api/trial/trial.h"
-#include "kube/watch/cache.h"
 #include "kube/objects/objects.h"
+#include "kube/watch/cache.h"
 #include "runtime/kubernetes/job/run_of_job.h"
 
 namespace fettle::kubernetes {

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "api/fields/field_errors.h"
-#include "api/study/study_json.h"
 #include "api/fields/timestamp.h"
+#include "api/study/study_json.h"
 #include "api/trial/trial_json.h"
 #include "core/facts/history.h"
-#include "core/names.h"
 #include "core/facts/run_records.h"
+#include "core/names.h"
 #include "kube/objects/json_path.h"
 
 namespace fettle::kubernetes {

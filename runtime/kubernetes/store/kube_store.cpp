@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "api/trial/report.h"
 #include "api/study/study_json.h"
+#include "api/trial/report.h"
 #include "api/trial/trial_json.h"
 #include "base/merge_patch.h"
 #include "core/names.h"

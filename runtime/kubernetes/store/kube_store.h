@@ -30,9 +30,9 @@
 
 #include "core/control/clock.h"
 #include "core/control/store.h"
-#include "kube/watch/cache.h"
 #include "kube/client/client.h"
 #include "kube/events/event_series.h"
+#include "kube/watch/cache.h"
 #include "runtime/kubernetes/store/entries.h"
 #include "runtime/kubernetes/store/recent_creations.h"
 #include "runtime/kubernetes/store/status_writer.h"

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <thread>
 
-#include "api/study/study_json.h"
 #include "api/fields/timestamp.h"
+#include "api/study/study_json.h"
 #include "api/yaml/study_file.h"
 #include "kube/objects/json_path.h"
 #include "kube/objects/json_write.h"

@@ -14,8 +14,8 @@
 #include "core/control/clock.h"
 #include "core/control/manager.h"
 #include "kube/client/client.h"
-#include "kube/watch/informer.h"
 #include "kube/testing/fake_api_server.h"
+#include "kube/watch/informer.h"
 #include "runtime/kubernetes/run/job_runs.h"
 #include "runtime/kubernetes/store/kube_store.h"
 

@@ -18,8 +18,8 @@
 
 #include "api/trainer/trainer_config.h"
 #include "base/file.h"
-#include "core/trial/endings.h"
 #include "base/machine/open_files.h"
+#include "core/trial/endings.h"
 #include "runtime/local/process/environment.h"
 #include "runtime/local/process/gentle_stop.h"
 #include "runtime/local/process/process_tree.h"

@@ -20,8 +20,8 @@
 
 #include "base/file.h"
 #include "base/line_buffer.h"
-#include "core/control/clock.h"
 #include "base/machine/open_files.h"
+#include "core/control/clock.h"
 #include "runtime/local/process/environment.h"
 #include "runtime/local/process/proc_table.h"
 #include "runtime/local/process/process_tree.h"

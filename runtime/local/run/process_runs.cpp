@@ -248,8 +248,8 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   for (const api::RunRecord& record : trial.status.runs) {
     if (!record.outcome && !runs_.contains({name, record.run})) recall(record.run);
   }
-  // The first run is started without a record of its own (core/trial/trial_plan.cpp). After a crash its
-  // trial file shows that it was started.
+  // The first run is started without a record of its own (core/trial/trial_plan.cpp). After a crash
+  // its trial file shows that it was started.
   const bool unrecorded = trial.status.runs.empty() && !runs_.contains({name, 0});
   if (unrecorded && was_prepared(options_.layout, trial, 0)) recall(0);
   std::vector<core::Run> runs = runs_.runs_of(name);

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
-#include "api/study/pod_template.h"
 #include "api/fields/quantity.h"
+#include "api/study/pod_template.h"
 #include "api/study/resolve.h"
 #include "runtime/local/run/expand.h"
 #include "runtime/local/run/gpus.h"

@@ -1,6 +1,6 @@
-// The fault matrix of calls to the API server: crosses every row of kube/client/calls.h that a Study calls
-// with every fault and with the phases of the Study in which it is called. FETTLE_MATRIX=shape:row
-// text selects rows, for debugging.
+// The fault matrix of calls to the API server: crosses every row of kube/client/calls.h that a
+// Study calls with every fault and with the phases of the Study in which it is called.
+// FETTLE_MATRIX=shape:row text selects rows, for debugging.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

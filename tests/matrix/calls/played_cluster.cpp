@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/trial/report.h"
 #include "api/fields/timestamp.h"
+#include "api/trial/report.h"
 #include "api/trial/trial_json.h"
 #include "kube/objects/json_path.h"
 #include "kube/objects/json_write.h"

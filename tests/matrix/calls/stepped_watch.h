@@ -1,5 +1,5 @@
-// SteppedWatch: an informer (kube/watch/informer.h) without its thread and in virtual time. It drives the
-// same state machine (kube/watch/watcher.h) and feeds the same cache. One thread.
+// SteppedWatch: an informer (kube/watch/informer.h) without its thread and in virtual time. It
+// drives the same state machine (kube/watch/watcher.h) and feeds the same cache. One thread.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 #include <variant>
 #include <vector>
 
-#include "kube/watch/cache.h"
 #include "kube/objects/json_path.h"
 #include "kube/testing/fake_api_server.h"
+#include "kube/watch/cache.h"
 #include "kube/watch/watch_loop.h"
 #include "kube/watch/watcher.h"
 #include "tests/matrix/calls/faults.h"

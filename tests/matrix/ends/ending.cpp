@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "api/trial/report.h"
 #include "api/trainer/trainer_config.h"
+#include "api/trial/report.h"
 
 namespace fettle::ends {
 namespace {

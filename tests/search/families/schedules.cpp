@@ -23,8 +23,8 @@
 #include <string>
 #include <vector>
 
-#include "api/study/algorithm.h"
 #include "api/fields/enum_names.h"
+#include "api/study/algorithm.h"
 #include "api/trial/trial.h"
 #include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
