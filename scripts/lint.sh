@@ -105,6 +105,7 @@ room_allowed() {
     search/maths) echo 'search/maths/' ;;
     search/space) echo 'search/(maths|space)/' ;;
     search/samplers) echo "search/(maths|space|samplers)/|$contract" ;;
+    search/gp/process) echo 'search/(maths|space|samplers|gp/process)/' ;;
     search/gp) echo "search/(maths|space|samplers|gp)/|$contract" ;;
     search/rungs) echo "search/(maths|space|samplers|gp|rungs)/|$contract" ;;
     trainer/data) echo 'trainer/data/' ;;
@@ -119,7 +120,7 @@ room_allowed() {
   esac
 }
 for room in api/{fields,meta,trainer,study,gpu,trial} core/{facts,trial,study,replay} kernels/cuda/{runtime,device_code,libraries} runtime/kubernetes/{gpu,pod,job,log,store,run} \
-  search/{maths,space,samplers,gp,rungs} \
+  search/{maths,space,samplers,gp/process,gp,rungs} \
   trainer/{data,trace,reporter,model,checkpoint,parallel,step}; do
   upward=$(git grep -nE "^#include \"${room%%/*}/" -- "$room/*.h" "$room/*.cuh" "$room/*.cpp" ':!*_test.cpp' |
     grep -vE "#include \"($(room_allowed "$room"))" || true)
