@@ -80,6 +80,7 @@ struct FieldRules {
     return with(&FieldRules::applies, condition).with(&FieldRules::applies_to, when);
   }
   FieldRules only_odd(bool condition = true) const { return with(&FieldRules::odd, condition); }
+  // Accepts the text auto, too: the amount is chosen for the user.
   FieldRules or_chosen() const { return with(&FieldRules::or_auto, true); }
   FieldRules hardest_at_max() const { return with(&FieldRules::largest_is_hardest, true); }
   FieldRules as(Form new_form) const { return with(&FieldRules::form, new_form); }

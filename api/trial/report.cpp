@@ -41,6 +41,7 @@ void set_column_texts(Report& report, const std::vector<Objective>& objectives) 
 void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int64_t now_ms) {
   report.waiting = utf8_excerpt(line.waiting, kLongestWaiting);
   if (!report.waiting.empty()) {
+    // The text takes room from the curve: a report has at most 4 KiB.
     thin_history(report.history, needs, history_room(report));
     report.at_ms = now_ms;
     return;

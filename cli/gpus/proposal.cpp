@@ -357,13 +357,13 @@ class Proposal {
 
   void propose_devices(const GpuDevices& devices) {
     const std::string device_class = class_for(devices);
-    if (device_class.empty()) return;
+    if (device_class.empty()) return;  // there is no class for a claim to name
     Group group;
-    group.memory_known = devices.mib > 0;
+    group.memory_known = devices.mib > 0;  // 0 = not known
     if (group.memory_known) group.mib = devices.mib;
     if (!devices.mig_profile.empty()) return propose_claimed_mig(devices, device_class);
     if (devices.by_memory) {
-      if (!group.memory_known) return;
+      if (!group.memory_known) return;  // offers.memory needs the memory of a card
       GpuProfile profile = start("dra-memory", devices.model, group);
       profile.sharing = GpuSharing::kDra;
       profile.offers.memory = {kMib, {}};

@@ -133,10 +133,11 @@ void RunObserver::close_record(RunRecord& record, const Run& run) {
   const bool disrupted = record.outcome == Outcome::kDisrupted;
   if (run.queued && disrupted) {
     record.reason = api::kPreempted;
+    // 0: the wait was seen before, and reset_running() has noted it, or the run never ran.
     if (record.running_ms != 0) note_preemption(record);
   }
-  if (run.presumed && disrupted) doubt_disruption(status_, record);
-  record_gpu_memory(study_.spec, run, record);
+  if (run.presumed && disrupted) doubt_disruption(status_, record);  // may make it Failed
+  record_gpu_memory(study_.spec, run, record);                       // may make it OutOfMemory
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
   record.ended_ms = std::max(ended_ms, record.running_ms);
 }

@@ -15,10 +15,10 @@ namespace fettle::core {
 
 struct TrialPlanDraft {
   api::TrialStatus status;  // as it is once the plan is carried out
-  std::vector<TrialAction> cleanups;
-  std::vector<TrialAction> commands;
-  std::vector<Note> notes;
-  std::optional<std::int64_t> wake_at_ms;
+  std::vector<TrialAction> cleanups{};
+  std::vector<TrialAction> commands{};
+  std::vector<Note> notes{};
+  std::optional<std::int64_t> wake_at_ms{};
 
   void note(EventType type, std::string reason, std::string message) {
     notes.push_back(Note{{type, std::move(reason), std::move(message)}});

@@ -196,8 +196,8 @@ Result<std::unique_ptr<WeightedOp>> own_conv(cuda::Device& device, const ConvSha
                                              const PlanOptions& plan) {
   const ImageShape output = shape.output();
   const std::int64_t places = shape.kernel * shape.kernel;
-  // Checks forward and the weight gradient, which have the same three sizes; then the input
-  // gradient.
+  // Checks forward and the weight gradient, which has the same three sizes in other roles
+  // (check_product allows for that); then the input gradient.
   FETTLE_TRY(cuda::check_product(plan.max_samples * output.height * output.width, shape.channels,
                                  places * shape.input.channels));
   FETTLE_TRY(cuda::check_product(plan.max_samples * shape.input.height * shape.input.width,

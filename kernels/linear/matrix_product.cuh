@@ -23,7 +23,8 @@ inline std::int64_t product_tiles(std::int64_t count) {
 }
 
 // A product counts its rows, columns and depth in 31 bits, and tiles of columns in 16. Errors: one
-// of them is larger.
+// of them is larger. The depth has the limit of the columns, because it becomes the columns of the
+// weight gradient; so one call covers both products.
 Status check_product(std::int64_t rows, std::int64_t columns, std::int64_t depth);
 
 template <class A, class B, class Store>

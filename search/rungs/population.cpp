@@ -182,6 +182,7 @@ class Population {
     return out.empty() ? at(rung) : out;
   }
 
+  // The same draws until another trial exists, so a repeated decision has the same result.
   Random draws() const {
     return Random(draw_key(problem_.algorithm.seed, Purpose::kExplore),
                   static_cast<std::uint64_t>(size()));
@@ -191,7 +192,7 @@ class Population {
   // starts from one of the best, if any is better than it; every other member continues.
   Move decide(const RungTable::Entry& entry, std::int64_t rung) const {
     const std::size_t count = quantile_size(rung);  // of the best, and of the worst
-    const Entries& all = at(rung);
+    const Entries& all = at(rung);                  // best first
     const auto same = [&](const RungTable::Entry& other) { return other.trial == entry.trial; };
     const auto where =
         static_cast<std::size_t>(std::find_if(all.begin(), all.end(), same) - all.begin());
@@ -206,7 +207,8 @@ class Population {
     };
     std::vector<std::int64_t> better;
     for (const RungTable::Entry& parent : possible_parents(rung)) {
-      // The member itself may be no possible parent, and all possible parents may be worse.
+      // Best first, so the first one that is not better ends the search. The member itself may be
+      // missing here, and all possible parents may be worse than it.
       if (better.size() == count || !is_better(parent)) break;
       if (std::isfinite(parent.loss)) better.push_back(parent.trial);
     }

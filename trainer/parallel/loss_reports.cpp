@@ -33,6 +33,7 @@ std::vector<LossReports::Lost> LossReports::find_lost(Deadline deadline) {
   while (!unheard.empty()) {
     std::vector<pollfd> polled;
     for (const Member* member : unheard) polled.push_back({member->connection.fd(), POLLIN, 0});
+    // A request to end this process shortens the deadline; a glance is how often it is looked for.
     deadline = last_wait_.limit(deadline);
     const Deadline glance = std::min(deadline, in(kGlance));
     if (::poll(polled.data(), polled.size(), milliseconds_until(glance)) <= 0) {

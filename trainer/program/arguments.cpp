@@ -89,7 +89,8 @@ void add_training(CLI::App& app, Arguments& to) {
       "train on N GPUs of this machine, in one process each (those of the trial's worker, or 1); "
       "each counts as a worker",
       /*least=*/1, kMostGpus);
-  // A flag, so that the next argument is not its value; read_arguments() takes it.
+  // {10}: the value of a bare --profile, in CLI11's notation. A flag, so that the next argument is
+  // not its value; read_arguments() reads the value.
   app.add_flag("--profile{10}")
       ->description(
           "write a trace of some optimiser steps (10) for Perfetto, layer by layer, then stop "

@@ -110,7 +110,7 @@ TrainingHooks make_hooks(Reporting& reporting, Trace* trace) {
     if (!std::exchange(reporting.says_that_it_waits, false)) return;
     EpochReport begins;  // without values: earlier ones stay
     begins.step = epoch;
-    reporting.sink->submit(begins);
+    reporting.sink->submit(begins);  // not null: report_waiting() has used it
   };
   hooks.should_stop = [sink, trace] {
     if (trace != nullptr && trace->is_full()) return true;

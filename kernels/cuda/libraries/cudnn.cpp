@@ -447,6 +447,7 @@ Tensor_attributes describe_tokens(Role role, const AttentionShape& shape, std::i
 struct AttentionTensors {
   static constexpr std::int64_t kAlone = 1;   // one part in a token
   static constexpr std::int64_t kPacked = 3;  // queries, keys and values side by side in a token
+  // `statistics`: the log-sum-exp of each query's scores, which the backward pass reads.
   Tensor_attributes queries, keys, values, output, statistics;
   // For the backward pass.
   Tensor_attributes output_gradient, query_gradient, key_gradient, value_gradient;
@@ -462,6 +463,7 @@ struct AttentionTensors {
         query_gradient(describe_tokens(Role::kQueryGradient, shape, samples, kPacked)),
         key_gradient(describe_tokens(Role::kKeyGradient, shape, samples, kPacked)),
         value_gradient(describe_tokens(Role::kValueGradient, shape, samples, kPacked)) {
+    // The others have the graph's type (GraphBuilder).
     statistics.set_data_type(frontend::DataType_t::FLOAT);
   }
 };

@@ -153,7 +153,7 @@ class NcclCommunicator final : public Communicator {
         const auto count = static_cast<std::size_t>(bounds[owner + 1] - bounds[owner]);
         result = ncclBroadcast(share, share, count, ncclFloat, rank, comm, stream_);
       }
-      const ncclResult_t ended = ncclGroupEnd();
+      const ncclResult_t ended = ncclGroupEnd();  // after an error, too: the group is still open
       return is_accepted(result) ? ended : result;
     });
   }

@@ -175,6 +175,8 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
   const bool terminated = trial != nullptr && trial->terminated;
   const std::int64_t at_ms = terminated ? trial->finished_ms : 0;
   const bool well = ended_well(pod, trial);
+  // An exit with 0 after an eviction or deletion is no success: many programs exit so on SIGTERM.
+  // After our own stop, judge_run() decides what the exit means.
   if (well && (stop_asked || !was_asked_to_end(pod, at_ms))) {
     return judge(EndCondition::kNone, 0, at_ms);
   }
@@ -182,8 +184,8 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
   if (const auto* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget")) {
     PodEnd end = judge(EndCondition::kPodDisrupted, std::nullopt, at_ms);
     end.reason += describe(*disrupted);
-    end.replaced = !well;  // the Job controller counts an exit with 0 as complete
-    if (well) end.exit_code = 0;
+    end.replaced = !well;         // the Job controller counts an exit with 0 as complete
+    if (well) end.exit_code = 0;  // a success if the last step is reported (judge_run)
     return end;
   }
   if (pod.metadata.deleted_ms != 0) {

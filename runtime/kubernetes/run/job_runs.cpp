@@ -114,11 +114,12 @@ Status JobRuns::check(const api::Study& study) {
 Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
   if (job_client_.find(trial, run) != nullptr) return success();
   FETTLE_ASSIGN(JobOptions options, options_in_force(options_, study, clock_.now_ms()));
-  options.concurrent_runs = jobs_.size();
+  options.concurrent_runs = jobs_.size();  // the more runs, the less often each one reports
   FETTLE_ASSIGN(const std::optional<GpuPlacement> gpus,
                 place_now(sized_for(study, trial), options));
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options));
-  // Only now, because a run that can never start is refused at once, without waiting first.
+  // It waits for the end of an earlier run's pods. Only now, because a run that can never start is
+  // refused at once, without waiting first.
   if (pending_.hold(trial, run, is_fenced(study))) return success();
   Status created = prerequisites_.ensure_for_study(study, gpus);
   if (created.ok()) created = job_client_.create(job, trial, run);

@@ -75,7 +75,7 @@ std::vector<double> rank_transform(const std::vector<Ranked>& order, std::size_t
   while (good < most && order[good].loss) ++good;
   if (good > 0) {
     const std::vector<double> advantage = advantages(order, good);
-    const double unit = unit_of(advantage, out);
+    const double unit = unit_of(advantage, out);  // 0: all good trials are tied
     // From the last good trial, which keeps its quantile, to the best.
     for (std::size_t i = good - 1; i-- > 0;) {
       const double step = unit > 0 ? (advantage[i] - advantage[i + 1]) / unit : 0;
