@@ -5,6 +5,7 @@
 #include "api/study/pod_template.h"
 #include "core/facts/sizing.h"
 #include "core/names.h"
+#include "core/study/gpu_memory.h"
 #include "kube/objects/json_write.h"
 #include "kube/objects/resource.h"
 #include "runtime/kubernetes/gpu/placement.h"

@@ -4,6 +4,7 @@
 
 #include "core/facts/sizing.h"
 #include "core/names.h"
+#include "core/study/elastic.h"
 #include "kube/objects/labels.h"
 #include "runtime/kubernetes/job/gang.h"
 #include "runtime/kubernetes/job/queue.h"
