@@ -82,10 +82,10 @@ core::Run process_run(const Ending& ending) {
   const std::optional<api::Report> report = report_of(ending.said);
   local::RunEnd end;
   end.command.arguments = {"train"};
-  end.cause = cause_of(ending);
-  end.reported = ending.fate != Fate::kDeleted;
-  end.report.wait_status = wait_status_of(ending.exit);
-  end.report.over_memory = ending.exit == Exit::kMemory ? 1 : 0;
+  end.process.cause = cause_of(ending);
+  end.process.reported = ending.fate != Fate::kDeleted;
+  end.process.report.wait_status = wait_status_of(ending.exit);
+  end.process.report.over_memory = ending.exit == Exit::kMemory ? 1 : 0;
   end.machine_memory = 1'000'000;
   end.has_metrics = report.has_value();
   end.final_result = report && report->final_result;
