@@ -19,7 +19,7 @@ class LinksLint(unittest.TestCase):
         subprocess.run(["git", "init", "-q"], check=True)
         for path, text in {"Makefile": "run:\n\ttrue\n", "docs/commands.md": "## fettle run\n",
                            "docs/gpus.md": "# GPUs\n## `memory: auto`, or not\n", "docs/img/loop.svg": "<svg/>",
-                           "core/plan.h": "", "core/facts/facts.h": ""}.items():
+                           "core/plan.h": "", "core/facts.h": ""}.items():
             pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
             pathlib.Path(path).write_text(text)
 
@@ -55,7 +55,7 @@ class LinksLint(unittest.TestCase):
         self.assertEqual(self.findings("// See gone.h.\n", "core/a.cpp"), ["1: no file is called gone.h"])
         self.assertEqual(self.findings("int i;  // as in deep/plan.h\n", "core/a.cpp"),
                          ["1: no file is called deep/plan.h"])
-        self.assertEqual(self.findings("// See plan.h, core/facts/facts.h and <errno.h>; /tmp/gone.h\n", "core/a.cpp"), [])
+        self.assertEqual(self.findings("// See plan.h, core/facts.h and <errno.h>; /tmp/gone.h\n", "core/a.cpp"), [])
         self.assertEqual(self.findings("#include <unistd.h>\n// getpid of unistd.h\n", "core/a.cpp"), [])
         self.assertEqual(self.findings('auto s = "gone.h";\n', "core/a.cpp"), [])
 
