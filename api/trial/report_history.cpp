@@ -70,7 +70,7 @@ double spread(const std::vector<HistoryPoint>& history, std::size_t i) {
 // result_steps().
 std::size_t least_needed(const std::vector<HistoryPoint>& history, const Steps& rungs,
                          const Steps& results) {
-  std::size_t least = 0;
+  std::size_t least = 0;  // 0: none found, because the first point is no candidate yet
   double smallest = std::numeric_limits<double>::infinity();
   for (std::size_t i = 1; i + 1 < history.size(); ++i) {
     if (is_among(rungs, history[i]) || is_among(results, history[i])) continue;
@@ -85,7 +85,7 @@ std::size_t least_needed(const std::vector<HistoryPoint>& history, const Steps& 
   for (std::size_t i = 0; i + 1 < history.size(); ++i) {
     if (!is_among(results, history[i])) return i;
   }
-  return 0;
+  return 0;  // all are results: the oldest
 }
 
 }  // namespace
