@@ -241,7 +241,7 @@ void Cache<T>::leave_group(const Pointer& object) {
   if (object == nullptr || !index_) return;
   const auto found = groups_.find(index_(*object));
   if (found == groups_.end()) return;
-  // It is there: objects do not change, so its group and place are those of join_group().
+  // It is there: objects do not change, so join_group() chose the same group and place.
   found->second.erase(place_of(found->second, *object));
   if (found->second.empty()) groups_.erase(found);
 }
