@@ -353,7 +353,7 @@ class Parser {
 
   // Bytes above 0x7F are copied unchanged; the caller checks that they are UTF-8.
   bool parse_string(std::string& out) {
-    take('"');
+    take('"');  // the caller has seen it
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '"') return ++at_, true;
