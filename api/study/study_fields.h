@@ -1,6 +1,6 @@
 // The fields of a Study document (study.h, metadata.h), for reading and writing: name, member,
-// description (for kubectl explain and messages) and rules (FieldRules{} if left out).
-// Fields that `only_if` looks at come first. A change needs `make crds`. See field.h.
+// description (for kubectl explain and messages) and rules (FieldRules{} if left out). Fields that
+// `only_if` looks at come first. A change needs `make crds`. See field.h.
 #pragma once
 
 #include "api/fields/field.h"
