@@ -187,7 +187,7 @@ bool Operator::await_lease() {
 // Each namespace is reconciled as soon as all its objects are listed, independently of the others.
 Status Operator::work() {
   check_policies();
-  working_ = true;
+  working_ = true;  // from now on readiness() asks the informers, which have been started
   const auto began = std::chrono::steady_clock::now();
   auto log_at = began + kLogMissingEvery;
   bool all_seen = false;
