@@ -55,6 +55,7 @@ int no_password(char*, int, int, void*) { return 0; }
 Status use_identity(SSL_CTX* context, const std::string& certificates, const std::string& key) {
   const std::vector<Certificate> chain = read_certificates(certificates);
   if (chain.empty()) return invalid("the client certificate holds no PEM certificate");
+  // The first is the client's own; the rest leads up to a CA that the server trusts.
   if (SSL_CTX_use_certificate(context, chain.front().get()) != 1) {
     return invalid("the client certificate cannot be used: " + openssl_message());
   }

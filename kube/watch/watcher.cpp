@@ -68,7 +68,7 @@ class Stepper {
       return;
     }
     const std::string kind = text_at(*object, {"kind"});
-    if (!kind.empty() && kind != target_.resource.kind) {
+    if (!kind.empty() && kind != target_.resource.kind) {  // a bookmark has the kind, too
       outputs_.emplace_back(
           Skipped{"event with a " + kind + ", expected a " + std::string(target_.resource.kind)});
       return;
