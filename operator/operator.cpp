@@ -153,7 +153,7 @@ void Operator::stop() {
 
 Status Operator::run() {
   FETTLE_TRY(listen());
-  if (!await_lease()) {
+  if (!await_lease()) {  // stopped as a standby
     shut_down();
     return success();
   }
@@ -277,6 +277,7 @@ HttpAnswer Operator::answer_health(std::string_view path) {
     return {404, "text/plain; charset=utf-8", "try /healthz or /readyz\n"};
   }
   const std::string stuck = why_stuck();
+  // /healthz fails only if a restart would help.
   const Readiness now = asks_readiness ? readiness() : Readiness{stuck.empty(), stuck};
   const std::string first = now.ready ? "ok\n" : "";
   const std::string rest = now.words.empty() ? "" : now.words + "\n";
