@@ -51,6 +51,7 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
   check_order(spec.resource.min, spec.resource.max, resource, errors);
   if (!spec.early_stopping || errors.any_under(resource)) return;
   const FieldPath early = path.member("earlyStopping");
+  // none stops no trial, so it fits everything.
   if (errors.any_under(early) || spec.early_stopping->name == StoppingKind::kNone) return;
   if (pauses_trials(spec.algorithm.name)) {
     errors.add(early, "found beside algorithm " + name_of(spec.algorithm.name) +

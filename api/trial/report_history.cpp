@@ -48,7 +48,7 @@ Steps result_steps(const std::vector<HistoryPoint>& history,
       if (found == point.metrics.end()) continue;
       newest_step = point.step;
       if (!std::isfinite(found->second) || sign * found->second <= best) continue;
-      best = sign * found->second;
+      best = sign * found->second;  // of equal values the earliest
       best_step = point.step;
     }
     if (best_step) steps.push_back(*best_step);
