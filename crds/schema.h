@@ -189,7 +189,7 @@ class SchemaVisitor {
 
 template <class Struct>
 Json struct_schema(Defaults defaults) {
-  const Struct value;
+  const Struct value;  // its members are the defaults
   SchemaVisitor visitor(defaults);
   visit_fields(visitor, value);
   std::vector<Case> cases;
