@@ -70,7 +70,7 @@ Result<std::string> read_file(const std::string& path, std::size_t most) {
     const ssize_t got = ::read(fd, buffer, sizeof(buffer));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
-      const int code = errno;
+      const int code = errno;  // before close() changes it
       ::close(fd);
       if (got < 0) return failed("cannot read", path, code);
       return content;
@@ -94,7 +94,7 @@ Status write_file(const std::string& path, std::string_view content, Durability 
   }
   if (written.ok() && durability == Durability::kPower) written = sync_directory_of(path);
   if (written.ok()) return success();
-  ::unlink(temporary.c_str());
+  ::unlink(temporary.c_str());  // fails if only the flush after the rename failed
   return Error(written.error()).in("cannot write " + path);
 }
 

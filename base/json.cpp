@@ -96,7 +96,7 @@ void dump_value(const Json& value, int indent, int depth, std::string& out) {
       } else if (std::isfinite(value.as_double())) {
         dump_number(value.as_double(), out);
       } else {
-        out += "null";
+        out += "null";  // JSON has no NaN and no infinity
       }
       return;
     case Json::Type::kArray:
@@ -223,9 +223,10 @@ class Parser {
     double value = 0;
     const char* const begin = text_.data() + at_;
     const char* const end = text_.data() + text_.size();
+    // from_chars takes a minus, but no plus.
     const char* const unsigned_begin = begin + (peek() == '+' ? 1 : 0);
     const auto [stopped, code] = std::from_chars(unsigned_begin, end, value);
-    if (code != std::errc{} || std::isfinite(value)) return false;
+    if (code != std::errc{} || std::isfinite(value)) return false;  // for parse_number()
     const auto continues = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
     if (stopped != end && continues(*stopped)) return false;
     at_ += static_cast<std::size_t>(stopped - begin);
@@ -242,7 +243,7 @@ class Parser {
   bool parse_number(Json& out) {
     const std::size_t start = at_;
     bool integral = true;
-    take('-');
+    take('-');  // optional
     const std::size_t first_digit = at_;
     if (!parse_digits()) {
       at_ = start;
@@ -345,14 +346,14 @@ class Parser {
       case 'u':
         return parse_unicode_escape(out);
       default:
-        --at_;
+        --at_;  // the error is at this character
         return fail("unknown escape in a string");
     }
   }
 
   // Bytes above 0x7F are copied unchanged; the caller checks that they are UTF-8.
   bool parse_string(std::string& out) {
-    take('"');
+    take('"');  // the caller has seen it
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '"') return ++at_, true;
@@ -573,6 +574,7 @@ bool operator==(const Json& a, const Json& b) {
     case Json::Type::kBoolean:
       return a.as_boolean() == b.as_boolean();
     case Json::Type::kNumber:
+      // 1 equals 1.0; large integers are compared exactly.
       return a.is_integer() && b.is_integer() ? a.as_integer() == b.as_integer()
                                               : a.as_double() == b.as_double();
     case Json::Type::kString:

@@ -29,6 +29,7 @@ Json make_merge_patch(const Json& from, const Json& to) {
     const Json* before = from.find(key);
     if (before != nullptr && *before == value) continue;
     const bool both_maps = before != nullptr && before->is_object() && value.is_object();
+    // A list is replaced as a whole.
     patch.set(key, both_maps ? make_merge_patch(*before, value) : value);
   }
   for (const auto& [key, value] : from.as_object()) {

@@ -77,6 +77,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 }
 
 Status start(const ProgramCall& call, Child& child) {
+  // O_CLOEXEC: another child, started at the same time, must not hold the pipes open.
   const bool piped = ::pipe2(child.output.ends, O_CLOEXEC) == 0 &&
                      (!call.keeps_errors || ::pipe2(child.errors.ends, O_CLOEXEC) == 0);
   if (!piped) return io_error("cannot be run: no pipe: " + system_message(errno));
@@ -93,10 +94,11 @@ Status start(const ProgramCall& call, Child& child) {
   const int error = ::posix_spawnp(&child.pid, call.command[0].c_str(), &actions, nullptr,
                                    pointers(call.command).data(), pointers(environment).data());
   ::posix_spawn_file_actions_destroy(&actions);
+  // Only the program holds these ends now: reading ends when it closes them.
   child.output.close(1);
   child.errors.close(1);
   if (error == 0) return success();
-  child.pid = -1;
+  child.pid = -1;  // nothing to kill: it may hold anything after an error
   return Error{error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
                "cannot be run: " + system_message(error)};
 }
@@ -123,7 +125,7 @@ Status read_output(const ProgramCall& call, Time end, Child& child, ProgramEnd& 
     pollfd ready[2] = {{child.output.ends[0], POLLIN, 0}, {child.errors.ends[0], POLLIN, 0}};
     const int polled = left.count() <= 0 ? 0 : ::poll(ready, 2, static_cast<int>(left.count()));
     if (polled < 0 && errno == EINTR) continue;
-    if (polled <= 0) return too_late(call);
+    if (polled <= 0) return too_late(call);  // 0: the time is over
     if (ready[0].revents != 0) read_some(child.output, out.output);
     if (ready[1].revents != 0) read_some(child.errors, out.errors);
     if (out.output.size() + out.errors.size() > kMaxOutput) {
@@ -138,6 +140,7 @@ Status await_exit(const ProgramCall& call, Time end, Child& child, ProgramEnd& o
   for (;;) {
     int status = 0;
     const pid_t ended = ::waitpid(child.pid, &status, WNOHANG);
+    // An error means that it was reaped elsewhere: its code is unknown, and counts as 0.
     if (ended == child.pid || (ended < 0 && errno != EINTR)) {
       child.pid = -1;
       out.code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);

@@ -117,6 +117,7 @@ Result<Json> definition(std::string_view kind, std::string_view plural, Json sch
                              {"listKind", std::string(kind) + "List"},
                              {"plural", plural},
                              {"singular", singular}});
+  // The only version, so it is both served and stored.
   Json one = Json::object({{"name", version},
                            {"served", true},
                            {"storage", true},

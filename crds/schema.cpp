@@ -32,6 +32,7 @@ void add_bounds_rules(Json& schema, const std::string& decider, const std::vecto
   const FieldRules& usual = cases.front().fields[field].rules;  // the schema's (schema.h)
   for (const Case& one : cases) {
     const CaseField& there = one.fields[field];
+    // add_case_rules_of() refuses the field for values to which it does not apply.
     if (!there.rules.applies || same_bounds(there.rules, usual)) continue;
     const std::string name(there.name);
     add_rule(schema, {decider + " != " + cel_text(one.value) + " || !has(self." + name + ") || " +
@@ -114,7 +115,8 @@ void SchemaVisitor::add(std::string_view name, Json schema, std::string descript
   if (const std::string hint = form_hint(rules); !hint.empty()) description += ' ' + hint;
   const bool is_conditional = !rules.applies_to.empty();
   if (is_conditional) description += " Only with " + std::string(rules.applies_to) + '.';
-  // kubectl explain does not show defaults.
+  // kubectl explain does not show defaults. That of an object consists of its fields' defaults,
+  // which their own descriptions give.
   if (!default_value.is_null() && !default_value.is_object()) {
     description += " Default: ";
     description += default_value.is_string() ? default_value.as_string() : default_value.dump();

@@ -80,6 +80,7 @@ Json value_schema(const api::FieldRules& rules, Defaults defaults) {
     return value_schema<typename Entry<T>::Type>(rules, defaults);
   } else if constexpr (requires { typename Entry<T>::Type; }) {
     Json items = value_schema<typename Entry<T>::Type>(rules, defaults);
+    // An absent element is null: a place in the list cannot be left out.
     if constexpr (Entry<typename Entry<T>::Type>::kOptional) items.set("nullable", true);
     return list_schema(std::move(items), rules);
   } else {
@@ -188,7 +189,7 @@ class SchemaVisitor {
 
 template <class Struct>
 Json struct_schema(Defaults defaults) {
-  const Struct value;
+  const Struct value;  // its members are the defaults
   SchemaVisitor visitor(defaults);
   visit_fields(visitor, value);
   std::vector<Case> cases;

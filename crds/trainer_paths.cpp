@@ -27,10 +27,10 @@ class PathVisitor {
       T value;
       PathVisitor inside(path + '.', out_);
       visit_fields(inside, value);
-    } else if constexpr (Entry<T>::kOptional) {
+    } else if constexpr (Entry<T>::kOptional) {  // the path of its value
       visit<typename Entry<T>::Type>(path);
     } else if constexpr (requires { typename Entry<T>::Type; }) {
-      visit<typename Entry<T>::Type>(path + "[]");
+      visit<typename Entry<T>::Type>(path + "[]");  // a list
     } else {
       out_.push_back(path);
     }

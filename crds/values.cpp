@@ -83,7 +83,7 @@ Json untyped(Json::Array refused) {
 Json duration_schema(const FieldRules& rules) {
   Json schema =
       Json::object({{"x-kubernetes-int-or-string", true}, {"maxLength", kLongestNotation}});
-  const std::string whole = cel_bounds("self", rules, true);
+  const std::string whole = cel_bounds("self", rules, true);  // whole seconds
   // CEL has no variables: a list of one gives the sum a name, s.
   const std::string seconds =
       "[" + cel_seconds("self") + "].all(s, " + cel_bounds("s", rules, false) + ")";

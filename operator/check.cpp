@@ -25,6 +25,7 @@ Status check_leader(kube::Client& client, const Options& options, const std::str
     std::this_thread::sleep_for(kPause);
     FETTLE_ASSIGN(const Json lease, client.get(kube::kLeases, key));
     const std::string holder = kube::text_at(lease, {"spec", "holderIdentity"});
+    // A leader that shuts down changes the Lease, too, and leaves no holder.
     if (!holder.empty() && kube::text_at(lease, {"metadata", "resourceVersion"}) != version) {
       log.info("an operator leads", {{"holder", holder}});
       return success();

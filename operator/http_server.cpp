@@ -137,6 +137,7 @@ Result<std::uint16_t> HttpServer::listen(std::uint16_t port, Handler handler) {
         &listener->handler, MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(kMaxConnections),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, 2 * kMaxRequestBytes, MHD_OPTION_NOTIFY_CONNECTION,
         Listener::on_connection, listener.get(), MHD_OPTION_END);
+    // IPv4 alone would fail for the same reason.
     if (listener->daemon != nullptr || errno == EADDRINUSE || errno == EACCES) break;
   }
   if (listener->daemon == nullptr) {
@@ -167,7 +168,7 @@ void HttpServer::run() {
     const int fd = MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     polled.push_back({fd, POLLIN, 0});
   }
-  while (polled[0].revents == 0) {
+  while (polled[0].revents == 0) {  // until stop() writes to stop_fd_
     std::uint64_t wait_ms = 1'000;
     for (const auto& listener : listeners_) {
       // Also runs once after the last connection has ended: new connections over the limit may

@@ -69,8 +69,8 @@ void Instruments::on_suggested(const control::Key&, std::int64_t took_ms) {
 void Instruments::on_call(const kube::CallMade& call) {
   const std::string verb(call.verb);
   calls_.at({verb, call.resource, std::to_string(call.code)}).Increment();
-  if (verb == "watch" || verb == "log") return;
-  constexpr double kMicroseconds = 1e6;  // in a second
+  if (verb == "watch" || verb == "log") return;  // may last for minutes, which is no latency
+  constexpr double kMicroseconds = 1e6;          // in a second
   call_seconds_.at({verb}).Observe(static_cast<double>(call.took.count()) / kMicroseconds);
 }
 
@@ -82,6 +82,7 @@ void Instruments::on_trial(const kubernetes::TrialEntry* before,
   const api::TrialStatus& was = before->trial->status;
   const api::TrialStatus& is = after->trial->status;
   const std::string& ns = after->metadata.ns;
+  // When run 0 began to run; 0 = it has not, a queue took it back, or its record was dropped.
   const auto first_ran = [](const api::TrialStatus& status) {
     return status.runs.empty() || status.runs.front().run != 0 ? 0 : status.runs.front().running_ms;
   };
@@ -128,6 +129,7 @@ void Instruments::refresh() {
 }
 
 void Instruments::refresh_studies(const std::set<std::string>& uids) {
+  // Removes the series of Studies that are gone, and of states that no Study has.
   studies_.clear();
   gpu_hours_.clear();
   std::map<std::string, double> studies;

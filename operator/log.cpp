@@ -46,6 +46,7 @@ Log::Log(LogFormat format, LogLevel least)
       logger_(std::make_shared<spdlog::logger>("fettle",
                                                std::make_shared<spdlog::sinks::stderr_sink_mt>())) {
   logger_->set_level(level_of(least));
+  // %v is log_text(): in JSON, members without braces.
   const char* pattern = format == LogFormat::kJson
                             ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})"
                             : "%Y-%m-%dT%H:%M:%S.%eZ %l %v";

@@ -43,7 +43,7 @@ void save_memory() {
 
 op::Identity make_identity(const std::string& ns) {
   std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
+  ::gethostname(host.data(), host.size() - 1);  // in a pod, the name of the pod; NUL stays last
   std::random_device entropy;
   op::Identity identity;
   identity.seed = (static_cast<std::uint64_t>(entropy()) << 32) | entropy();

@@ -50,7 +50,7 @@ class BoundedFamily {
     const std::lock_guard lock(mutex_);
     const auto known = series_.find(values);
     if (known != series_.end()) return *known->second;
-    if (series_.size() >= kMaxSeries) {
+    if (series_.size() >= kMaxSeries) {  // its value is lost, but callers need no check
       ++left_out_;
       return excess_;
     }

@@ -49,7 +49,7 @@ control::ManagerOptions manager_options(const Options& options, const Informers&
   control::ManagerOptions manager;
   manager.ready = [&informers](const std::string& ns) { return informers.complete(ns); };
   manager.trouble = [&informers](const std::string& ns) { return informers.trouble(ns); };
-  manager.max_failures = 0;  // one bad object must not stop the others
+  manager.max_failures = 0;  // no limit: one bad object must not stop the others
   manager.workers = options.workers;
   return manager;
 }
@@ -82,7 +82,7 @@ kube::ClientOptions Operator::client_options() {
   options.on_call = [this](const kube::CallMade& call) {
     clock_.note(call);
     instruments_.on_call(call);
-    manager_.note_progress();
+    manager_.note_progress();  // on the thread of the reconcile; see why_stuck()
   };
   return options;
 }
@@ -153,7 +153,7 @@ void Operator::stop() {
 
 Status Operator::run() {
   FETTLE_TRY(listen());
-  if (!await_lease()) {
+  if (!await_lease()) {  // stopped as a standby
     shut_down();
     return success();
   }
@@ -179,7 +179,7 @@ bool Operator::await_lease() {
   if (!options_.leader_elect) return !stopping_;
   elector_.start();
   while (!stopping_) {
-    if (elector_.wait_leading(kPollStop)) return true;
+    if (elector_.wait_leading(kPollStop)) return true;  // stop() does not wake it
   }
   return false;
 }
@@ -187,10 +187,11 @@ bool Operator::await_lease() {
 // Each namespace is reconciled as soon as all its objects are listed, independently of the others.
 Status Operator::work() {
   check_policies();
-  working_ = true;
+  working_ = true;  // from now on readiness() asks the informers, which have been started
   const auto began = std::chrono::steady_clock::now();
   auto log_at = began + kLogMissingEvery;
   bool all_seen = false;
+  // Called at least once a second; true ends the reconciles.
   return manager_.run([&] {
     const auto now = std::chrono::steady_clock::now();
     if (!all_seen && informers_.missing().empty()) {
@@ -228,8 +229,8 @@ void Operator::log_missing() {
   }
 }
 
-// Order matters: first the writers, then their sources, last the lease, which lets other replicas
-// write.
+// Order matters: the writers have ended with work(); then their sources, and last the lease, which
+// lets other replicas write.
 void Operator::shut_down() {
   working_ = false;
   informers_.stop();
@@ -246,11 +247,12 @@ Operator::Readiness Operator::readiness() {
     // A standby is ready if it can read the leader's name.
     if (!options_.leader_elect) return {false, "starting"};
     const std::string nobody = elector_.holder().empty() ? "no replica leads yet" : "";
-    const std::string why = elector_.last_error().value_or(nobody);
+    const std::string why = elector_.last_error().value_or(nobody);  // "" = ready
     return {why.empty(), why};
   }
   Readiness out{true, ""};
   for (const Informers::Missing& missing : informers_.missing()) {
+    // "": the list of the whole cluster, without which there is nothing to reconcile.
     out.ready = out.ready && missing.refused && !missing.ns.empty();
     out.words += (out.words.empty() ? "" : "\n") +
                  (missing.ns.empty() ? "the cluster" : "namespace " + missing.ns) + ": " +
@@ -275,6 +277,7 @@ HttpAnswer Operator::answer_health(std::string_view path) {
     return {404, "text/plain; charset=utf-8", "try /healthz or /readyz\n"};
   }
   const std::string stuck = why_stuck();
+  // /healthz fails only if a restart would help.
   const Readiness now = asks_readiness ? readiness() : Readiness{stuck.empty(), stuck};
   const std::string first = now.ready ? "ok\n" : "";
   const std::string rest = now.words.empty() ? "" : now.words + "\n";

@@ -50,6 +50,7 @@ void add_choice(CLI::App& app, const std::string& flag, E& value,
 
 Json read_trainer_pod(const std::string& path) {
   const auto fail = [&path](const Error& error) {
+    // CLI11 reports it like a wrong flag; the lines after a call see only successes.
     throw CLI::ValidationError("--trainer-pod", path + ": " + error.message);
   };
   const Result<std::string> text = read_file(path);
@@ -169,7 +170,7 @@ std::variant<Options, ParseExit> read_options(int argc, const char* const* argv)
   } catch (const CLI::ParseError& error) {
     std::ostringstream out;
     std::ostringstream err;
-    const int code = app.exit(error, out, err);
+    const int code = app.exit(error, out, err);  // 0 for --help and --version, which throw, too
     return code == 0 ? ParseExit{kExitStopped, out.str()} : ParseExit{kExitInvalid, err.str()};
   }
   return options;

@@ -164,7 +164,7 @@ void read_value(const ReadContext& context, std::int64_t& out) {
 
 void read_value(const ReadContext& context, double& out) {
   const Json& value = context.value;
-  if (context.rules.form == Form::kAnyNumber && value.is_null()) {
+  if (context.rules.form == Form::kAnyNumber && value.is_null()) {  // JSON has no NaN
     out = std::numeric_limits<double>::quiet_NaN();
     return;
   }
@@ -264,6 +264,7 @@ const Json* FieldReader::present(std::string_view name, std::string_view descrip
                                  const FieldRules& rules) {
   known_.push_back(name);
   const Json* value = object_.find(name);
+  // A store may hold a field that applied by the rules of another version.
   const bool applies = rules.applies || !errors_.checks_bounds();
   if (value != nullptr && !value->is_null() && applies) return value;
   // If an earlier field is wrong, it is unknown whether this one applies.

@@ -80,6 +80,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates) {
   if (name.empty() || name.size() > kLongestName) return {};
+  // A third of the letters may be wrong, and at least one letter.
   std::size_t best_distance = std::max<std::size_t>(1, name.size() / 3) + 1;
   std::string_view best;
   for (const std::string_view candidate : candidates) {

@@ -90,8 +90,8 @@ Result<double> parse_duration(std::string_view text) {
   while (!rest.empty()) {
     const bool first = rest.size() == text.size();
     const auto number = take_number(rest);
-    if (!number || *number < 0 || std::signbit(*number)) return no_duration(text);
-    if (first && rest.empty()) return *number;  // plain seconds
+    if (!number || *number < 0 || std::signbit(*number)) return no_duration(text);  // also -0
+    if (first && rest.empty()) return *number;                                      // plain seconds
     const auto factor = factor_of(kDurationUnits, take_letters(rest));
     if (!factor) return no_duration(text);
     total += scale(*number, *factor);

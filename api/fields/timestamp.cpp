@@ -23,7 +23,7 @@ bool take_char(std::string_view text, std::size_t& at, char c) {
   return true;
 }
 
-// ".25" -> 250; no fraction -> 0; -1 for a dot without digits.
+// ".25" -> 250; no fraction -> 0; -1 for a dot without digits. Drops digits after the third.
 int take_milliseconds(std::string_view text, std::size_t& at) {
   if (!take_char(text, at, '.')) return 0;
   int value = 0;
@@ -59,6 +59,7 @@ std::string format_timestamp(std::int64_t unix_ms) {
 
 std::optional<std::int64_t> parse_timestamp(std::string_view text) {
   using namespace std::chrono;
+  // A part that is missing is -1 or false; the checks below find it.
   std::size_t at = 0;
   const int y = take_digits(text, at, 4);
   const bool dash1 = take_char(text, at, '-');

@@ -97,7 +97,7 @@ class Checker {
                   "found with sharing Whole; expected the way in which the cards are shared");
     }
     const GpuEnforcement most = most_enforced(sharing);
-    if (profile_.enforces > most) {
+    if (profile_.enforces > most) {  // ordered from the weakest to the strongest
       errors_.add(path_.member("enforces"), "found " + std::string(to_string(profile_.enforces)) +
                                                 "; sharing " + std::string(to_string(sharing)) +
                                                 " enforces " + std::string(to_string(most)) +
@@ -176,6 +176,7 @@ class Checker {
                    bool is_label) {
     for (const auto& [key, text] : texts) {
       const FieldPath item = path.member(key);
+      // Slots are checked before they are filled: fill_slots() requires known slots.
       const bool taken = std::ranges::any_of(
           kTakenDomains, [&key = key](auto domain) { return key.starts_with(domain); });
       if (taken) {

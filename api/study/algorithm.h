@@ -81,7 +81,7 @@ std::span<const StoppingTraits> all_stopping_rules();
 template <class Traits>
 std::string names_with(std::span<const Traits> table, bool Traits::*trait) {
   std::string out;
-  std::size_t left = 0;
+  std::size_t left = 0;  // rows that are not written yet; "or" precedes the last
   for (const Traits& row : table) left += row.*trait ? 1 : 0;
   for (const Traits& row : table) {
     if (!(row.*trait)) continue;

@@ -67,6 +67,7 @@ std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySp
   std::vector<FieldError> found = forbidden_differences(
       write_study_spec(before), write_study_spec(after), may_change,
       "it may not change once there are trials: put it back, or give the Study another name");
+  // may_change() allows another queue, but a Study can neither join nor leave queues ("" = none).
   if (before.trial.queue.empty() != after.trial.queue.empty()) {
     found.push_back({"spec.trial.queue", std::string(kQueueStays)});
   }

@@ -74,7 +74,7 @@ void check_whole_numbers(const Parameter& p, const FieldPath& path, FieldErrors&
 }
 
 void check_step(const Parameter& p, const FieldPath& path, FieldErrors& errors) {
-  if (!p.step || p.max == p.min) return;
+  if (!p.step || p.max == p.min) return;  // with one value any step is right
   const double range = p.max - p.min;
   if (*p.step > range * (1 + kGridTolerance)) {
     errors.add(path.member("step"), "found " + describe(*p.step) +
@@ -121,6 +121,7 @@ void check_distinct_as_texts(const std::vector<Json>& values, const FieldPath& p
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::string text = parameter_env_value(values[i]);
     const auto [first, is_new] = seen.try_emplace(text, i);
+    // check_distinct() reports equal values.
     if (is_new || values[first->second] == values[i]) continue;
     errors.add(path.item(i), "found " + describe(values[i]) + " beside " +
                                  describe(values[first->second]) + ", entry " +
@@ -184,7 +185,7 @@ class ConditionCheck {
 void check_names(const std::vector<Parameter>& all, const FieldPath& path, FieldErrors& errors) {
   std::map<std::string, std::size_t> first_with;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].name.empty()) continue;
+    if (all[i].name.empty()) continue;  // has an error already
     const std::string variable = parameter_env_name(all[i].name);
     const auto [entry, is_new] = first_with.emplace(variable, i);
     if (is_new) continue;
@@ -222,6 +223,7 @@ void check_point(const std::vector<Parameter>& all, const Json& point, const Fie
 }  // namespace
 
 void check_points(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  // Only valid parameters say which values they can take.
   if (errors.any_under(FieldPath("spec").member("parameters")) || errors.any_under(path)) return;
   const std::vector<Json>& points = spec.warm_start->points;
   for (std::size_t i = 0; i < points.size(); ++i) {

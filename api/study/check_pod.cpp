@@ -144,7 +144,7 @@ void check_own_parts(const TrainerPod& pod, const FieldPath& path, FieldErrors& 
   if (!errors.any_under(volumes)) check_volumes(pod.volumes, volumes, errors);
   if (!errors.any_under(mounts)) check_mounts(pod.volume_mounts, mounts, errors);
   if (!errors.any_under(env)) check_variables(pod.env, env, errors);
-  if (pod.resources.is_object()) {
+  if (pod.resources.is_object()) {  // null: left out
     check_amounts(pod.resources, resources, errors);
     check_no_gpus(pod.resources, resources, errors);
   }

@@ -90,7 +90,7 @@ void check_container_names(const Json::Array& containers, const FieldPath& path,
   std::vector<std::string_view> names;
   for (std::size_t i = 0; i < containers.size(); ++i) {
     const Json* name = containers[i].find("name");
-    if (!is_text(name)) continue;
+    if (!is_text(name)) continue;  // check_container() reports it
     const FieldPath item = path.item(i);
     if (std::ranges::find(names, name->as_string()) != names.end()) {
       errors.add(item.member("name"),

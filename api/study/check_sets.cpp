@@ -103,6 +103,7 @@ void check_one(const StudySpec& spec, std::size_t index, const FieldPath& path,
   const Activity activity(spec.parameters);
   for (std::size_t i = 0; i < index; ++i) {
     const Parameter& other = spec.parameters[i];
+    // Earlier parameters only, so that a pair has one error.
     if (other.sets != p.sets || activity.exclusive(other, p)) continue;
     errors.add(path, "found " + p.sets + ", which parameter " + other.name +
                          " sets already; give both a `when` that excludes the other, or remove "
@@ -215,13 +216,15 @@ void check_sets(const StudySpec& spec, const FieldPath& path, FieldErrors& error
   for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
     const Parameter& p = spec.parameters[i];
     const FieldPath item = path.item(i);
-    // `sets` is checked even if the bounds or the condition are wrong.
+    // `sets` is checked even if the bounds or the condition are wrong: telling_values() needs only
+    // the type and the values.
     if (errors.any_under(item.member("type")) || errors.any_under(item.member("values"))) continue;
     if (errors.any_under(item.member("sets"))) continue;
     if (!p.sets.empty()) {
+      // A path into layers that could not be read cannot be judged.
       const bool in_layers = p.sets.rfind("model.layers", 0) == 0;
       if (layers_known || !in_layers) check_one(spec, i, item.member("sets"), errors);
-    } else if (!is_condition_of_another(spec.parameters, p.name)) {
+    } else if (!is_condition_of_another(spec.parameters, p.name)) {  // a condition needs no field
       errors.add(item.member("sets"),
                  "is missing; expected the field of trial.trainer that gets the value, such as "
                  "training.learningRate; without it the parameter has no effect");

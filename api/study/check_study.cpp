@@ -24,7 +24,7 @@ void check_objectives(const StudySpec& spec, const FieldPath& path, FieldErrors&
     if (metric == "step") {
       errors.add(item.member("metric"),
                  "found \"step\", which counts progress and is not a metric; name another metric");
-    } else if (!metric.empty() && !seen.insert(metric).second) {
+    } else if (!metric.empty() && !seen.insert(metric).second) {  // "" has an error already
       errors.add(item.member("metric"),
                  "found " + describe(Json(metric)) + " again; expected a different metric each");
     }
@@ -51,6 +51,7 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
   check_order(spec.resource.min, spec.resource.max, resource, errors);
   if (!spec.early_stopping || errors.any_under(resource)) return;
   const FieldPath early = path.member("earlyStopping");
+  // none stops no trial, so it fits everything.
   if (errors.any_under(early) || spec.early_stopping->name == StoppingKind::kNone) return;
   if (pauses_trials(spec.algorithm.name)) {
     errors.add(early, "found beside algorithm " + name_of(spec.algorithm.name) +
@@ -72,6 +73,7 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
 
 void check_rungs(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   const bool read = !errors.any_under(path.member("resource"));
+  // A schedule compares no trials: it replays legs.
   if (!read || !pauses_trials(spec.algorithm.name) || traits(spec.algorithm.name).replays) return;
   if (spec.resource.min < spec.resource.max) return;
   errors.add(path.member("algorithm").member("name"),
@@ -141,6 +143,7 @@ void check_checkpoints(const TrialTemplate& trial, const FieldPath& path, FieldE
 
 void check_epochs(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   const auto& epochs = spec.trial.trainer->training.epochs;
+  // Left out: resource.max (fill_in_defaults).
   if (!epochs || *epochs == spec.resource.max) return;
   errors.add(path, "found " + std::to_string(*epochs) +
                        ", expected the same as resource.max, which is " +
@@ -178,7 +181,7 @@ void check_warm_start(const Study& study, const FieldPath& warm_start, FieldErro
   check_map(study.spec, warm_start.member("map"), errors);
   check_points(study.spec, warm_start.member("points"), errors);
   for (std::size_t i = 0; i < studies.size(); ++i) {
-    if (studies[i].empty()) continue;
+    if (studies[i].empty()) continue;  // has an error already
     if (studies[i] == study.metadata.name) {
       errors.add(path.item(i), "found this Study itself; expected the name of an earlier one");
     } else if (!seen.insert(studies[i]).second) {

@@ -23,7 +23,7 @@ Result<TrainerConfig> resolve_trainer(const StudySpec& spec, const Json& paramet
   TrainerConfig config = *spec.trial.trainer;
   for (const Parameter& parameter : spec.parameters) {
     const Json* value = parameters.find(parameter.name);
-    if (parameter.sets.empty() || value == nullptr) continue;
+    if (parameter.sets.empty() || value == nullptr) continue;  // absent: inactive in this trial
     if (Status set = set_trainer_field(config, parameter.sets, *value); !set) {
       return Error(set.error()).in("parameter " + parameter.name);
     }

@@ -1,4 +1,6 @@
-// The fields of a Study document (study.h, metadata.h), for reading and writing. See field.h.
+// The fields of a Study document (study.h, metadata.h), for reading and writing: name, member,
+// description (for kubectl explain and messages) and rules (FieldRules{} if left out). Fields that
+// `only_if` looks at come first. A change needs `make crds`. See field.h.
 #pragma once
 
 #include "api/fields/field.h"
@@ -262,6 +264,7 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<Gpu> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("count", c.count, "Number of whole GPUs for each worker.", whole(1, 64));
+  // Below 1, because a whole GPU is count: 1.
   v.field("fraction", c.fraction, "Share of one GPU, on a cluster that shares GPUs.",
           above(0, 1).with(&FieldRules::below_max, true));
   v.field("memory", c.memory,

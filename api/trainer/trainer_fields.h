@@ -1,5 +1,6 @@
 // The fields of the built-in trainer's configuration (trainer_config.h), for reading, writing and
-// `sets`. See field.h.
+// `sets`: name, member, description (for kubectl explain and messages) and rules (FieldRules{} if
+// left out). Fields that `only_if` looks at come first. A change needs `make crds`. See field.h.
 #pragma once
 
 #include <array>
@@ -91,6 +92,7 @@ void visit_fields(Visitor& v, T& c) {
           whole(1, 1024).needed().only_if(c.type == LayerType::kAttention, "type attention"));
   v.field("channels", c.channels, "Number of output channels of a convolution.",
           whole(1, 65'536).needed().only_if(conv, "type conv"));
+  // A pool's window may be even.
   v.field("kernel", c.kernel,
           "Side length of the window. Default: model.kernel for conv, 2 for pools.",
           whole(1, 15).only_odd(conv).only_if(conv || pool, kWindow));

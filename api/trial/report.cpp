@@ -89,7 +89,8 @@ Report join_reports(const std::optional<Report>& earlier, const Report& newer,
   Report joined = newer;
   joined.history = curve_of(newer);
   if (earlier) {
-    // `newer` is right from its first point on; without points, all earlier points are kept.
+    // `newer` is right from its first point on; without points, the earlier points up to its step
+    // are kept.
     const std::int64_t first =
         joined.history.empty() ? newer.step + 1 : joined.history.front().step;
     std::vector<HistoryPoint> points;

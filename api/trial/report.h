@@ -52,8 +52,8 @@ struct ReportLine {
 
 // Adds `line` to `report`: newest values, the curve (report_history.h), the checkpoint. A line at
 // an earlier step than the last one means that training went back. After the final result, though,
-// no line at its step or an earlier one changes it. The report holds at most kMaxReportMetrics
-// metrics; further metrics, and names that are too long, are left out.
+// a line at its step or an earlier one replaces none of its values. The report holds at most
+// kMaxReportMetrics metrics; further metrics, and names that are too long, are left out.
 void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int64_t now_ms);
 
 // Joins `newer` to `earlier`, the report of the trial's earlier runs: keeps the points of the curve

@@ -48,7 +48,7 @@ Steps result_steps(const std::vector<HistoryPoint>& history,
       if (found == point.metrics.end()) continue;
       newest_step = point.step;
       if (!std::isfinite(found->second) || sign * found->second <= best) continue;
-      best = sign * found->second;
+      best = sign * found->second;  // of equal values the earliest
       best_step = point.step;
     }
     if (best_step) steps.push_back(*best_step);
@@ -70,7 +70,7 @@ double spread(const std::vector<HistoryPoint>& history, std::size_t i) {
 // result_steps().
 std::size_t least_needed(const std::vector<HistoryPoint>& history, const Steps& rungs,
                          const Steps& results) {
-  std::size_t least = 0;
+  std::size_t least = 0;  // 0: none found, because the first point is no candidate yet
   double smallest = std::numeric_limits<double>::infinity();
   for (std::size_t i = 1; i + 1 < history.size(); ++i) {
     if (is_among(rungs, history[i]) || is_among(results, history[i])) continue;
@@ -85,7 +85,7 @@ std::size_t least_needed(const std::vector<HistoryPoint>& history, const Steps& 
   for (std::size_t i = 0; i + 1 < history.size(); ++i) {
     if (!is_among(results, history[i])) return i;
   }
-  return 0;
+  return 0;  // all are results: the oldest
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
-// The fields of a Trial document (trial.h), for reading and writing. See field.h.
+// The fields of a Trial document (trial.h), for reading and writing: name, member, description (for
+// kubectl explain and messages) and rules (FieldRules{} if left out). A change needs `make crds`.
+// See field.h.
 #pragma once
 
 #include "api/fields/field.h"

@@ -84,7 +84,7 @@ Result<Json> resolve_plain_scalar(std::string_view text) {
   // A front exists: an empty text is a word, null.
   if (kNumberStarts.find(text.front()) == std::string_view::npos) return Json(text);
   std::string plain(text);
-  std::erase(plain, '_');
+  std::erase(plain, '_');  // as go-yaml does: 1_000
   if (const auto integer = parse_integer(plain)) return Json(*integer);
   if (!looks_like_float(plain)) return Json(text);
   const double number = std::strtod(plain.c_str(), nullptr);
@@ -96,9 +96,11 @@ Result<Json> resolve_plain_scalar(std::string_view text) {
 }
 
 bool is_surprising(std::string_view text, const Json& value) {
+  // true and false, in any spelling, are no surprise.
   if (value.is_boolean()) return (text.front() | 0x20) != 't' && (text.front() | 0x20) != 'f';
   if (!value.is_integer()) return false;
   const std::size_t digit = text.find_first_not_of("+-");
+  // 010 and 0x10, but not 0.0, which is an integer, too.
   const bool prefixed =
       digit != text.npos && text[digit] == '0' && digit + 1 < text.size() && text[digit + 1] != '.';
   return prefixed || text.find('_') != text.npos;

@@ -111,6 +111,7 @@ class Loader {
 
   // Orders by place; the file as a whole last.
   static std::pair<unsigned, int> order_of(const Diagnostic& diagnostic) {
+    // Line 0, the file as a whole, wraps around to the largest number.
     return {static_cast<unsigned>(diagnostic.line) - 1U, diagnostic.column};
   }
 

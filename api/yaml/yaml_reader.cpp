@@ -71,6 +71,7 @@ class TreeBuilder : public YAML::EventHandler {
     const bool quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     if (!plain && !typed && !quoted) refuse(mark, "found the tag " + tag + ", which is not known");
     if (quoted) return add_scalar(mark, anchor, Json(text), text, /*merge=*/false);
+    // A tagged text is resolved like a plain one.
     Result<Json> value = resolve_plain_scalar(text);
     if (!value) errors_.push_back({place_of(mark), value.error().message});
     const bool surprising = plain && value && is_surprising(text, *value);
@@ -139,7 +140,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
     Open& parent = open_.back();
     if (parent.node->kind == YamlNode::Kind::kList) {
-      parent.node->entries.push_back({{}, false, place_of(mark), std::move(node)});
+      parent.node->entries.push_back({{}, false, place_of(mark), std::move(node)});  // no key
       return;
     }
     parent.key.value = std::move(node);
@@ -229,6 +230,7 @@ ReadYaml read_yaml(std::string_view text) {
       const std::shared_ptr<const YamlNode> root = builder.root();
       if (root == nullptr) continue;
       Json value = expand(*root, out.errors);
+      // Null: the document is empty.
       if (!value.is_null()) out.documents.emplace_back(root, std::move(value));
     }
   } catch (const Refusal& refusal) {

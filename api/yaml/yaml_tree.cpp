@@ -114,6 +114,7 @@ const YamlEntry* take_entry(const YamlNode& map, std::string_view& path) {
   }
   for (const YamlEntry& entry : map.entries) {
     if (!entry.merge || entry.value->kind != YamlNode::Kind::kMap) continue;
+    // `path` is uncut as long as nothing is found.
     if (const YamlEntry* merged = take_entry(*entry.value, path)) return merged;
   }
   return nullptr;

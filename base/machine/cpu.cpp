@@ -56,6 +56,7 @@ Cpu parse_cpu(std::string_view cpuinfo) {
     if (key == "physical id") sockets.insert(socket = number(value));
     // "physical id" comes before "core id"; core ids repeat between sockets.
     if (key == "core id") cores.emplace(socket, number(value));
+    // Every processor repeats the flags.
     if (key == "flags" && cpu.features.empty()) cpu.features = known_features(value);
   }
   // Virtual machines may report no sockets and cores.

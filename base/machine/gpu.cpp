@@ -25,6 +25,7 @@ std::vector<GpuInstance> instances_of(const nvml::Library& library, Device devic
   if (!library.call("nvmlDeviceGetMaxMigDeviceCount", device, &most)) return instances;
   for (unsigned i = 0; i < most; ++i) {
     Device instance = nullptr;
+    // `most` counts the possible parts; this index has none.
     if (!library.call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &instance)) continue;
     instances.push_back({library.text("nvmlDeviceGetName", instance),
                          library.text("nvmlDeviceGetUUID", instance),
@@ -94,7 +95,7 @@ Gpus find_gpus(const std::string& path) {
   found.driver = library.text("nvmlSystemGetDriverVersion");
   (void)library.call("nvmlSystemGetCudaDriverVersion_v2", &found.cuda);
   unsigned count = 0;
-  (void)library.call("nvmlDeviceGetCount_v2", &count);
+  (void)library.call("nvmlDeviceGetCount_v2", &count);  // stays 0 if it fails
   for (unsigned i = 0; i < count; ++i) {
     Device device = nullptr;
     if (library.call("nvmlDeviceGetHandleByIndex_v2", i, &device)) {

@@ -52,7 +52,7 @@ GpuUse GpuReadings::take() {
   if (newest_) {  // then add() has set the others, too
     use.energy = newest_->joules - first_->joules;
     const double seconds = newest_->seconds - taken_->seconds;
-    // The counter misses nothing between two readings.
+    // Better than the mean of readings: the counter misses nothing between two of them.
     if (seconds > 0) use.power = (newest_->joules - taken_->joules) / seconds;
   }
   utilization_ = power_ = {};

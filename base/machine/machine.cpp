@@ -25,7 +25,7 @@ std::int64_t kibibytes(std::string_view text, std::string_view key) {
   while (at != std::string_view::npos && at != 0 && text[at - 1] != '\n') {
     at = text.find(key, at + 1);
   }
-  if (at == std::string_view::npos) return 0;
+  if (at == std::string_view::npos) return 0;  // unknown
   text.remove_prefix(at + key.size());
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   std::int64_t value = 0;

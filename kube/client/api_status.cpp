@@ -51,7 +51,7 @@ ErrorCode error_code(int code, const std::string& reason) {
       return ErrorCode::kNotFound;
     case 409:
       return reason == "AlreadyExists" ? ErrorCode::kAlreadyExists : ErrorCode::kConflict;
-    default:
+    default:  // 429, 5xx, and any other code
       return ErrorCode::kUnavailable;
   }
 }

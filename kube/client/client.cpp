@@ -37,6 +37,7 @@ bool may_retry(const HttpResponse& response) {
   return (response.status == 429 || response.status >= 500) && response.retry_after.has_value();
 }
 
+// "": query_of() leaves the parameter out.
 std::string_view dry_run(const WriteOptions& options) { return options.dry_run ? "All" : ""; }
 
 // Unknown fields cause a warning in a real write, and a refusal in a dry run.
@@ -93,7 +94,8 @@ Result<std::vector<Json>> Client::list(const Resource& resource, const std::stri
                                                        {"limit", std::to_string(kPageSize)},
                                                        {"continue", next}});
     Result<Json> answer = read(request, describe_call("list", resource, {ns, "*"}, ""));
-    // 410: the server no longer has the version of the pages so far.
+    // 410: the server no longer has the version of the pages so far. On the first page, kNotFound
+    // means that there is no such resource.
     const bool expired =
         !answer.ok() && answer.error().code == ErrorCode::kNotFound && !next.empty();
     if (expired && ++restarts <= kMaxListRestarts) {
@@ -182,6 +184,7 @@ Status Client::read_log(const ObjectKey& pod, const LogOptions& options,
                 {"tailLines", options.tail ? std::to_string(*options.tail) : ""},
                 {"limitBytes", options.limit_bytes ? std::to_string(*options.limit_bytes) : ""}});
   pause(limiter_.take(now()));
+  // One try: on_line may have got lines before a failure.
   const milliseconds idle = options.follow ? kLogIdle : options_.deadline;
   FETTLE_TRY(answer_of(
       timed(call, [&] { return transport_.stream(request, on_line, idle, std::move(stop)); }),
@@ -233,7 +236,7 @@ Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) 
   milliseconds left = options_.deadline;
   milliseconds wait = kReadRetryFirst;
   for (int retry = 0;; ++retry) {
-    pause(limiter_.take(now()));
+    pause(limiter_.take(now()));  // does not count against the deadline
     const auto began = now();
     HttpResult result = timed(call, [&] { return transport_.call(request, left); });
     left -= std::chrono::ceil<milliseconds>(now() - began);

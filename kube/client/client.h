@@ -118,7 +118,7 @@ class Client {
   struct Call {
     std::string_view verb;
     std::string resource;  // "trials/status"
-    std::string what;      // "Trial team/digits-3"
+    std::string what;      // "get Trial team/digits-3"
   };
   static Call describe_call(std::string_view verb, const Resource& resource, const ObjectKey& key,
                             std::string_view subresource);

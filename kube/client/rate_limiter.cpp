@@ -12,6 +12,7 @@ std::chrono::microseconds RateLimiter::take(Time now) {
   if (per_second_ <= 0) return std::chrono::microseconds(0);
   const std::lock_guard lock(mutex_);
   if (counted_at_ != Time{}) {
+    // Below 0 if another thread, with a later `now`, was first to lock.
     const double elapsed = duration<double>(now - counted_at_).count();
     tokens_ = std::min(burst_, tokens_ + std::max(0.0, elapsed) * per_second_);
   }

@@ -48,8 +48,9 @@ class Stepper {
     }
     observe(*answer.lease);
     const std::string holder = holder_in(state_.record);
+    // Its own name: an earlier write went through, although its answer was lost or was an error.
     if (holder.empty() || holder == terms_.identity) return write();
-    if (state_.phase == Phase::kLeader) return lose();
+    if (state_.phase == Phase::kLeader) return lose();  // another process has taken it over
     return now_.steady < state_.seen_at + term_of_holder() ? retry() : write();
   }
 
@@ -84,6 +85,7 @@ class Stepper {
     if (state_.phase == Phase::kLeader) {
       if (is_expired()) return lose();
       const milliseconds left = state_.renewed_at + terms_.times.renew - now_.steady;
+      // Ends at the renew deadline at the latest, so that the loss is noticed at once.
       return WaitForLease{std::min(terms_.times.retry, left)};
     }
     const double factor = 1 + kJitter * state_.random.uniform();
@@ -107,6 +109,7 @@ class Stepper {
     const bool fresh = state_.record.is_null();
     const bool ours = !fresh && holder_in(state_.record) == terms_.identity;
     const std::string now = format_micro_time(now_.unix_ms);
+    // The record carries its resourceVersion: the write fails if another process wrote since.
     Json lease = fresh ? new_lease() : state_.record;
     Json spec = fresh || lease.find("spec") == nullptr ? Json::object() : *lease.find("spec");
     const std::int64_t transitions = integer_at(spec, {"leaseTransitions"});
@@ -114,6 +117,7 @@ class Stepper {
     spec.set("leaseDurationSeconds", in_seconds(terms_.times.lease));
     spec.set("renewTime", now);
     if (!ours) spec.set("acquireTime", now);
+    // Counts the changes of holder.
     spec.set("leaseTransitions", ours || fresh ? transitions : transitions + 1);
     lease.set("spec", std::move(spec));
     if (fresh) return CreateLease{std::move(lease)};

@@ -90,6 +90,7 @@ LeaseOutput LeaderElector::advance(const LeaseInput& input) {
   const Phase after = state_.phase;
   const std::string holder = holder_of(state_);
   changed_.notify_all();
+  // The callbacks may use may_write() and holder(), which lock.
   lock.unlock();
   if (holder != holder_before && options_.on_holder) options_.on_holder(holder);
   if (after != before) {
@@ -114,6 +115,7 @@ LeaseInput LeaderElector::carry_out(const LeaseOutput& output, const std::stop_t
     return LeaseWritten{
         remember(object_of(client_.update(kLeases, key, /*subresource=*/"", update->lease)))};
   }
+  // A wait, because run() handles LeaseOver. Only a stop ends it early.
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, stop, std::get<WaitForLease>(output).time, [] { return false; });
   return LeaseDue{};

@@ -82,6 +82,7 @@ void EventRecorder::write(const EventWrite& event, const std::stop_token& stop) 
       return drop(written.error().message);
     }
     std::unique_lock lock(mutex_);
+    // Only a stop ends it early; then one more try follows.
     changed_.wait_for(lock, stop, options_.retry, [] { return false; });
   }
 }
@@ -104,6 +105,7 @@ void EventRecorder::drain() {
     if (std::chrono::steady_clock::now() >= end) return drop("stopped before it was written");
     if (const Status written = try_write(event); !written.ok()) drop(written.error().message);
   };
+  // With a stop token that never stops; 0: does not wait for more.
   while (const std::optional<Occurrence> occurrence = next(std::chrono::milliseconds(0), {})) {
     if (const auto event = series_.add(*occurrence)) write_once(*event);
   }

@@ -48,11 +48,13 @@ std::optional<EventWrite> EventSeries::add(const Occurrence& occurrence) {
     Series& series = found->second;
     ++series.count;
     series.last_ms = occurrence.at_ms;
+    // The first repetition is written at once.
     if (series.count > 2) return std::nullopt;  // due() writes it
     return write(series, occurrence.at_ms);
   }
   const ObjectKey key = next_key(occurrence);
   Json event = make_event(occurrence, key);
+  // Beyond that the event is written and forgotten: an equal occurrence is a new event.
   if (series_.size() < kMaxSeries) {
     series_[identity] = {key,
                          event,
@@ -68,7 +70,7 @@ std::vector<EventWrite> EventSeries::due(std::int64_t now_ms) {
   std::vector<EventWrite> out;
   for (auto at = series_.begin(); at != series_.end();) {
     Series& series = at->second;
-    const bool over = now_ms - series.last_ms >= kSeriesQuietMs;
+    const bool over = now_ms - series.last_ms >= kSeriesQuietMs;  // also of a single event
     const bool stale = now_ms - series.written_ms >= kSeriesRefreshMs;
     if (series.count > series.written_count && (over || stale)) {
       out.push_back(write(series, now_ms));

@@ -30,7 +30,7 @@ std::string variable(const Environment& environment, const char* name) {
 std::vector<std::string> kubeconfig_files(const ConfigOptions& options,
                                           const Environment& environment) {
   std::vector<std::string> out;
-  if (std::filesystem::exists(options.kubeconfig)) out.push_back(options.kubeconfig);
+  if (std::filesystem::exists(options.kubeconfig)) out.push_back(options.kubeconfig);  // not ""
   if (!options.kubeconfig.empty()) return out;
   std::string list = variable(environment, "KUBECONFIG");
   if (list.empty()) list = variable(environment, "HOME") + "/.kube/config";
@@ -56,7 +56,7 @@ Result<Json> ask_kubectl(const ConfigOptions& options, const std::vector<std::st
   if (!options.kubeconfig.empty()) call.command.push_back("--kubeconfig=" + options.kubeconfig);
   if (!options.context.empty()) call.command.push_back("--context=" + options.context);
   call.environment = {{"KUBECONFIG", joined(files, ":")}};
-  call.keeps_errors = true;
+  call.keeps_errors = true;  // for failure()
   const Result<ProgramEnd> end = run_program(call);
   if (!end.ok() && end.error().code == ErrorCode::kNotFound) {
     return not_found("there is no kubectl on PATH, which reads the kubeconfig (" +
@@ -83,10 +83,10 @@ std::string beside(const std::vector<std::string>& files, const std::string& pat
     all.push_back((folder / path).lexically_normal().string());
     if (std::filesystem::exists(all.back())) return all.back();
   }
-  return all.empty() ? path : all.front();
+  return all.empty() ? path : all.front();  // it exists nowhere; reading it fails with this name
 }
 
-// `key` is a path, `key`-data the content in base64.
+// `key` is a path, `key`-data the content in base64. Absent fields leave the Pem empty.
 Result<Pem> read_pem(const Json& body, const std::string& key,
                      const std::vector<std::string>& files) {
   Pem out;
@@ -134,7 +134,7 @@ Result<ExecConfig> read_exec(const Json& exec, const std::vector<std::string>& f
   if (mode == "Never") out.interactive = ExecConfig::Interactive::kNever;
   if (mode == "Always") out.interactive = ExecConfig::Interactive::kAlways;
   for (const Json& argument : array_at(exec, {"args"})) {
-    out.arguments.push_back(text_at(argument, {}));
+    out.arguments.push_back(text_at(argument, {}));  // the value itself
   }
   for (const Json& entry : array_at(exec, {"env"})) {
     out.environment.emplace_back(text_at(entry, {"name"}), text_at(entry, {"value"}));

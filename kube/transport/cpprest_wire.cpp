@@ -196,7 +196,7 @@ class ReplyBuffer final : public concurrency::streams::details::streambuf_state_
 };
 
 void Exchange::start(http_client& client, http_request request) {
-  pending_->add(1);
+  pending_->add(1);  // note_end() takes it off
   const auto self = shared_from_this();
   try {
     const auto buffer = std::make_shared<ReplyBuffer>(self);
@@ -296,7 +296,7 @@ void Exchange::leave() {
   if (block_) {
     block_.reset();
     const auto taken = std::move(taken_);
-    lock.unlock();
+    lock.unlock();  // as in receive(): the library may go on at once
     taken.set_exception(std::runtime_error("the caller has left"));
     lock.lock();
   }
@@ -423,6 +423,7 @@ http_request CpprestWire::make_request(const HttpRequest& request,
                                        const Credential& credential) const {
   for (const std::string* const text :
        {&request.target, &request.content_type, &credential.token}) {
+    // exchange() returns it as a failure.
     if (!is_header_value(*text)) throw std::invalid_argument("a line break in a header or path");
   }
   http_request out(request.method);
@@ -443,6 +444,7 @@ http_request CpprestWire::make_request(const HttpRequest& request,
 
 std::shared_ptr<CpprestWire::Clients> CpprestWire::clients_for(const Credential& credential) {
   const std::lock_guard lock(mutex_);
+  // The token may differ: it is sent with each request.
   if (clients_ == nullptr || clients_->credential.certificate != credential.certificate ||
       clients_->credential.key != credential.key) {
     const http_client_config config = client_config(credential);

@@ -106,6 +106,7 @@ Result<CachedToken::Fetched> read_exec_credential(std::string_view output,
     return invalid("printed the expirationTimestamp \"" + expires.substr(0, 40) +
                    "\", expected the form 2026-01-31T12:00:00Z");
   }
+  // Below 0 if it has expired: the next current() fetches again.
   out.valid_for = std::chrono::seconds((*expires_ms - now_ms) / 1000);
   return out;
 }

@@ -46,7 +46,7 @@ std::vector<std::string> read_warnings(std::string_view header) {
     const std::size_t next = header.find_first_not_of(' ');
     if (next == std::string_view::npos) break;
     header.remove_prefix(next);
-    if (header.front() == '"' && !take_quoted(header)) break;
+    if (header.front() == '"' && !take_quoted(header)) break;  // skips the date
   }
   return out;
 }
@@ -69,8 +69,9 @@ std::optional<std::int64_t> read_date(std::string_view header) {
     return std::nullopt;
   }
   const std::size_t at = kMonths.find(header.substr(8, 3));
+  // A match that is not at a multiple of 3 spans two names.
   if (at == std::string_view::npos || at % 3 != 0) return std::nullopt;
-  const std::string month = std::to_string(101 + at / 3).substr(1);
+  const std::string month = std::to_string(101 + at / 3).substr(1);  // two digits
   return api::parse_timestamp(std::string(header.substr(12, 4)) + "-" + month + "-" +
                               std::string(header.substr(5, 2)) + "T" +
                               std::string(header.substr(17, 8)) + "Z");

@@ -55,6 +55,7 @@ int no_password(char*, int, int, void*) { return 0; }
 Status use_identity(SSL_CTX* context, const std::string& certificates, const std::string& key) {
   const std::vector<Certificate> chain = read_certificates(certificates);
   if (chain.empty()) return invalid("the client certificate holds no PEM certificate");
+  // The first is the client's own; the rest leads up to a CA that the server trusts.
   if (SSL_CTX_use_certificate(context, chain.front().get()) != 1) {
     return invalid("the client certificate cannot be used: " + openssl_message());
   }
@@ -114,7 +115,7 @@ Status Tls::prepare(SSL_CTX* context, const Credential& credential) {
 Status Tls::trust(SSL_CTX* context) {
   if (config_.insecure || config_.ca.empty()) return success();
   FETTLE_TRY(load_store());
-  X509_STORE_up_ref(store_.get());
+  X509_STORE_up_ref(store_.get());  // the context takes over this reference
   SSL_CTX_set_cert_store(context, store_.get());
   return success();
 }
@@ -122,7 +123,7 @@ Status Tls::trust(SSL_CTX* context) {
 Status Tls::load_store() {
   Result<std::string> text = read_pem(config_.ca);
   if (!text.ok()) {
-    if (store_ != nullptr) return success();
+    if (store_ != nullptr) return success();  // the last good content applies
     return Error(text.error()).in("the cluster's CA");
   }
   if (store_ != nullptr && *text == ca_text_) return success();
@@ -150,7 +151,7 @@ Status Tls::load_identity() {
     key_text_ = std::move(*key);
     return success();
   }
-  if (!certificate_text_.empty()) return success();
+  if (!certificate_text_.empty()) return success();  // the last pair that could be read applies
   return certificate.ok() ? Error(key.error()).in("the client key")
                           : Error(certificate.error()).in("the client certificate");
 }
@@ -169,7 +170,7 @@ int Tls::problems_index() {
 // sent means that this side does not accept the server's certificate, an alert received that the
 // server does not accept this side's.
 void Tls::note_event(const SSL* ssl, int where, int value) {
-  constexpr int kFatal = 2;
+  constexpr int kFatal = 2;  // `value` of an alert: its level << 8 | its description
   if ((where & SSL_CB_ALERT) == 0 || (value >> 8) != kFatal) return;
   auto* const problems =
       static_cast<Problems*>(static_cast<std::shared_ptr<void>*>(

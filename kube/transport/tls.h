@@ -1,8 +1,8 @@
 // Tls: the trusted CAs and the client certificate of connections, for OpenSSL.
 //
 // prepare() is called for each new connection and reads the files again, so a rotated CA or client
-// certificate applies from the next connection on. If a file cannot be read or parsed, its last
-// good content applies. Thread-safe.
+// certificate applies from the next connection on. If a file cannot be read, or the CA's cannot be
+// parsed, its last good content applies. Thread-safe.
 #pragma once
 
 #include <openssl/ssl.h>

@@ -48,6 +48,7 @@ HttpResult Transport::authorised(const std::function<HttpResult(const Credential
 
 HttpResult Transport::call_once(const HttpRequest& request, const Credential& credential,
                                 std::chrono::milliseconds deadline, TimePoint end) {
+  // `end` holds for both tries of authorised(); `deadline` is for the message.
   std::string body;
   bool too_large = false;
   Waiting waiting;
@@ -79,6 +80,7 @@ HttpResult Transport::stream_once(const HttpRequest& request, const Credential& 
   waiting.stop = stop;
   waiting.on_block = [&](int status, std::string_view block) {
     if (status != 200) {
+      // The body of a refusal, cut at kMaxLine.
       refusal += block.substr(0, kMaxLine - std::min(kMaxLine, refusal.size()));
       return refusal.size() < kMaxLine;
     }

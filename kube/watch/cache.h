@@ -125,6 +125,7 @@ class Cache {
   void join_group(const Pointer& object);
   void leave_group(const Pointer& object);
 
+  // With writing_ held, and without mutex_: listeners read the cache.
   void notify(const Changes& changes) const;
 
   std::function<std::string(const T&)> index_;

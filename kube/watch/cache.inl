@@ -72,6 +72,7 @@ void Cache<T>::erase(const ObjectKey& key, const std::string& uid, const std::st
       // The notice is late: a newer object of the same name, with another uid, stays.
       if (here->metadata.uid != uid && !is_newer(version, version_of(here))) return;
     }
+    // Also if nothing is cached: the tombstone refuses older versions that come later.
     unset(key, uid, version, changes);
   }
   notify(changes);
@@ -95,7 +96,7 @@ void Cache<T>::replace(std::vector<T> objects, const std::string& version, const
         gone.emplace_back(key, entry.object->metadata.uid);
     }
     for (const auto& [key, uid] : gone) unset(key, uid, version, changes);
-    seen_[scope.ns] = version;
+    seen_[scope.ns] = version;  // even if it went back: a list overrules
     unsynced_.erase(scope.ns);
   }
   notify(changes);
@@ -210,6 +211,7 @@ void Cache<T>::bury(const ObjectKey& key, const std::string& uid, const std::str
   while (burials_.size() > kMaxTombstones) {
     const auto& [changed, oldest] = burials_.front();
     const auto grave = tombstones_.find(oldest);
+    // Otherwise a later deletion or a new object of that name has replaced this tombstone.
     if (grave != tombstones_.end() && grave->second.changed == changed) tombstones_.erase(grave);
     burials_.pop_front();
   }
@@ -239,6 +241,7 @@ void Cache<T>::leave_group(const Pointer& object) {
   if (object == nullptr || !index_) return;
   const auto found = groups_.find(index_(*object));
   if (found == groups_.end()) return;
+  // It is there: objects do not change, so join_group() chose the same group and place.
   found->second.erase(place_of(found->second, *object));
   if (found->second.empty()) groups_.erase(found);
 }

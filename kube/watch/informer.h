@@ -4,8 +4,8 @@
 // connection for each watched namespace. An object that cannot be read (edited by hand) is reported
 // as an error, and its last readable version stays in the cache.
 //
-// An Informer is started and stopped by one thread; cache(), wait_synced() and last_error() may be
-// used by any. Set the cache's index and listeners before start().
+// An Informer is started and stopped by one thread. Any thread may use cache(), and the rest once
+// start() has returned. Set the cache's index and listeners before start().
 #pragma once
 
 #include <chrono>

@@ -55,6 +55,7 @@ std::optional<std::string> WatchLoop::last_error() const {
 std::optional<std::string> WatchLoop::trouble(std::chrono::milliseconds least) const {
   const std::lock_guard lock(mutex_);
   const SteadyTime now = steady_now();
+  // failing_since_ is reset only when a good watch ends, so the present watch counts, too.
   const bool good = watching_since_ && now - *watching_since_ >= kGoodWatch;
   if (good || !failing_since_ || now - *failing_since_ < least) return std::nullopt;
   return trouble_;
@@ -105,7 +106,7 @@ void WatchLoop::watch(const SendWatch& send, const std::stop_token& stop) {
   HttpResult result = transport_.stream(
       request,
       [&](std::string_view line) {
-        feed(LineCame{line}, stop);
+        feed(LineCame{line}, stop);  // may set end_watch_
         return !end_watch_ && !stop.stop_requested();
       },
       kWatchIdle, stop);
@@ -121,7 +122,7 @@ void WatchLoop::watch(const SendWatch& send, const std::stop_token& stop) {
 void WatchLoop::pause(std::chrono::milliseconds time, const std::stop_token& stop) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, stop, time, [] { return false; });
+    changed_.wait_for(lock, stop, time, [] { return false; });  // only a stop ends it early
   }
   feed(Begin{}, stop);
 }
@@ -154,6 +155,7 @@ void WatchLoop::execute(WatcherOutput& output) {
                         },
                         [&](const Recovered&) { set_error(std::nullopt); },
                         [&](const EndWatch&) { end_watch_ = true; },
+                        // run() carries these out after the step.
                         [&](const SendList& next) { next_ = next; },
                         [&](const SendWatch& next) { next_ = next; },
                         [&](const Wait& next) { next_ = next; }},

@@ -44,8 +44,9 @@ class Stepper {
     state_.page_tries = 0;
     state_.continue_token = text_at(*list, {"metadata", "continue"});
     if (!state_.continue_token.empty()) return send_list();
-    state_.version = version;
+    state_.version = version;  // all pages of a list have the same
     state_.resumes = 0;
+    // backoff and listed_at_once stay: a list alone does not show that its watch works.
     outputs_.emplace_back(ListComplete{version});
     recover();
     send_watch();
@@ -59,7 +60,7 @@ class Stepper {
     }
     const std::string type = text_at(*event, {"type"});
     Json* object = event->find("object");
-    if (type == "ERROR") return watch_error(object == nullptr ? Json() : *object);
+    if (type == "ERROR") return watch_error(object == nullptr ? Json() : *object);  // a Status
     const bool bookmark = type == "BOOKMARK";
     if (object == nullptr ||
         !(bookmark || type == "ADDED" || type == "MODIFIED" || type == "DELETED")) {
@@ -67,7 +68,7 @@ class Stepper {
       return;
     }
     const std::string kind = text_at(*object, {"kind"});
-    if (!kind.empty() && kind != target_.resource.kind) {
+    if (!kind.empty() && kind != target_.resource.kind) {  // a bookmark has the kind, too
       outputs_.emplace_back(
           Skipped{"event with a " + kind + ", expected a " + std::string(target_.resource.kind)});
       return;
@@ -131,6 +132,7 @@ class Stepper {
   }
 
   void wait(milliseconds time) {
+    // 0: at once, and without a Wait (list_again).
     if (time <= milliseconds(0)) return proceed();
     state_.phase = WatcherState::Phase::kWaiting;
     outputs_.emplace_back(Wait{time});
@@ -183,7 +185,8 @@ class Stepper {
     wait(std::max(start_over(message), retry_after(response)));
   }
 
-  // Requests the same page again; a failed first page begins the whole list again.
+  // Requests the same page again; a failed first page begins the whole list again. `at_least`: the
+  // Retry-After of the answer, 0 without one.
   void retry_page(const std::string& message, milliseconds at_least) {
     const bool keeps = !state_.continue_token.empty() && ++state_.page_tries <= kMaxPageTries;
     wait(std::max(keeps ? fail(message) : start_over(message), at_least));
