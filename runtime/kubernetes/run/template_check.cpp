@@ -42,7 +42,7 @@ api::Trial sample_trial(const api::Study& study) {
   trial.spec.until_step = study.spec.resource.max;
   trial.spec.workers = study.spec.trial.workers.min;
   for (const api::Parameter& parameter : study.spec.parameters) {
-    if (parameter.when) continue;
+    if (parameter.when) continue;  // a conditional parameter may be absent
     trial.spec.parameters.set(parameter.name, first_value(parameter));
   }
   return trial;
@@ -102,6 +102,7 @@ Status try_pod_group(kube::Client& client, const api::Study& study, const Json& 
     const Result<kube::Written> written = client.create(
         resource, study.metadata.ns, build_pod_group(owner, resource), {.dry_run = true});
     if (written.ok()) return success();
+    // kNotFound: the cluster does not serve this version; an older one follows.
     if (written.error().code != ErrorCode::kNotFound) return judge(written.error(), "PodGroup");
   }
   return Error{ErrorCode::kUnavailable, "spec.trial.gang: this cluster has no PodGroups of " +
@@ -130,7 +131,7 @@ Status check_template(kube::Client& client, const api::Study& study, const JobOp
   }
   FETTLE_ASSIGN(const Json job, build_job(study, sample_trial(study), 0, options));
   FETTLE_ASSIGN(const auto gpus, place_gpus(study.spec, options.gpu_profiles));
-  if (gpus && !gpus->claim.is_null()) {
+  if (gpus && !gpus->claim.is_null()) {  // null: GPUs are requested as a resource, not claimed
     const kube::Resource& resource = gpu_claim_resource(*gpus);
     FETTLE_TRY(dry_run_create(client, resource, build_gpu_claim(study, *gpus), study.metadata.ns,
                               std::string(resource.kind)));
