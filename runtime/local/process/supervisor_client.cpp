@@ -90,6 +90,7 @@ Result<std::unique_ptr<SupervisorClient>> SupervisorClient::start(
   SupervisorCommand hello;
   hello.study_directory = study_directory;
   hello.lock_fd = lock_fd >= 0 ? kLockFd : -1;
+  // On failure the client's destructor closes the socket, which ends the supervisor.
   FETTLE_TRY(client->send(hello));
   const Result<std::string> line = client->read_line();
   if (!line.ok()) return line.error();
@@ -144,7 +145,7 @@ Result<std::string> SupervisorClient::read_line() {
     char bytes[64 << 10];
     const ssize_t got = ::recv(fd_, bytes, sizeof(bytes), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return io_error(how_it_ended(pid_));
+    if (got <= 0) return io_error(how_it_ended(pid_));  // waits for the supervisor's end
     received_.add({bytes, static_cast<std::size_t>(got)});
   }
 }
