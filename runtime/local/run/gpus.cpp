@@ -77,6 +77,7 @@ VisibleGpus name_gpus(const GpuSources& sources) {
     // An empty id means that the driver could not name the card's UUID.
     if (!known && !id.empty()) visible.names.push_back({id, cuda});
   };
+  // A trial inherits CUDA_DEVICE_ORDER, so these names mean the same GPUs there.
   if (sources.chosen) {
     for (const std::string& name : machine::split_gpus(*sources.chosen)) {
       add(id_of(name, sources), name);

@@ -31,7 +31,7 @@ void RunQueue::serve_until_closed() {
     woken_.wait_for(lock, pause, [this] { return closed_ || wake_; });
     wake_ = false;
     if (closed_) return;
-    lock.unlock();
+    lock.unlock();  // serve_() calls functions of this object
     serve_();
     if (Clock::now() > renewed + kRenewInterval) {
       claims_->renew();
