@@ -102,7 +102,7 @@ Sqlite::~Sqlite() {
 
 Result<sqlite3_stmt*> Sqlite::prepare(const char* sql) {
   for (const Prepared& prepared : statements_) {
-    if (prepared.sql == sql) return prepared.statement.get();
+    if (prepared.sql == sql) return prepared.statement.get();  // by address: `sql` is a literal
   }
   sqlite3_stmt* statement = nullptr;
   const int code =
