@@ -171,6 +171,7 @@ GpuPlacement placement_of(const GpuRequest& request, const GpuProfile& profile, 
   out.least_grace = alone ? 0 : kGraceOfShares;
   if (profile.put.limits.is_object()) {
     for (const auto& [resource, amount] : profile.put.limits.as_object()) {
+      // A whole number or one slot (check_gpu_profile), which becomes a whole number.
       out.limits[resource] = api::fill_slots_in(amount, values).as_integer();
     }
   }

@@ -197,6 +197,7 @@ Gang gang_of(JobPtr job, const std::vector<PodPtr>& pods) {
   std::set<std::int64_t> refused;
   for (const PodPtr& pod : pods) {
     const std::int64_t rank = rank_of(*pod);
+    // A resize removes these ranks, and a pod that is being deleted gives its node up.
     if (rank >= job->completions || pod->metadata.deleted_ms != 0) continue;
     ranks.insert(rank);
     if (pod->node.empty() && !pod->unschedulable.empty()) refused.insert(rank);

@@ -256,7 +256,7 @@ bool RunReader::ends_by_a_rank() {
   }
   exit(end.outcome, who + end.reason, end.at_ms);
   run_.gpu_memory_short = end.gpu_memory_short;
-  run_.presumed = end.presumed && !one_of_many;
+  run_.presumed = end.presumed && !one_of_many;  // the end of another worker may be the cause
   if (rank == 0) run_.exit_code = end.exit_code;
   return true;
 }
@@ -307,6 +307,7 @@ bool RunReader::has_job_ended() {
     return true;
   }
   if (const auto* failed = kube::find_condition(job_.conditions, "Failed")) {
+    // After a stop, the deadline is ours: it ends a Job in a queue (JobRuns::stop).
     if (failed->reason == "DeadlineExceeded" && !view_.stop_asked) {
       exit(Outcome::kFailed, "the Job was ended by its own deadline: " + failed->message,
            failed->since_ms);

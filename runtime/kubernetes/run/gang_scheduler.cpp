@@ -20,7 +20,7 @@ void GangScheduler::job_changed(const kube::Job& job, bool gone) {
 }
 
 GangLine GangScheduler::line() const {
-  std::vector<kube::ObjectKey> keys;
+  std::vector<kube::ObjectKey> keys;  // a copy: the cache is read without mutex_
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [domain, line] : queued_) keys.insert(keys.end(), line.begin(), line.end());

@@ -116,6 +116,7 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
   if (job_client_.find(trial, run) != nullptr) return success();
   FETTLE_ASSIGN(JobOptions options, options_in_force(options_, study, clock_.now_ms()));
   options.concurrent_runs = jobs_.size();  // the more runs, the less often each one reports
+  // Before build_job(), in which a missing profile is kInvalid and would fail the trial.
   FETTLE_ASSIGN(const std::optional<GpuPlacement> gpus,
                 place_now(sized_for(study, trial), options));
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options));
@@ -215,6 +216,7 @@ Status JobRuns::remove_orphans(const std::string& ns, const std::string& trial) 
 Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
   std::vector<core::Run> runs;
   const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
+  // Without its Study the trial starts no other run that would need protection.
   const bool fenced = !study.ok() || is_fenced(*study);
   for (const JobPtr& job : jobs_.group(trial_group(trial.metadata.ns, trial.metadata.name))) {
     if (!is_owned_by(*job, trial)) continue;

@@ -150,6 +150,7 @@ Status check_template(kube::Client& client, const api::Study& study, const JobOp
 
 std::vector<TemplateWarning> template_warnings(const api::Study& study) {
   std::vector<TemplateWarning> warnings;
+  // "": no claim, or a claim of the user's, whose mode is not known here.
   const std::string mode =
       makes_volume_claim(study) ? study.spec.trial.checkpoints->access_mode : "";
   const std::int64_t trials = study.spec.budget.parallelism;
