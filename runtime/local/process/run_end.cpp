@@ -83,6 +83,7 @@ bool was_killed_for_memory(const RunEnd& end, const core::Exit& exit) {
 }
 
 core::EndCondition condition_of(const RunEnd& end, const core::Exit& exit) {
+  // A stop explains the end, whatever the memory was.
   switch (end.process.cause) {
     case StopCause::kAsked:
       return core::EndCondition::kStopAsked;

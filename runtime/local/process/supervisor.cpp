@@ -96,6 +96,7 @@ class Supervisor {
       if (!backlogged()) wake = std::min(wake, run->output().report_wake_ms());
     }
     const short events = static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT));
+    // The last, without an owner: receive() and send() are called in any case.
     if (control_ >= 0) polls.push_back({control_, events, 0});
     ::poll(polls.data(), polls.size(), static_cast<int>(std::max<std::int64_t>(wake - now, 0)));
     std::vector<SupervisedRun*> ready;
@@ -295,7 +296,7 @@ int run_supervisor(int control_fd) {
   ::signal(SIGTERM, SIG_IGN);  // it ends when its runner does, after the trials
   ::signal(SIGHUP, SIG_IGN);
   ::signal(SIGINT, SIG_IGN);
-  ::signal(SIGCHLD, SIG_DFL);
+  ::signal(SIGCHLD, SIG_DFL);  // were it ignored, the kernel would reap guards unasked
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
     std::fprintf(stderr, "fettle supervise: %s\n", system_message(errno).c_str());
     return kExitEnvironment;

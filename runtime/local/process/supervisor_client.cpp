@@ -47,6 +47,7 @@ Result<pid_t> spawn(const std::string& executable, int control, int lock) {
   ::posix_spawn_file_actions_adddup2(&actions, high_control, kControlFd);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  // dup2() clears close-on-exec, so the child keeps these two; its standard error is the runner's.
   const std::string fd = std::to_string(kControlFd);
   std::array<const char*, 5> arguments = {"fettle", "supervise", "--fd", fd.c_str(), nullptr};
   pid_t pid = 0;
