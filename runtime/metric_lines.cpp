@@ -227,6 +227,7 @@ void MetricLines::read_step(std::string_view text) {
 void MetricLines::regex_line(std::string_view original) {
   if (pattern_->step_re) read_step(original);
   std::optional<FiniteLine> finite;
+  // An expression for digits alone is matched against a line with digits in place of nan.
   if (!pattern_->matches_nan) finite.emplace(original);
   const std::string_view text = finite ? std::string_view(finite->text()) : original;
   const re2::StringPiece input(text.data(), text.size());
@@ -244,6 +245,7 @@ void MetricLines::regex_line(std::string_view original) {
          pattern_->re.Match(input, at, text.size(), RE2::UNANCHORED, group.data(), last + 1)) {
     const auto matched = static_cast<std::size_t>(group[0].data() - input.data());
     at = matched + std::max<std::size_t>(group[0].size(), 1);  // also past an empty match
+    // Absent if it is no whole number: then add() counts the line.
     if (const auto step = parse_number(view(pattern_->step))) found.step = to_step(*step);
     const std::string_view name = trimmed(view(pattern_->name));
     matched_any = matched_any || !name.empty();
