@@ -234,6 +234,7 @@ class Workers {
 
   void resize(int wanted) {
     const auto most = static_cast<std::int64_t>(workers_.size());
+    // With fewer than least_ the others could not continue.
     wanted_ = std::clamp<std::int64_t>(wanted, std::min(least_, most), most);
   }
 
