@@ -107,7 +107,7 @@ std::optional<Fit> fit_memory(double memory, const GpuProfile& profile) {
 
 std::optional<Fit> fit(const GpuRequest& request, const GpuProfile& profile) {
   if (!has_model(profile, request.model)) return std::nullopt;
-  std::optional<Fit> found;
+  std::optional<Fit> found;  // exactly one of the next three applies
   if (request.count) found = fit_count(*request.count, profile);
   if (request.fraction) found = fit_fraction(*request.fraction, profile);
   if (request.memory) found = fit_memory(*request.memory, profile);

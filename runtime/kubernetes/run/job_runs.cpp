@@ -168,7 +168,7 @@ Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t w
 }
 
 Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
-  pending_.remove(name_of(trial, run));
+  pending_.remove(name_of(trial, run));  // without a Job, it is not observed any more
   const JobPtr job = job_client_.find(trial, run);
   // Without a Job, no watch notifies the controller.
   if (job == nullptr) notify(trial_group(trial.metadata.ns, trial.metadata.name));

@@ -64,7 +64,7 @@ Status judge(const Error& error, const std::string& what) {
   const std::string where = "the API server refuses the " + what + " of a trial";
   if (error.code == ErrorCode::kInvalid) return Error{ErrorCode::kInvalid, error.message}.in(where);
   if (error.code == ErrorCode::kAlreadyExists) return success();  // it passed all checks before
-  if (error.code != ErrorCode::kForbidden) return error;
+  if (error.code != ErrorCode::kForbidden) return error;          // not known yet (Runs::check)
   if (is_quota_error(error)) return success();
   const ErrorCode code = needs_administrator(error) ? ErrorCode::kUnavailable : ErrorCode::kInvalid;
   const bool unprepared = mentions(error, kTrainerAccount) && mentions(error, "not found");
