@@ -170,6 +170,7 @@ std::size_t signal_tree(pid_t root, int signal) {
 
 void sweep(const std::string& study_directory) {
   const std::vector<pid_t> spared = ancestors_and_self();
+  // In rounds, because a process may fork just before it is killed.
   for (int round = 0; round < kSweepRounds; ++round) {
     bool found = false;
     for (const pid_t pid : numbered_entries(kProc)) {

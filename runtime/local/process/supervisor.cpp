@@ -65,7 +65,7 @@ class Supervisor {
     while (!done()) {
       const std::vector<SupervisedRun*> ready = wait();
       const std::int64_t now = clock_.now_ms();
-      for (SupervisedRun* run : ready) run->read(now);
+      for (SupervisedRun* run : ready) run->read(now);  // notes the ends that collect() reports
       receive(now);
       for (auto& [key, run] : runs_) run->tick(now);
       collect(now);

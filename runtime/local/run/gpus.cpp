@@ -49,6 +49,7 @@ std::string id_of(const std::string& name, const GpuSources& sources) {
   const bool is_number =
       std::ranges::all_of(name, [](unsigned char c) { return c >= '0' && c <= '9'; });
   if (is_number && name.size() < 6) {  // a longer number is no place in a list of GPUs
+    // If its card is unknown, Sessions that use the same number share the id.
     return uuid_at(sources, std::stoul(name)).value_or("cuda:" + name);
   }
   for (const machine::Gpu& gpu : sources.driver.all) {

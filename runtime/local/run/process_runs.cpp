@@ -256,7 +256,7 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   if (unrecorded && was_prepared(options_.layout, trial, 0)) recall(0);
   std::vector<core::Run> runs = runs_.runs_of(name);
   for (core::Run& run : runs) {
-    if (queue_.waits({name, run.id})) run.unplaced_workers = run.workers;
+    if (queue_.waits({name, run.id})) run.unplaced_workers = run.workers;  // none has begun
   }
   return runs;
 }
@@ -306,7 +306,7 @@ void ProcessRuns::on_event(const SupervisorEvent& event) {
   if (has_started) queue_.hand_over(key);
   if (event.outcome) {
     queue_.release(key);
-    queue_.wake();
+    queue_.wake();  // its resources may be enough for a run that waits
   }
   runs_.notify(key.first);
 }
