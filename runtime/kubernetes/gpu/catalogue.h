@@ -36,7 +36,7 @@ class GpuCatalogue {
   std::int64_t changed_ms() const;
 
  private:
-  void read(std::int64_t now_ms);  // holds mutex_, also while it calls notify_
+  void read(std::int64_t now_ms);  // requires mutex_, and calls notify_ with it
 
   const std::string path_;
   const Notify notify_;

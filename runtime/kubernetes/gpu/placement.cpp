@@ -74,7 +74,7 @@ std::optional<Fit> fit_fraction(double fraction, const GpuProfile& profile) {
   const auto& offer = profile.offers.fraction;
   if (!offer || fraction > *api::largest_fraction(profile) + kNoise) return std::nullopt;
   const double steps = std::round(fraction / offer->step);
-  // Only multiples of the step: a profile offers no more than the trial asks for.
+  // Only multiples of the step, because a fraction is met exactly.
   if (steps < 1 || std::abs(steps * offer->step - fraction) > kNoise) return std::nullopt;
   Fit fit{fraction, static_cast<std::int64_t>(steps), std::nullopt};
   if (api::is_one_slice(profile)) {

@@ -40,7 +40,7 @@ std::optional<std::int64_t> parse_stamp(std::string_view text) {
     std::int64_t digit_ns = kNsPerSecond / 10;
     for (; !rest.empty() && rest[0] >= '0' && rest[0] <= '9'; rest.remove_prefix(1)) {
       fraction += (rest[0] - '0') * digit_ns;
-      digit_ns /= 10;  // 0 after nine digits: more of them count nothing
+      digit_ns /= 10;  // 0 after nine digits: further digits do not count
     }
   }
   const std::optional<std::int64_t> offset = parse_zone(rest);

@@ -262,7 +262,8 @@ Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
 
 // If the Study is gone, it is unknown whether the trainer or the operator owns the report. An apply
 // without it would delete the operator's report, and an apply with it would take over the
-// trainer's. A merge patch leaves it as it is, unless a termination message had more to add.
+// trainer's. A merge patch leaves it as it is. Additions of a termination message are written
+// before, as the trainer's.
 Result<api::Trial> KubeStore::patch_trial_status(api::Trial wanted) {
   FETTLE_ASSIGN(const api::TrialPtr before, get_trial({wanted.metadata.ns, wanted.metadata.name}));
   FETTLE_TRY(report_for_trainer(wanted));

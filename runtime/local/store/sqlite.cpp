@@ -103,7 +103,7 @@ Sqlite::~Sqlite() {
 
 Result<sqlite3_stmt*> Sqlite::prepare(const char* sql) {
   for (const Prepared& prepared : statements_) {
-    if (prepared.sql == sql) return prepared.statement.get();  // by address: `sql` is a literal
+    if (prepared.sql == sql) return prepared.statement.get();  // the same address: see run()
   }
   sqlite3_stmt* statement = nullptr;
   const int code =
