@@ -59,7 +59,7 @@ std::string advice_for(std::string_view line, const std::set<std::string>& wante
     const std::string name = name_read_by(form, line, wanted);
     if (name.empty()) continue;
     std::string advice = "; spec.trial.metrics: {regex: " + quoted(form) + "} reads it";
-    if (wanted.count(name) == 0) {
+    if (wanted.count(name) == 0) {  // it differs in case from a metric that is wanted
       advice += ", with metric: " + name + " in place of " + same_but_for_case(name, wanted);
     }
     return advice;

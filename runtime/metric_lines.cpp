@@ -104,7 +104,7 @@ void MetricLines::line(std::string_view text, bool cut) {
   const std::string_view object = trimmed(text);
   const bool formed = object.size() >= 2 && object.front() == '{' && object.back() == '}';
   if (formed && !cut) return json_line(object);
-  if (lines_ > 0 || object.empty()) return;
+  if (lines_ > 0 || object.empty()) return;  // with a report, near misses do not matter
   cut ? miss_cut(object) : miss_json(object);
 }
 
@@ -130,7 +130,7 @@ void MetricLines::json_line(std::string_view text) {
   if (asked_for || !found.checkpoint.empty() || found.final_result) {
     return add(std::move(found), /*step_may_stay=*/false);
   }
-  if (found.metrics.empty() || lines_ > 0) return;
+  if (found.metrics.empty() || lines_ > 0) return;  // a plain log line, or a report exists
   // wanted_ holds a metric: if it were empty, every metric would be asked for.
   miss_name(text, found);
 }
@@ -227,6 +227,7 @@ void MetricLines::read_step(std::string_view text) {
 void MetricLines::regex_line(std::string_view original) {
   if (pattern_->step_re) read_step(original);
   std::optional<FiniteLine> finite;
+  // An expression for digits alone is matched against a line with digits in place of nan.
   if (!pattern_->matches_nan) finite.emplace(original);
   const std::string_view text = finite ? std::string_view(finite->text()) : original;
   const re2::StringPiece input(text.data(), text.size());
@@ -244,6 +245,7 @@ void MetricLines::regex_line(std::string_view original) {
          pattern_->re.Match(input, at, text.size(), RE2::UNANCHORED, group.data(), last + 1)) {
     const auto matched = static_cast<std::size_t>(group[0].data() - input.data());
     at = matched + std::max<std::size_t>(group[0].size(), 1);  // also past an empty match
+    // Absent if it is no whole number: then add() counts the line.
     if (const auto step = parse_number(view(pattern_->step))) found.step = to_step(*step);
     const std::string_view name = trimmed(view(pattern_->name));
     matched_any = matched_any || !name.empty();
@@ -301,7 +303,7 @@ void MetricLines::add(Found found, bool step_may_stay) {
   for (const auto& [name, value] : found.metrics) {
     if (is_wanted(name) || at_step_.size() < kMaxMetrics) at_step_.insert(name);
     has_result_ = has_result_ || wanted_.empty() || is_wanted(name);
-    unread_.erase(name);
+    unread_.erase(name);  // it counts lines since the last value
   }
   line.metrics = std::move(found.metrics);
   api::add_line(report_, std::move(line), needs_, now_ms_);
@@ -344,6 +346,7 @@ std::int64_t MetricLines::step_of(const Found& found, bool step_may_stay) const 
   if (pattern_ && pattern_->step_re) return read_step_;
   const bool repeats = std::ranges::any_of(
       found.metrics, [&](const auto& m) { return at_step_.count(m.first) > 0; });
+  // Step 0: no line was counted yet.
   return step_may_stay && report_.step > 0 && !repeats ? report_.step : report_.step + 1;
 }
 

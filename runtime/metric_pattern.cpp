@@ -82,7 +82,7 @@ std::string_view group_text(std::string_view regex, int wanted) {
       const auto begin = capture_begin(regex, at);
       open.push_back(begin ? Open{++groups, *begin} : Open{});
     } else if (c == ')' && !open.empty()) {
-      if (open.back().number == wanted) {
+      if (open.back().number == wanted) {  // numbered by their opening parentheses, as in RE2
         return regex.substr(open.back().begin, at - open.back().begin);
       }
       open.pop_back();

@@ -98,7 +98,7 @@ void OutputLines::finish(const OnLine& on_line) {
 // Takes a part of a line, without a newline.
 void OutputLines::take(std::string_view piece) {
   if (piece.empty()) return;
-  if (returned_ && piece.front() != '\r') restart();
+  if (returned_ && piece.front() != '\r') restart();  // text follows the carriage return
   const std::size_t last = piece.find_last_not_of('\r');
   const std::string_view text = piece.substr(0, last == piece.npos ? 0 : last + 1);
   if (!text.empty()) {
@@ -120,6 +120,7 @@ void OutputLines::append(std::string_view text) {
   partial_ += text;
   if (partial_.size() <= kMaxLineBytes) return;
   cut_ = true;
+  // finish() removes the excess; at twice the size it is removed now, to bound the memory.
   if (partial_.size() > 2 * kMaxLineBytes) partial_.erase(0, partial_.size() - kMaxLineBytes);
 }
 

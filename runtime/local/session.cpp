@@ -89,6 +89,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   session->runs_ = std::make_unique<ProcessRuns>(
       ProcessRunsOptions{layout, trainer, options.directory, find_metric_options},
       std::move(supervisor), std::move(claims));
+  // A thread that serves the runs may not have started.
   const std::string failure = session->runs_->failure();
   if (!failure.empty()) return Error{ErrorCode::kUnavailable, failure};
   return session;

@@ -60,7 +60,7 @@ void GpuCatalogue::read(std::int64_t now_ms) {
   if (notify_) notify_(/*is_wrong=*/false, names_of(*list));
   // A cluster whose administrator names no profiles is assumed to have whole GPUs.
   if (list->empty()) list = api::default_gpu_profiles();
-  if (profiles_ != nullptr) changed_ms_ = now_ms;
+  if (profiles_ != nullptr) changed_ms_ = now_ms;  // the first list replaces none
   profiles_ = std::make_shared<const std::vector<api::GpuProfile>>(std::move(list).value());
 }
 

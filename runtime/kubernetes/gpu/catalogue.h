@@ -23,6 +23,7 @@ class GpuCatalogue {
  public:
   using Profiles = std::shared_ptr<const std::vector<api::GpuProfile>>;
   // Receives the result of a reading: the list that is in force from now on, or why it is wrong.
+  // Must not call the catalogue.
   using Notify = std::function<void(bool is_wrong, const std::string& message)>;
 
   static constexpr std::int64_t kAgainMs = 10'000;
@@ -35,7 +36,7 @@ class GpuCatalogue {
   std::int64_t changed_ms() const;
 
  private:
-  void read(std::int64_t now_ms);
+  void read(std::int64_t now_ms);  // requires mutex_, and calls notify_ with it
 
   const std::string path_;
   const Notify notify_;

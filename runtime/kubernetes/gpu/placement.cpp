@@ -74,6 +74,7 @@ std::optional<Fit> fit_fraction(double fraction, const GpuProfile& profile) {
   const auto& offer = profile.offers.fraction;
   if (!offer || fraction > *api::largest_fraction(profile) + kNoise) return std::nullopt;
   const double steps = std::round(fraction / offer->step);
+  // Only multiples of the step, because a fraction is met exactly.
   if (steps < 1 || std::abs(steps * offer->step - fraction) > kNoise) return std::nullopt;
   Fit fit{fraction, static_cast<std::int64_t>(steps), std::nullopt};
   if (api::is_one_slice(profile)) {
@@ -91,7 +92,7 @@ std::optional<Fit> fit_memory(double memory, const GpuProfile& profile) {
   if (!offer && (!profile.offers.fraction || !profile.memory)) return std::nullopt;
   if (memory > *api::largest_memory(profile) + kNoise) return std::nullopt;
   const double step = offer ? offer->step : *profile.memory * profile.offers.fraction->step;
-  const double steps = std::max(1.0, std::ceil(memory / step - kNoise));
+  const double steps = std::max(1.0, std::ceil(memory / step - kNoise));  // at least as much
   Fit fit{.units = static_cast<std::int64_t>(steps), .memory = steps * step};
   if (api::is_one_slice(profile)) {
     // The fraction of compute: a MIG slice has another fraction of the card's memory.
@@ -106,7 +107,7 @@ std::optional<Fit> fit_memory(double memory, const GpuProfile& profile) {
 
 std::optional<Fit> fit(const GpuRequest& request, const GpuProfile& profile) {
   if (!has_model(profile, request.model)) return std::nullopt;
-  std::optional<Fit> found;
+  std::optional<Fit> found;  // exactly one of the next three applies
   if (request.count) found = fit_count(*request.count, profile);
   if (request.fraction) found = fit_fraction(*request.fraction, profile);
   if (request.memory) found = fit_memory(*request.memory, profile);
@@ -170,6 +171,7 @@ GpuPlacement placement_of(const GpuRequest& request, const GpuProfile& profile, 
   out.least_grace = alone ? 0 : kGraceOfShares;
   if (profile.put.limits.is_object()) {
     for (const auto& [resource, amount] : profile.put.limits.as_object()) {
+      // A whole number or one slot (check_gpu_profile), which becomes a whole number.
       out.limits[resource] = api::fill_slots_in(amount, values).as_integer();
     }
   }
@@ -233,6 +235,7 @@ std::string reason_of_refusal(const GpuRequest& request, const std::vector<GpuPr
     alone.parallelism = 1;
     return fit(alone, profile).has_value();
   };
+  // Then only the number of trials at once is too large for a shared claim (fit()).
   if (std::ranges::any_of(profiles, fits_alone)) {
     return found + " with budget.parallelism " + std::to_string(request.parallelism) +
            "; the profile that offers it has one claim for all trials of a Study, which is not "
@@ -298,6 +301,7 @@ std::variant<GpuPlacement, GpuRefusal> place(const GpuRequest& request,
     const std::optional<Fit> found = fit(request, profile);
     if (!found) continue;
     ++fitting;
+    // In ascending order: nothing, memory, hardware. A tie goes to the earlier profile.
     if (chosen != nullptr && profile.enforces <= chosen->enforces) continue;
     chosen = &profile;
     how = found;

@@ -48,6 +48,7 @@ Error contradiction(const std::string& field, std::string_view found, const GpuP
 
 Status add_limits(const GpuPlacement& placement, Json& container) {
   Json& limits = map_of(map_of(container, "resources"), "limits");
+  // If the profile itself sets nvidia.com/gpu, the resource stands for shares, not whole GPUs.
   if (placement.is_share() && placement.limits.count(std::string(kNvidiaGpu)) == 0 &&
       limits.find(kNvidiaGpu) != nullptr) {
     return contradiction("containers[].resources.limits", "nvidia.com/gpu", placement,

@@ -59,6 +59,7 @@ class DomainQueue {
       : gangs_(std::move(gangs)), now_ms_(now_ms), timeout_ms_(timeout_ms) {
     std::erase_if(gangs_, [](const Gang& gang) { return is_terminating(*gang.job); });
     std::ranges::sort(gangs_, is_before);
+    // oldest_holder_ points into gangs_, which does not change any more.
     for (const Gang& gang : gangs_) {
       if (waits_for_turn(*gang.job)) waiting_.insert(study_of_gang(*gang.job));
       const bool holds = is_open(*gang.job) && gang.with_node > 0 && !is_complete(gang);
@@ -93,6 +94,7 @@ class DomainQueue {
     const std::int64_t opened_ms = gang_opened_ms(*gang.job);
     // A node's clock may be wrong, so its time is clamped.
     const std::int64_t since_ms = std::clamp(gang.held_ms, std::min(opened_ms, now_ms_), now_ms_);
+    // After kGatherMs, a missing pod is one that the cluster refuses to create.
     const bool gives_way = &gang != oldest_holder_ || gang.with_pod < gang.job->completions;
     const std::int64_t limit_ms = gives_way ? std::min(kGatherMs, timeout_ms_) : timeout_ms_;
     if (now_ms_ >= since_ms + limit_ms) return add(gang, GangState::kReturned);
@@ -106,11 +108,13 @@ class DomainQueue {
     const std::string study = study_of_gang(*gang.job);
     const bool is_refused = gang.refused >= gang.job->completions;
     const bool has_no_pods = gang.with_pod == 0 && open_ms >= kPodsPatienceMs;
+    // Not unplaced any more, so another gang of its Study may be opened at once.
     if (open_ms >= timeout_ms_ && waiting_.contains(study)) return add(gang, GangState::kReturned);
     unplaced_.insert(study);
     if (open_ms < kGatherMs && !is_refused && !has_no_pods) gathering_ = true;
   }
 
+  // gangs_ is sorted by turn, so the first that may be opened is next.
   void open_next() {
     const auto next = std::ranges::find_if(gangs_, [this](const Gang& gang) {
       return waits_for_turn(*gang.job) && now_ms_ >= gang.turn.backoff_until_ms &&
@@ -193,6 +197,7 @@ Gang gang_of(JobPtr job, const std::vector<PodPtr>& pods) {
   std::set<std::int64_t> refused;
   for (const PodPtr& pod : pods) {
     const std::int64_t rank = rank_of(*pod);
+    // A resize removes these ranks, and a pod that is being deleted gives its node up.
     if (rank >= job->completions || pod->metadata.deleted_ms != 0) continue;
     ranks.insert(rank);
     if (pod->node.empty() && !pod->unschedulable.empty()) refused.insert(rank);
@@ -214,7 +219,7 @@ std::string why_returned(const Gang& gang, std::int64_t now_ms, std::int64_t tim
   const std::int64_t open_ms = now_ms - gang_opened_ms(*gang.job);
   const std::int64_t waited_s = std::clamp(open_ms, std::int64_t{0}, timeout_ms) / 1000;
   const std::string time = api::format_duration(static_cast<double>(waited_s));
-  if (gang_state(*gang.job) == GangState::kGathered) {
+  if (gang_state(*gang.job) == GangState::kGathered) {  // is_incomplete_again()
     return "a worker lost its node before all had started, and found no other in " + time +
            kGivesWay;
   }

@@ -24,6 +24,7 @@ GangTurn GangTurns::turn_of(const kube::Job& job, std::int64_t now_ms) const {
   out.study = record.turn;
   const std::int64_t until_ms = record.returned_ms + record.backoff_ms;
   const bool rests = record.failures > 0 && now_ms < until_ms;
+  // It does not wait if no other Study has gathered since one back-off before its return.
   if (rests && others_gather(domain, study, record.returned_ms - record.backoff_ms)) {
     out.backoff_until_ms = until_ms;
   }
@@ -33,6 +34,7 @@ GangTurn GangTurns::turn_of(const kube::Job& job, std::int64_t now_ms) const {
 // Whether a gang of another Study has gathered in the domain since `since_ms`.
 bool GangTurns::others_gather(const std::string& domain, const std::string& study,
                               std::int64_t since_ms) const {
+  // At least 1, because a gathered_ms of 0 means that none has gathered.
   return std::ranges::any_of(studies_.at(domain), [&](const auto& other) {
     return other.first != study && other.second.gathered_ms >= std::max<std::int64_t>(1, since_ms);
   });
@@ -49,7 +51,7 @@ void GangTurns::note(const kube::Job& job, GangState to, bool held, std::int64_t
   } else if (to == GangState::kGathered) {
     study.failures = 0;
     study.gathered_ms = now_ms;
-  } else if (to == GangState::kReturned && held) {
+  } else if (to == GangState::kReturned && held) {  // a gang without a node cost others nothing
     study.backoff_ms = timeout_ms * std::min(kMaxBackoff, std::int64_t{1} << std::min<std::int64_t>(
                                                               study.failures, 10));
     study.returned_ms = now_ms;

@@ -186,9 +186,10 @@ Result<Json> build_job(const api::Study& of_all_trials, const api::Trial& trial,
                             {"podReplacementPolicy", "Failed"},
                             {"podFailurePolicy", kube::manifest(kFailurePolicy)},
                             {"template", std::move(pod_template)}});
-  if (takes_turns(study, trial, gpus)) spec.set("suspend", true);
+  if (takes_turns(study, trial, gpus)) spec.set("suspend", true);  // until its turn
   Json job = Json::object(
       {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata}, {"spec", spec}});
+  // Last: it adds to the labels, the annotations and the failure policy.
   if (names_kueue(study.spec.trial)) join_queue(study.spec.trial, job);
   return job;
 }

@@ -193,7 +193,7 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
     if (well) end.exit_code = 0;
     return end;
   }
-  if (pod.reason == "DeadlineExceeded") {
+  if (pod.reason == "DeadlineExceeded") {  // the pod's own activeDeadlineSeconds
     return judge(EndCondition::kOverTimeLimit, std::nullopt, at_ms);
   }
   return terminated ? by_container(*trial) : by_pod(pod);

@@ -47,6 +47,7 @@ std::vector<kube::Resource> pod_group_resources(std::string_view gang) {
 void join_pod_group(const api::TrialTemplate& trial, const std::string& job, bool grouped,
                     Json& pod_template) {
   Json& metadata = map_of(pod_template, "metadata");
+  // Volcano and KAI also schedule single pods, for their queues.
   if (trial.gang == "native" && grouped) {
     map_of(pod_template, "spec").set("schedulingGroup", Json::object({{"podGroupName", job}}));
   } else if (trial.gang == "coscheduling" && grouped) {

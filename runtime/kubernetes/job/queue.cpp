@@ -57,6 +57,7 @@ bool may_grow(const kube::Job& job) {
 
 std::optional<Json> moved_queue(const api::TrialTemplate& trial, const kube::Job& job) {
   const std::string before = kube::text_in(job.metadata.annotations, kQueuedAsAnnotation);
+  // "": Fettle did not put the Job into a queue.
   if (before.empty() || !names_kueue(trial)) return std::nullopt;
   const std::size_t slash = before.find('/');
   const std::string old_priority = before.substr(slash + 1);
@@ -66,6 +67,7 @@ std::optional<Json> moved_queue(const api::TrialTemplate& trial, const kube::Job
   const std::string priority = keeps ? old_priority : trial.queue_priority;
   const std::string after = queued_as(queue, priority);
   if (after == before) return std::nullopt;
+  // Kueue lets no running Job change its queue.
   Json labels = Json::object({{kQueueLabel, job.suspended ? queue : queue_of(job)}});
   if (!priority.empty()) labels.set(kQueuePriorityLabel, priority);
   return Json::object({{"labels", std::move(labels)},

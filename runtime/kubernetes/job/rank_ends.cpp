@@ -34,8 +34,9 @@ class RankReader {
     const bool over =
         std::ranges::any_of(ends_, [](const RankEnd& one) { return !one.end.replaced; });
     if (!over) return std::nullopt;
+    // An elastic run that has shrunk to one worker may still miss others.
     const bool alone = view_.job.completions == 1 && !misses_others(ends_.front());
-    if (view_.stop_asked || alone) return ends_.front();
+    if (view_.stop_asked || alone) return ends_.front();  // a stop explains every end alike
     const std::optional<RankEnd> failure = first_failure();
     if (const std::optional<RankEnd> loss = first_loss(failure)) return loss;
     return failure ? failure : missing_others();

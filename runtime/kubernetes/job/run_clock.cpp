@@ -17,6 +17,7 @@ std::int64_t note(bool holds, std::int64_t now_ms, std::int64_t& since_ms) {
 void RunClock::correct(core::Run& run, std::int64_t reported_ms, std::int64_t now_ms) {
   if (run.state == core::RunState::kPending) waited_ms_ = now_ms;
   if (run.state == core::RunState::kRunning) ran_ms_ = now_ms;
+  // A node's clock may be wrong: the run began after it was last seen waiting, and before now.
   if (run.started_ms != 0) {
     run.started_ms = std::min(std::max(run.started_ms, waited_ms_), now_ms);
   }

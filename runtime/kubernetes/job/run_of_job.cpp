@@ -143,6 +143,7 @@ class RunReader {
       return may_be_alive(*pod, container_, view_.fenced, view_.now_ms);
     });
   }
+  // `at_ms`: 0 = unknown, so now.
   void exit(Outcome outcome, std::string reason, std::int64_t at_ms) {
     run_.state = RunState::kExited;
     run_.outcome = outcome;
@@ -194,6 +195,7 @@ void RunReader::take_first(const kube::Pod& pod) {
 // codes, the queue caused this and not the trial; the next run waits in the queue.
 bool RunReader::was_preempted() {
   if (!is_queued()) return false;
+  // Also if none is left.
   const bool taken_away = std::ranges::all_of(
       pods_, [](const auto& pod) { return pod.second->metadata.deleted_ms != 0; });
   if (!is_over() || !taken_away) return false;
@@ -202,6 +204,7 @@ bool RunReader::was_preempted() {
   const auto first = pods_.find(0);
   const kube::Container* const container =
       first == pods_.end() ? nullptr : trial_container_in(*first->second, container_);
+  // 0 is a success if the last step is reported (judge_run).
   if (container != nullptr && container->terminated) run_.exit_code = container->exit_code;
   return true;
 }
@@ -253,7 +256,7 @@ bool RunReader::ends_by_a_rank() {
   }
   exit(end.outcome, who + end.reason, end.at_ms);
   run_.gpu_memory_short = end.gpu_memory_short;
-  run_.presumed = end.presumed && !one_of_many;
+  run_.presumed = end.presumed && !one_of_many;  // the end of another worker may be the cause
   if (rank == 0) run_.exit_code = end.exit_code;
   return true;
 }
@@ -270,6 +273,7 @@ std::int64_t RunReader::overdue_ms(const kube::Pod& pod) const {
 bool RunReader::is_node_lost() {
   for (const auto& [rank, pod] : pods_) {
     if (overdue_ms(*pod) < kLostMs) continue;
+    // After our own stop the end is recorded at once; `terminating` keeps the next run waiting.
     if (!view_.stop_asked && must_be_gone(*pod, view_.fenced)) continue;
     exit_for(EndCondition::kNodeLost, "", view_.now_ms);
     if (!view_.stop_asked) {
@@ -303,6 +307,7 @@ bool RunReader::has_job_ended() {
     return true;
   }
   if (const auto* failed = kube::find_condition(job_.conditions, "Failed")) {
+    // After a stop, the deadline is ours: it ends a Job in a queue (JobRuns::stop).
     if (failed->reason == "DeadlineExceeded" && !view_.stop_asked) {
       exit(Outcome::kFailed, "the Job was ended by its own deadline: " + failed->message,
            failed->since_ms);
@@ -425,6 +430,7 @@ void RunReader::wait_or_run() {
     const std::optional<PodEnd> end = end_of_pod(*pod, container_, view_.stop_asked);
     const bool succeeded = end && end->outcome == Outcome::kSucceeded;
     const std::int64_t late_ms = overdue_ms(*pod);
+    // A worker that has succeeded counts: it does not make the run wait while its peers finish.
     const bool runs = (is_running(*pod, container_) && late_ms == 0) || succeeded;
     if (runs) ++running;
     if (runs && rank == 0) first_runs = true;

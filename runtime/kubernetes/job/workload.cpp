@@ -103,6 +103,7 @@ std::string details(const kube::Job& job, const WorkloadView& workload) {
 
 WorkloadView read_workloads(const std::vector<Json>& workloads) {
   WorkloadView finished{State::kMissing, "", ""};
+  // An open Workload decides, because it may still resume the Job.
   for (const Json& workload : workloads) {
     if (!is_true(workload, "Finished")) return read_open(workload);
     finished = {State::kFinished, text_at(workload, {"metadata", "name"}),

@@ -40,7 +40,7 @@ std::optional<std::int64_t> parse_stamp(std::string_view text) {
     std::int64_t digit_ns = kNsPerSecond / 10;
     for (; !rest.empty() && rest[0] >= '0' && rest[0] <= '9'; rest.remove_prefix(1)) {
       fraction += (rest[0] - '0') * digit_ns;
-      digit_ns /= 10;
+      digit_ns /= 10;  // 0 after nine digits: further digits do not count
     }
   }
   const std::optional<std::int64_t> offset = parse_zone(rest);
@@ -84,13 +84,14 @@ LogCursor::Window LogCursor::next() const {
 
 bool LogCursor::take(std::string_view piece, bool ended,
                      const std::function<void(std::string_view line)>& on_line) {
+  // next() is still the request that this piece answers. A full piece may end within a line.
   const bool full = std::ssize(piece) >= next().limit_bytes;
   const bool any_new = take_lines(piece, ended && !full, on_line);
   if (last_lines_) return true;
   if (!full) {
     limit_bytes_ = std::max(limit_bytes_ / 2, kMinLogBytes);  // the burst is over
     last_lines_ = ended && skip_to_ms_ != 0;
-    return !last_lines_;
+    return !last_lines_;  // the newest lines of a log with skipped lines are read once more
   }
   if (!any_new && limit_bytes_ == kMaxLogBytes) skip_second(piece);
   limit_bytes_ = std::min(limit_bytes_ * 2, kMaxLogBytes);

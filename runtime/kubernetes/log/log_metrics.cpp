@@ -87,6 +87,7 @@ LogReading LogMetrics::read(const LogSource& source, bool ended) {
   const LogReading reading = log->reading;
   const bool has_just_ended = ended && !log->ended;
   log->ended = ended;
+  // Otherwise enqueue_again() has scheduled the next read.
   if (!reading.complete && (is_new || has_just_ended)) {
     const std::int64_t due_ms = clock_.now_ms() + (ended ? 0 : kFirstPauseMs);
     queue_.enqueue(source.uid, source.pod.ns, source.study, {due_ms, ended, /*failing=*/false});
@@ -224,6 +225,7 @@ bool LogMetrics::step() {
     const std::lock_guard lock(mutex_);
     if (!log->forgotten && piece.ok()) {
       if (at_end) log->reading.read_ms = asked_ms;
+      // Not log->ended: a pod that ended during the read may have printed more.
       log->reading.complete = at_end && had_ended;
       has_news = record_piece(*log, now_ms, at_end);
     } else if (!log->forgotten) {
@@ -281,6 +283,7 @@ bool LogMetrics::record_error(Log& log, const Error& error, std::int64_t asked_m
 // Whether there is a newer report, and it is time to publish it.
 bool LogMetrics::publish(Log& log, std::int64_t now_ms) {
   if (log.published == log.lines.lines()) return false;
+  // read_ms is 0 until the log was once read to its end.
   const bool behind = log.reading.read_ms == 0 && log.pieces < kMaxPiecesUnpublished;
   if (behind) return false;
   const bool urgent = log.lines.take_urgent() || log.reading.complete || !log.reading.report;
@@ -294,7 +297,7 @@ bool LogMetrics::publish(Log& log, std::int64_t now_ms) {
 void LogMetrics::enqueue_again(const Log& log, std::int64_t now_ms, bool at_end) {
   const std::int64_t silent_ms = now_ms - std::max(log.reading.heard_ms, log.reading.since_ms);
   const std::int64_t pause_ms = std::clamp(silent_ms / kSilenceFraction, kMinPauseMs, kMaxPauseMs);
-  const bool at_once = !at_end || log.ended;
+  const bool at_once = !at_end || log.ended;  // more is there, or the pod ended during the read
   queue_.enqueue(log.source.uid, log.source.pod.ns, log.source.study,
                  {now_ms + (at_once ? 0 : pause_ms), log.ended, /*failing=*/false});
 }

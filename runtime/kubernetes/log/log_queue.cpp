@@ -62,7 +62,7 @@ std::optional<std::string> LogQueue::take(std::int64_t now_ms) {
   }
   if (best == entries_.end()) return std::nullopt;
   Entry& entry = best->second;
-  *entry.ns = *entry.study = ++turn_;
+  *entry.ns = *entry.study = ++turn_;  // shared with all logs of the namespace and of the Study
   entry.in_flight = true;
   entry.failing = entry.request->failing;
   failing_ += entry.failing ? 1 : 0;
@@ -78,7 +78,7 @@ void LogQueue::done(const std::string& id) {
   failing_ -= found->second.failing ? 1 : 0;
   found->second.in_flight = false;
   found->second.failing = false;
-  if (!found->second.request) entries_.erase(found);
+  if (!found->second.request) entries_.erase(found);  // else a read was scheduled meanwhile
 }
 
 std::optional<std::int64_t> LogQueue::next_ms() const {

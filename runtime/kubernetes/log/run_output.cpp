@@ -42,6 +42,7 @@ void add_output(const RunOutput& output, core::Run& run) {
     return;
   }
   run.read_ms = reading.read_ms;
+  // `run.report` comes from the termination message, if that is a report.
   const bool is_newer = reading.report && (!run.report || reading.report->step >= run.report->step);
   if (is_newer) run.report = reading.report;
   run.silence = reading.why_no_report;

@@ -199,12 +199,13 @@ Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial
   if (api::trial_container(pod_template) == nullptr) {
     return invalid("spec.trial.template.spec.containers: expected at least one container");
   }
-  add_metadata(study, trial, run, file, pod_template);
+  add_metadata(study, trial, run, file, pod_template);  // writes `file`, which is complete now
   Json& spec = *pod_template.find("spec");
   Json& container = *api::trial_container(pod_template);
   add_lifecycle(study, spec, container);
   add_environment(std::move(env), container);
   add_volumes(study, spec, container);
+  // Last, because it raises the grace period and keeps the variables that are set.
   if (gpus) FETTLE_TRY(apply(*gpus, study, pod_template, container));
   return pod_template;
 }

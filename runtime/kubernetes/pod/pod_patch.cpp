@@ -30,7 +30,7 @@ void patch_list(Json& list, const Json& patch, std::string_view name) {
   for (const Json& entry : patch.as_array()) {
     Json* const there = find_entry(list, key_of_list(name), entry);
     if (there == nullptr) {
-      list.push_back(entry);
+      list.push_back(entry);  // also an entry without the merge key
     } else if (name == "containers") {
       patch_pod(*there, entry);
     } else {

@@ -38,11 +38,13 @@ void ElasticLimits::add_to(core::Capacity& capacity, const api::Study& study) {
 void ElasticLimits::add_waiting_elsewhere(core::Capacity& capacity, const api::Study& study) const {
   for (const PodPtr& pod : pods_.unschedulable()) {
     const api::Metadata& metadata = pod->metadata;
+    // Checked again, because the pod in the cache may be newer than the index.
     if (pod->unschedulable.empty() || !pod->node.empty() || metadata.deleted_ms != 0) continue;
     if (clock_.now_ms() >= metadata.created_ms + core::kTryAgainMs) continue;
     const bool is_older =
         !capacity.waiting_elsewhere_ms || metadata.created_ms < *capacity.waiting_elsewhere_ms;
     const std::string name = study_name_of(metadata);
+    // name "": the pod belongs to no Study.
     if (!is_older || name.empty() || is_of(study, metadata) || !competes(study, *pod)) continue;
     capacity.waiting_elsewhere_ms = metadata.created_ms;
     capacity.who_waits = metadata.ns + "/" + name;
@@ -57,7 +59,7 @@ bool ElasticLimits::competes(const api::Study& study, const kube::Pod& pod) cons
     return false;
   }
   const JobPtr job = pod.owner ? jobs_.get({pod.metadata.ns, pod.owner->name}) : JobPtr();
-  const std::string domain = job == nullptr ? "" : domain_of(*job);
+  const std::string domain = job == nullptr ? "" : domain_of(*job);  // "": no gang
   const std::vector<JobPtr> jobs = jobs_of(study);
   const auto gang =
       std::ranges::find_if(jobs, [](const JobPtr& one) { return !domain_of(*one).empty(); });

@@ -20,7 +20,7 @@ void GangScheduler::job_changed(const kube::Job& job, bool gone) {
 }
 
 GangLine GangScheduler::line() const {
-  std::vector<kube::ObjectKey> keys;
+  std::vector<kube::ObjectKey> keys;  // a copy: the cache is read without mutex_
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [domain, line] : queued_) keys.insert(keys.end(), line.begin(), line.end());
@@ -44,6 +44,7 @@ Status GangScheduler::reconcile(const kube::Job& job) {
   const std::lock_guard lock(turn_mutex_);
   const auto steps = next_gang_steps(gangs_of(domain_of(job)), parts_.clock.now_ms(), timeout_ms_);
   for (const GangStep& step : steps) {
+    // Counted before the step, which may delete the pods.
     const bool held = workers_with_node(*step.job, parts_.pods.group(pod_group(*step.job))) > 0;
     Status taken = apply(step);
     if (taken.ok()) {
@@ -78,7 +79,7 @@ std::vector<Gang> GangScheduler::gangs_of(const std::string& domain) const {
 
 Status GangScheduler::apply(const GangStep& step) {
   if (step.to == GangState::kReturned) return return_gang(*step.job);
-  Json spec = Json::object();
+  Json spec = Json::object();  // kGathered changes only the annotation
   if (step.to == GangState::kOpen) spec.set("suspend", false);
   return parts_.client.set_gang_state(*step.job, step.to, std::move(spec));
 }

@@ -10,6 +10,7 @@ namespace fettle::kubernetes {
 Result<JobOptions> options_in_force(const JobOptions& options, const api::Study& study,
                                     std::int64_t now_ms) {
   JobOptions out = options;
+  // Without a catalogue, options.gpu_profiles never change.
   if (!study.spec.trial.gpu || options.gpu_catalogue == nullptr) return out;
   FETTLE_ASSIGN(const GpuCatalogue::Profiles profiles, options.gpu_catalogue->profiles(now_ms));
   out.gpu_profiles = *profiles;

@@ -100,6 +100,7 @@ Status JobClient::erase(const kube::Job& job, bool foreground) {
   if (code != ErrorCode::kNotFound && code != ErrorCode::kConflict) return removed;
   const Result<Json> there = client_.get(kube::kJobs, key_of(job.metadata));
   if (!there.ok()) return unless_gone(there.error());
+  // Another uid: the name now belongs to a later Job, which stays.
   if (kube::text_at(*there, {"metadata", "uid"}) != job.metadata.uid) return success();
   return Error{ErrorCode::kUnavailable, removed.error().message};
 }

@@ -37,9 +37,10 @@ class JobClient {
   // Patches. The first two do nothing to a Job that is gone.
   Status patch_spec(const kube::Job& job, Json spec);
   Status resize(const kube::Job& job, std::int64_t workers);
-  // `metadata`: to merge (queue.h).
+  // `metadata`: to merge (queue.h). Fails if the Job is gone.
   Status patch_metadata(const kube::Job& job, Json metadata);
-  // Guarded by the resourceVersion: the run may have been stopped since.
+  // `spec`: to merge into the Job's. Guarded by the resourceVersion: the run may have been stopped
+  // since; then kConflict.
   Status set_gang_state(const kube::Job& job, GangState state, Json spec);
 
   // Deletes the Job of a run whose end is recorded. `foreground`: it stays until its last pod is

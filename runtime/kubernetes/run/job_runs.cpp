@@ -57,11 +57,12 @@ void read_log(const JobView& view, const api::Trial& trial, const api::Study& st
   const PodPtr pod = rank_zero_pod(view.pods);
   if (pod == nullptr) {
     const api::RunRecord* record = find_record(trial, run.id);
+    // The pod is gone, so no more can be read than before.
     const LogReading reading = logs.recall(record != nullptr ? record->pod_uid : "");
     return add_output({reading, /*has_pod=*/false, /*ended=*/true, view.stop_asked}, run);
   }
   const bool ended = has_ended(*pod, container);
-  if (!ended && !is_running(*pod, container)) return;
+  if (!ended && !is_running(*pod, container)) return;  // it has printed nothing yet
   LogSource source{key_of(pod->metadata),
                    pod->metadata.uid,
                    container,
@@ -115,6 +116,7 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
   if (job_client_.find(trial, run) != nullptr) return success();
   FETTLE_ASSIGN(JobOptions options, options_in_force(options_, study, clock_.now_ms()));
   options.concurrent_runs = jobs_.size();  // the more runs, the less often each one reports
+  // Before build_job(), in which a missing profile is kInvalid and would fail the trial.
   FETTLE_ASSIGN(const std::optional<GpuPlacement> gpus,
                 place_now(sized_for(study, trial), options));
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options));
@@ -144,6 +146,7 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
 Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) {
   const JobPtr job = job_client_.find(trial, run);
   if (job == nullptr || job->completions == workers) return success();
+  // After a deletion of the Job here, the controller starts the run again with the new size.
   if (is_suspended_by_queue(*job)) {
     // Kueue adapts the Workload of a suspended Job to the Job. Fewer workers than at its creation
     // need another Job, since its pods' environment has the world size of the creation.
@@ -155,17 +158,17 @@ Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t w
   // Its pods have the world size of the Job's creation in their environment, and would wait for all
   // of these workers.
   if (!has_run && gang_state(*job) != GangState::kNone) {
-    return gangs_.return_run(*job, /*why=*/"", /*hold_ms=*/0);
+    return gangs_.return_run(*job, /*why=*/"", /*hold_ms=*/0);  // 0: it starts again at once
   }
   const bool grows = workers > job->completions;
   if (grows && !may_add_workers(*job, pods_.group(pod_group(*job)), clock_.now_ms())) {
-    return success();
+    return success();  // the next reconcile tries again
   }
   return job_client_.resize(*job, workers);
 }
 
 Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
-  pending_.remove(name_of(trial, run));
+  pending_.remove(name_of(trial, run));  // without a Job, it is not observed any more
   const JobPtr job = job_client_.find(trial, run);
   // Without a Job, no watch notifies the controller.
   if (job == nullptr) notify(trial_group(trial.metadata.ns, trial.metadata.name));
@@ -196,6 +199,7 @@ Status JobRuns::remove_orphans(const std::string& ns, const std::string& trial) 
     const api::Metadata& metadata = job->metadata;
     const bool is_ours = metadata.annotations.contains(kUntilStepAnnotation) &&
                          metadata.name == core::run_name(trial, run_of(*job).run);
+    // Garbage collection deletes a Job that still has its owner reference.
     if (job->owner || metadata.deleted_ms != 0 || !is_ours) continue;
     FETTLE_TRY(job_client_.remove_with_pods(*job));
     store_.record_event(event_of(ns, kube::text_in(metadata.labels, core::kStudyLabel)),
@@ -212,6 +216,7 @@ Status JobRuns::remove_orphans(const std::string& ns, const std::string& trial) 
 Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
   std::vector<core::Run> runs;
   const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
+  // Without its Study the trial starts no other run that would need protection.
   const bool fenced = !study.ok() || is_fenced(*study);
   for (const JobPtr& job : jobs_.group(trial_group(trial.metadata.ns, trial.metadata.name))) {
     if (!is_owned_by(*job, trial)) continue;
@@ -231,6 +236,7 @@ Result<core::Run> JobRuns::observe_job(const kube::Job& job, const api::Trial& t
   const JobView view = observer_.view_of(job, trial, pods, !study.ok() || is_fenced(*study));
   core::Run run = observer_.read(view, trial);
   if (study.ok()) move_queue(*study, job, job_client_);
+  // Only a run that waits needs these writes.
   const std::string error = advance(view, trial, study.ok() ? &*study : nullptr, run);
   if (run.state == core::RunState::kPending) runtime::add_sentence(run.reason, error);
   if (study.ok() && !study->spec.trial.trainer) read_log(view, trial, *study, logs_, run);
@@ -248,7 +254,8 @@ std::string JobRuns::advance(const JobView& view, const api::Trial& trial, const
   };
   const bool waits = run.state == core::RunState::kPending;
   const bool over = run.state == core::RunState::kExited || view.stop_asked;
-  // Also for the workers that an elastic run still misses.
+  // Also for the workers that an elastic run still misses. The number of running workers is absent
+  // only if the run's Job was returned or the run has exited.
   const bool lacks = !over && run.running_workers.value_or(run.workers) < run.workers;
   if (lacks && study != nullptr) note(prerequisites_.ensure_service_of(job, *study));
   if (!over && view.pods.empty() && job.metadata.deleted_ms == 0) {
@@ -267,6 +274,7 @@ std::string JobRuns::advance(const JobView& view, const api::Trial& trial, const
   }
   const std::int64_t since_ms = observer_.note_failing(job, first.has_value());
   if (!first) return "";
+  // The API server may be away for a moment (kUnavailable); any other error is said at once.
   const bool lasts = view.now_ms - since_ms >= kPodsPatienceMs;
   return first->code != ErrorCode::kUnavailable || lasts ? first->message : "";
 }

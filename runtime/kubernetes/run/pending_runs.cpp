@@ -28,7 +28,7 @@ bool PendingRuns::hold(const api::Trial& trial, std::int64_t run, bool fenced) {
 // Names the pod of an earlier run that may still write checkpoints, in its grace period after its
 // Job was deleted; "" = none.
 std::string PendingRuns::why_held(const api::Trial& trial, std::int64_t run, bool fenced) const {
-  if (run == 0) return "";
+  if (run == 0) return "";  // the first run has no earlier one
   const std::int64_t now_ms = clock_.now_ms();
   for (const PodPtr& pod : pods_.of_trial(trial)) {
     const api::Metadata& metadata = pod->metadata;
@@ -74,10 +74,11 @@ void PendingRuns::append_to(std::vector<core::Run>& runs, const api::Trial& tria
   append_held(runs, trial, fenced);
   const std::int64_t now_ms = clock_.now_ms();
   const std::lock_guard lock(mutex_);
+  // The runs of a trial are neighbours: RunName compares the number last.
   auto refused = refusals_.lower_bound(name_of(trial, 0));
   for (; refused != refusals_.end() && is_run_of(refused->first, trial); ++refused) {
     const auto& [name, refusal] = *refused;
-    if (now_ms >= refusal.until_ms) continue;
+    if (now_ms >= refusal.until_ms) continue;  // not reported, so the controller starts it again
     if (std::ranges::find(runs, name.run, &core::Run::id) != runs.end()) continue;
     core::Run run;
     run.id = name.run;
@@ -89,7 +90,7 @@ void PendingRuns::append_to(std::vector<core::Run>& runs, const api::Trial& tria
 
 // A run that need not wait any longer is left out, so that the controller starts it again.
 void PendingRuns::append_held(std::vector<core::Run>& runs, const api::Trial& trial, bool fenced) {
-  std::vector<RunName> held;
+  std::vector<RunName> held;  // a copy: why_held() reads the pods without mutex_
   {
     const std::lock_guard lock(mutex_);
     auto name = held_.lower_bound(name_of(trial, 0));

@@ -75,7 +75,7 @@ Status Prerequisites::ensure_service_of(const kube::Job& job, const api::Study& 
   if (name.empty()) return success();
   const std::string key = key_of_service(job.metadata.ns, name);
   Status made = name == service_of(study) ? ensure_service(study) : success();
-  if (has_own_service(job)) {
+  if (has_own_service(job)) {  // an earlier version made the Job
     made = ensure(kube::kServices, job.metadata.ns, key, [&] { return build_own_service(job); });
   }
   if (made.ok()) return made;
@@ -89,6 +89,7 @@ Status Prerequisites::ensure_pod_group(const kube::Job& job) {
   for (const kube::Resource& resource : pod_group_resources(pod_group_of(job))) {
     made = ensure(resource, job.metadata.ns, key_of_owned(job.metadata, kPodGroups),
                   [&] { return build_pod_group(job, resource); });
+    // kNotFound: the cluster does not serve this version; an older one follows.
     if (made.ok() || made.error().code != ErrorCode::kNotFound) break;
   }
   return made;

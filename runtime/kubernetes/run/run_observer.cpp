@@ -13,6 +13,7 @@ namespace fettle::kubernetes {
 namespace {
 
 bool is_stop_asked(const api::RunRecord* record) {
+  // A run with an outcome is over for the controller, which stops the rest of it.
   return record != nullptr && (record->stopping || record->outcome);
 }
 
@@ -51,7 +52,7 @@ Result<std::vector<PodPtr>> RunObserver::pods_of(const kube::Job& job) {
   pods.clear();
   for (const Json& object : listed) {
     FETTLE_ASSIGN(kube::Pod pod, kube::read_pod(object));
-    if (group_of(pod) != pod_group(job)) continue;
+    if (group_of(pod) != pod_group(job)) continue;  // of another run of the trial
     pods.push_back(std::make_shared<const kube::Pod>(std::move(pod)));
   }
   return pods;
@@ -66,6 +67,8 @@ JobView RunObserver::view_of(const kube::Job& job, const api::Trial& trial,
   view.gang_timeout_ms = gang_timeout_ms_;
   view.start_timeout_ms = start_timeout_ms_;
   view.fenced = fenced;
+  // running_ms is 0 before the run has begun, and again after its queue has preempted it
+  // (reset_running): then all workers start anew.
   if (record != nullptr && record->running_ms != 0) view.first_uid = record->pod_uid;
   view.queue = workloads_.wait_of(job, trial, record);
   return view;

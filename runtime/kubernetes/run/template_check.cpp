@@ -42,7 +42,7 @@ api::Trial sample_trial(const api::Study& study) {
   trial.spec.until_step = study.spec.resource.max;
   trial.spec.workers = study.spec.trial.workers.min;
   for (const api::Parameter& parameter : study.spec.parameters) {
-    if (parameter.when) continue;
+    if (parameter.when) continue;  // a conditional parameter may be absent
     trial.spec.parameters.set(parameter.name, first_value(parameter));
   }
   return trial;
@@ -64,7 +64,7 @@ Status judge(const Error& error, const std::string& what) {
   const std::string where = "the API server refuses the " + what + " of a trial";
   if (error.code == ErrorCode::kInvalid) return Error{ErrorCode::kInvalid, error.message}.in(where);
   if (error.code == ErrorCode::kAlreadyExists) return success();  // it passed all checks before
-  if (error.code != ErrorCode::kForbidden) return error;
+  if (error.code != ErrorCode::kForbidden) return error;          // not known yet (Runs::check)
   if (is_quota_error(error)) return success();
   const ErrorCode code = needs_administrator(error) ? ErrorCode::kUnavailable : ErrorCode::kInvalid;
   const bool unprepared = mentions(error, kTrainerAccount) && mentions(error, "not found");
@@ -102,6 +102,7 @@ Status try_pod_group(kube::Client& client, const api::Study& study, const Json& 
     const Result<kube::Written> written = client.create(
         resource, study.metadata.ns, build_pod_group(owner, resource), {.dry_run = true});
     if (written.ok()) return success();
+    // kNotFound: the cluster does not serve this version; an older one follows.
     if (written.error().code != ErrorCode::kNotFound) return judge(written.error(), "PodGroup");
   }
   return Error{ErrorCode::kUnavailable, "spec.trial.gang: this cluster has no PodGroups of " +
@@ -130,7 +131,7 @@ Status check_template(kube::Client& client, const api::Study& study, const JobOp
   }
   FETTLE_ASSIGN(const Json job, build_job(study, sample_trial(study), 0, options));
   FETTLE_ASSIGN(const auto gpus, place_gpus(study.spec, options.gpu_profiles));
-  if (gpus && !gpus->claim.is_null()) {
+  if (gpus && !gpus->claim.is_null()) {  // null: GPUs are requested as a resource, not claimed
     const kube::Resource& resource = gpu_claim_resource(*gpus);
     FETTLE_TRY(dry_run_create(client, resource, build_gpu_claim(study, *gpus), study.metadata.ns,
                               std::string(resource.kind)));
@@ -149,6 +150,7 @@ Status check_template(kube::Client& client, const api::Study& study, const JobOp
 
 std::vector<TemplateWarning> template_warnings(const api::Study& study) {
   std::vector<TemplateWarning> warnings;
+  // "": no claim, or a claim of the user's, whose mode is not known here.
   const std::string mode =
       makes_volume_claim(study) ? study.spec.trial.checkpoints->access_mode : "";
   const std::int64_t trials = study.spec.budget.parallelism;

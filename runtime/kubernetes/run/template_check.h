@@ -2,7 +2,8 @@
 // and pods.
 //
 // The server accepts a Job with a forbidden pod template and refuses its pods later; so the pod is
-// checked as well. An exhausted quota is no fault of the template. Two calls; thread-safe.
+// checked as well. An exhausted quota is no fault of the template. A call for each kind of object
+// that a trial needs; thread-safe.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ QueueWait WorkloadCache::wait_of(const kube::Job& job, const api::Trial& trial,
   if (!is_suspended_by_queue(job)) return wait;
   wait.workload = view_of(job);
   if (record == nullptr) return wait;
-  wait.preempted = !record->pod_uid.empty();
+  wait.preempted = !record->pod_uid.empty();  // the uid is recorded once the run runs
   wait.step = trial.status.report ? trial.status.report->step : 0;
   wait.recorded = record->message;
   return wait;
@@ -41,7 +41,7 @@ WorkloadView WorkloadCache::view_of(const kube::Job& job) {
   const std::int64_t now_ms = clock_.now_ms();
   {
     const std::lock_guard lock(mutex_);
-    const Answer& known = answers_[job.metadata.uid];
+    const Answer& known = answers_[job.metadata.uid];  // kUnknown before the first answer
     if (now_ms < known.ask_ms || now_ms < suspended_ms(job) + kAskAfterMs) return known.view;
   }
   const Result<WorkloadView> answer = ask(job);
@@ -51,7 +51,7 @@ WorkloadView WorkloadCache::view_of(const kube::Job& job) {
   if (!answer.ok()) {
     const bool forbidden = answer.error().code == ErrorCode::kForbidden;
     if (forbidden) known = {{}, now_ms + kAskSeldomMs, false};
-    return known.view;
+    return known.view;  // after any other error, the last answer stands
   }
   // A Workload that does not fit is finished a moment before the next one exists.
   const bool was_finished = std::exchange(known.finished, answer->state == State::kFinished);

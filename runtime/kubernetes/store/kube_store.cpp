@@ -96,7 +96,7 @@ Result<api::Study> KubeStore::get_study(const Key& key) {
   if (entry == nullptr) return missing("Study", key);
   if (const auto said =
           status_.report_readability(kube::kStudies, entry->metadata, entry->readability)) {
-    (void)cache_study(*said);
+    (void)cache_study(*said);  // fails if it still cannot be read, but caches the new condition
     entry = studies_.get({key.ns, key.name});
   }
   if (entry == nullptr || entry->study == nullptr) return missing("readable Study", key);
@@ -108,7 +108,7 @@ Result<api::TrialPtr> KubeStore::get_trial(const Key& key) {
   if (entry == nullptr) return missing("Trial", key);
   if (const auto said =
           status_.report_readability(kube::kTrials, entry->metadata, entry->readability)) {
-    (void)cache_trial(*said);
+    (void)cache_trial(*said);  // as in get_study()
     entry = trials_.get({key.ns, key.name});
   }
   if (entry == nullptr || entry->trial == nullptr) return missing("readable Trial", key);
@@ -186,6 +186,8 @@ Result<api::Study> KubeStore::create_study(const api::Study& study) {
 }
 
 Result<api::Study> KubeStore::update_study_spec(const api::Study& study) {
+  // If the cache is newer than the version that was planned from, the resourceVersion refuses the
+  // patch.
   FETTLE_ASSIGN(const api::Study before, get_study({study.metadata.ns, study.metadata.name}));
   Json patch = Json::object(
       {{"metadata", Json::object({{"resourceVersion", study.metadata.resource_version}})},
@@ -228,11 +230,13 @@ Result<api::Trial> KubeStore::create_trial(const api::Trial& trial) {
   }
   if (written.error().code != ErrorCode::kAlreadyExists) return written.error();
   FETTLE_ASSIGN(const Json stored, client_.get(kube::kTrials, key_of(trial.metadata)));
+  // Cached whoever owns it: the cache may not have seen it yet.
   Result<api::Trial> adopted = cache_trial(stored);
   return is_owned_by(stored, core::study_uid_of(trial)) ? adopted : written.error();
 }
 
 Result<api::Trial> KubeStore::update_trial_spec(const api::Trial& trial) {
+  // As in update_study_spec().
   FETTLE_ASSIGN(const api::TrialPtr before, get_trial({trial.metadata.ns, trial.metadata.name}));
   Json patch = Json::object(
       {{"metadata", Json::object({{"resourceVersion", trial.metadata.resource_version}})},
@@ -250,7 +254,7 @@ Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
   const bool trainers = study->spec.trial.trainer.has_value();
   FETTLE_TRY(trainers ? report_for_trainer(wanted) : restore_curve(wanted));
   Json status = api::write_trial_status(wanted.status);
-  if (trainers) status.erase("report");
+  if (trainers) status.erase("report");  // the trainer's field manager owns it
   FETTLE_ASSIGN(const Json stored,
                 status_.apply(kube::kTrials, wanted.metadata, std::move(status)));
   return cache_trial(stored);
@@ -258,7 +262,8 @@ Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
 
 // If the Study is gone, it is unknown whether the trainer or the operator owns the report. An apply
 // without it would delete the operator's report, and an apply with it would take over the
-// trainer's. A merge patch leaves it as it is.
+// trainer's. A merge patch leaves it as it is. Additions of a termination message are written
+// before, as the trainer's.
 Result<api::Trial> KubeStore::patch_trial_status(api::Trial wanted) {
   FETTLE_ASSIGN(const api::TrialPtr before, get_trial({wanted.metadata.ns, wanted.metadata.name}));
   FETTLE_TRY(report_for_trainer(wanted));

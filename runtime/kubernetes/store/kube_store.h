@@ -6,7 +6,8 @@
 // built-in trainer belongs to the trainer, with one exception: if the pod has ended and its
 // termination message has more than the trainer reported, the store applies the report as the
 // trainer's field manager. Learning curves that the caches omit (entries.h) are read again before a
-// report with a curve is written. If the Study of a trial is gone, the report is left as it is.
+// report with a curve is written. If the Study of a trial is gone, the report is left as it is,
+// apart from such an addition.
 //
 // An object that cannot be read has a condition that says so (entries.h). Such a Study does not
 // exist for the controllers, and its trials keep running. The trials of a Study are not listed

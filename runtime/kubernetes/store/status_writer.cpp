@@ -75,6 +75,7 @@ Result<Json> StatusWriter::apply(const kube::Resource& resource, const api::Meta
         client_.apply(resource, key_of(metadata), "status", object, kManager);
     if (written.ok()) return std::move(written->object);
     const std::string field = undeclared_field(written.error().message);
+    // Also if nothing was erased, since the same request would be refused again.
     if (field.empty() || !erase_path(status, field)) return written.error();
     const std::lock_guard lock(mutex_);
     undeclared_[{std::string(resource.plural), field}] = clock_.now_ms();

@@ -84,7 +84,7 @@ SignalPlan next_to_signal(pid_t guard, const std::vector<Process>& tree,
 
 void GentleStop::begin(Time now) {
   has_supervisor_ = true;
-  if (!since_) since_ = now;
+  if (!since_) since_ = now;  // else the grace period runs since SIGTERM from elsewhere
 }
 
 void GentleStop::note_external_sigterm(Time now) {

@@ -119,7 +119,7 @@ std::vector<std::string> environment_of(const GuardRequest& request, std::size_t
   if (!text.ok()) return environment;
   std::istringstream lines(*text);
   std::string line;
-  for (std::size_t i = 0; i <= rank; ++i) {
+  for (std::size_t i = 0; i <= rank; ++i) {  // the line of `rank` is the last that is read
     if (!std::getline(lines, line)) return environment;
   }
   set_variable(environment, "CUDA_VISIBLE_DEVICES", line);
@@ -136,7 +136,7 @@ void start_program(const std::vector<char*>& arguments) {
   for (int attempt = 0; attempt < kStartAttempts; ++attempt) {
     ::execvp(arguments[0], arguments.data());
     if (!is_transient(errno)) return;
-    const int code = errno;
+    const int code = errno;  // the caller reports it
     std::this_thread::sleep_for(kStartInterval);
     errno = code;
   }
@@ -229,11 +229,12 @@ class Workers {
     pid_t ended = 0;
     int status = 0;
     while ((ended = ::waitpid(-1, &status, WNOHANG)) > 0) note(ended, status);
-    return ended == 0 || errno != ECHILD;
+    return ended == 0 || errno != ECHILD;  // 0: children are left, and none has ended
   }
 
   void resize(int wanted) {
     const auto most = static_cast<std::int64_t>(workers_.size());
+    // With fewer than least_ the others could not continue.
     wanted_ = std::clamp<std::int64_t>(wanted, std::min(least_, most), most);
   }
 
@@ -250,7 +251,7 @@ class Workers {
           worker.pid == 0 || (worker.ended && (worker.stopping || worker.to_replace));
       if (wanted && is_missing && !begin(rank)) return;  // the next call tries again
       if (wanted || !worker.runs() || worker.stopping) continue;
-      worker.stopping = true;
+      worker.stopping = true;  // if it is wanted again, its successor starts once it has ended
       ::kill(worker.pid, SIGTERM);
     }
   }
@@ -307,7 +308,7 @@ class Workers {
       if (worker.pid != pid) continue;
       worker.ended = true;
       worker.status = status;
-      if (ended_well(worker)) continue;
+      if (ended_well(worker)) continue;  // if it is worker 0, is_ending() holds now
       // The first failure decides how the trial ended, unless that worker says that it failed
       // because others were missing: then the next failure decides. The end of worker 0 decides as
       // well, unless another worker has failed before.
@@ -343,6 +344,7 @@ int kill_all(Workers& workers) {
   for (int round = 0; round < kKillRounds; ++round) {
     if (!workers.reap()) return killed;
     workers.kill_groups();
+    // Killed processes hand their children to this one, so later rounds may find more.
     const auto found = static_cast<int>(signal_tree(::getpid(), SIGKILL));
     killed = std::max(killed, found);
     std::this_thread::sleep_for(kKillInterval);
@@ -404,8 +406,10 @@ class Watch {
     const bool ended = workers_.all_ended();
     const bool orphans_left = ended && some_left && !stop_.has_begun();
     if (orphans_left && workers_.decided_by_sigterm()) on_external_sigterm(now);
+    // Orphans do not keep a trial alive that has ended: kill_all() follows.
     if (!stop_.has_begun()) return ended || peer_grace_is_over(now);
     if (!some_left || stop_.is_over(now)) return true;
+    // send_sigterm() reads /proc: no more often than this, however fast children end.
     if (now < signalled_at_ + kLeastCheck) return false;
     stop_.send_sigterm(now);
     signalled_at_ = now;
@@ -433,7 +437,7 @@ class Watch {
   // Commands first: in a tree that keeps forking, SIGCHLD is always pending and would hide them.
   void wait() {
     std::optional<siginfo_t> signal = take_pending_command();
-    if (!signal) signal = wait_for_any(next_deadline());
+    if (!signal) signal = wait_for_any(next_deadline());  // run() reaps after each return
     if (signal) handle(*signal);
     // While the trial stops, the checks become rarer until something happens.
     const Clock::duration longer = std::min<Clock::duration>(2 * check_interval_, kLastCheck);
@@ -515,6 +519,7 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
   }
   Watch watch(workers, request);
   watch.run();
+  // Asked before kill_all(), which ends the rest.
   const bool ended = workers.all_ended() || workers.is_ending();
   const int killed = kill_all(workers);
   GuardReport report = report_of(workers, watch);

@@ -49,6 +49,7 @@ Status write_outcome_file(const std::string& run_directory, const RunOutcome& ou
   const std::string path = run_directory + "/outcome.json";
   const Json document = write_outcome(outcome);
   Status written = write_file(path, document.dump(2) + "\n");
+  // A full disk: the reserved room becomes the outcome, by a rename.
   if (!written.ok() && write_into_room(run_directory, document.dump() + "\n")) return success();
   release_outcome(run_directory);
   // On file systems that never overwrite in place (btrfs, ZFS), the room is free only now.

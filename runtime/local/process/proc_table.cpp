@@ -97,6 +97,7 @@ std::vector<std::int64_t> numbers_in(std::string_view text) {
     std::int64_t number = 0;
     const auto [stopped, code] = std::from_chars(at, end, number);
     if (code == std::errc()) numbers.push_back(number);
+    // invalid_argument: no number begins here. A number that is too long is skipped as a whole.
     at = code == std::errc::invalid_argument ? at + 1 : stopped;
   }
   return numbers;

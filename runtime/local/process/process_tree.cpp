@@ -111,7 +111,7 @@ bool kill_stray(pid_t pid, const std::string& study_directory) {
 std::vector<pid_t> descendants(pid_t root) {
   if (!lists_children()) return descendants_among(root, children_by_scan());
   std::vector<pid_t> found = children(root);
-  for (std::size_t i = 0; i < found.size(); ++i) add_children(found[i], found);
+  for (std::size_t i = 0; i < found.size(); ++i) add_children(found[i], found);  // breadth first
   return found;
 }
 
@@ -130,6 +130,7 @@ std::vector<pid_t> descendants_among(pid_t root,
   std::vector<pid_t> found;
   const auto add = [&](pid_t parent) {
     const auto entry = children.find(parent);
+    // The children of a process are added whole or, over the limit, not at all.
     if (entry == children.end() || found.size() + entry->second.size() > kMaxDescendants) return;
     found.insert(found.end(), entry->second.begin(), entry->second.end());
   };
@@ -169,6 +170,7 @@ std::size_t signal_tree(pid_t root, int signal) {
 
 void sweep(const std::string& study_directory) {
   const std::vector<pid_t> spared = ancestors_and_self();
+  // In rounds, because a process may fork just before it is killed.
   for (int round = 0; round < kSweepRounds; ++round) {
     bool found = false;
     for (const pid_t pid : numbered_entries(kProc)) {

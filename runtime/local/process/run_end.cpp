@@ -83,6 +83,7 @@ bool was_killed_for_memory(const RunEnd& end, const core::Exit& exit) {
 }
 
 core::EndCondition condition_of(const RunEnd& end, const core::Exit& exit) {
+  // A stop explains the end, whatever the memory was.
   switch (end.process.cause) {
     case StopCause::kAsked:
       return core::EndCondition::kStopAsked;
@@ -162,6 +163,7 @@ RunOutcome explain(const RunEnd& end) {
     const auto condition = stopped   ? core::EndCondition::kStopAsked
                            : for_now ? core::EndCondition::kCannotStartNow
                                      : core::EndCondition::kCannotStart;
+    // After a stop it counts as stopped, but the message still says why it had not started.
     out.outcome = core::judge_exit({.condition = condition}).outcome;
     out.message = for_now ? no_room(end) : cannot_start(end);
     return out;
@@ -180,6 +182,7 @@ RunOutcome explain(const RunEnd& end) {
                                   " processes behind, which were killed");
   }
   if (!end.log_error.empty()) add_sentence(out.message, end.log_error);
+  // The last lines may tell the cause of a bad end, or why there is no metric.
   const bool good =
       out.outcome == api::Outcome::kSucceeded || out.outcome == api::Outcome::kStopped;
   if ((!good || !end.has_metrics) && !end.last_lines.empty()) {

@@ -86,6 +86,7 @@ void SupervisedProcess::add_polls(std::vector<pollfd>& polls) const {
 void SupervisedProcess::read(const Sink& output, const Sink& errors) {
   read_stream(guard_.output, output);
   read_stream(guard_.errors, errors);
+  // All writers have ended then, and the pipes hold a bounded rest of the output.
   if (!read_status()) return;
   drain(guard_.output, output);
   drain(guard_.errors, errors);
@@ -99,7 +100,7 @@ bool SupervisedProcess::read_status() {
   char buffer[sizeof(GuardReport)];
   for (;;) {
     const ssize_t got = ::read(guard_.status, buffer, sizeof(buffer));
-    if (got < 0) return false;  // nothing yet
+    if (got < 0) return false;  // nothing yet, or EINTR: poll() reports it again
     if (got == 0) break;
     status_bytes_.append(buffer, static_cast<std::size_t>(got));
     // A failure to start comes first and counts; the guard's own report follows it.
@@ -120,7 +121,7 @@ void SupervisedProcess::tick(std::int64_t now_ms) {
 }
 
 std::int64_t SupervisedProcess::wake_ms() const {
-  if (ended_) return 0;
+  if (ended_) return 0;  // at once: the supervisor has to collect it
   return kill_at_ms_ > 0 ? kill_at_ms_ : std::numeric_limits<std::int64_t>::max();
 }
 
@@ -132,7 +133,7 @@ void SupervisedProcess::resize(std::int64_t workers) {
 }
 
 void SupervisedProcess::stop(StopCause cause, std::int64_t now_ms) {
-  if (ended_ || kill_at_ms_ > 0) return;
+  if (ended_ || kill_at_ms_ > 0) return;  // it is stopping already, or being killed
   if (end_.cause == StopCause::kNone) end_.cause = cause;
   ::kill(guard_.pid, guard_stop_signal());
   kill_at_ms_ = now_ms + grace_ms_;
@@ -143,7 +144,7 @@ void SupervisedProcess::kill(StopCause cause, std::int64_t now_ms) {
   if (end_.cause == StopCause::kNone) end_.cause = cause;
   ::kill(guard_.pid, guard_kill_signal());
   killing_ = true;
-  kill_at_ms_ = now_ms + kKillIntervalMs;
+  kill_at_ms_ = now_ms + kKillIntervalMs;  // tick() repeats the command
 }
 
 }  // namespace fettle::local

@@ -87,7 +87,7 @@ std::string SupervisedRun::no_room() const {
 
 RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   const OutputMetrics& metrics = output_.metrics();
-  output_.finish(exited_with_zero(process_.end()), now_ms);
+  output_.finish(exited_with_zero(process_.end()), now_ms);  // first: it may read the last line
   RunEnd end;
   end.command = command_;
   end.process = process_.end();

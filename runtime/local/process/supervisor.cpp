@@ -65,7 +65,7 @@ class Supervisor {
     while (!done()) {
       const std::vector<SupervisedRun*> ready = wait();
       const std::int64_t now = clock_.now_ms();
-      for (SupervisedRun* run : ready) run->read(now);
+      for (SupervisedRun* run : ready) run->read(now);  // notes the ends that collect() reports
       receive(now);
       for (auto& [key, run] : runs_) run->tick(now);
       collect(now);
@@ -96,6 +96,7 @@ class Supervisor {
       if (!backlogged()) wake = std::min(wake, run->output().report_wake_ms());
     }
     const short events = static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT));
+    // The last, without an owner: receive() and send() are called in any case.
     if (control_ >= 0) polls.push_back({control_, events, 0});
     ::poll(polls.data(), polls.size(), static_cast<int>(std::max<std::int64_t>(wake - now, 0)));
     std::vector<SupervisedRun*> ready;
@@ -111,7 +112,7 @@ class Supervisor {
     while (control_ >= 0) {
       const ssize_t got = ::recv(control_, buffer, sizeof(buffer), MSG_DONTWAIT);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-      if (got <= 0) return lose_runner(now);
+      if (got <= 0) return lose_runner(now);  // end of file, or an error
       incoming_.add({buffer, static_cast<std::size_t>(got)});
       handle_all(now);
     }
@@ -166,6 +167,7 @@ class Supervisor {
     if (runs_.size() >= kMaxRuns) {
       return refuse(key, "one supervisor runs " + std::to_string(kMaxRuns) + " trials at most");
     }
+    // Forks the guard. If there is no room for the program itself, collect() refuses the run.
     auto run =
         std::make_unique<SupervisedRun>(command, environments_of(command), lock_, open_files_, now);
     if (run->process().ended() && !run->no_room().empty()) {
@@ -204,6 +206,7 @@ class Supervisor {
       it = runs_.erase(it);
     }
     if (guard_lost) strays_until_ms_ = now + kStrayTimeoutMs;
+    // Without any stray in this round, none is left.
     if (has_strays() && (now >= strays_until_ms_ || !kill_strays())) strays_until_ms_ = 0;
   }
 
@@ -230,7 +233,7 @@ class Supervisor {
 
   void report(std::int64_t now) {
     for (auto& [key, run] : runs_) {
-      if (backlogged()) return;
+      if (backlogged()) return;  // a report waits, and a newer one replaces it
       if (!run->output().report_due(now)) continue;
       SupervisorEvent event{SupervisorEvent::Kind::kReport, key.first, key.second, 0, {}, {}, ""};
       event.report = run->output().take_report(now);
@@ -261,7 +264,7 @@ class Supervisor {
   void lose_runner(std::int64_t now) {
     ::close(control_);
     control_ = -1;
-    outgoing_.clear();
+    outgoing_.clear();  // outcome.json keeps the ends of runs
     const StopCause cause = shutdown_ ? StopCause::kShutdown : StopCause::kRunnerGone;
     for (auto& [key, run] : runs_) run->process().stop(cause, now);
   }
@@ -293,7 +296,7 @@ int run_supervisor(int control_fd) {
   ::signal(SIGTERM, SIG_IGN);  // it ends when its runner does, after the trials
   ::signal(SIGHUP, SIG_IGN);
   ::signal(SIGINT, SIG_IGN);
-  ::signal(SIGCHLD, SIG_DFL);
+  ::signal(SIGCHLD, SIG_DFL);  // were it ignored, the kernel would reap guards unasked
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
     std::fprintf(stderr, "fettle supervise: %s\n", system_message(errno).c_str());
     return kExitEnvironment;

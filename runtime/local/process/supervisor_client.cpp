@@ -47,6 +47,7 @@ Result<pid_t> spawn(const std::string& executable, int control, int lock) {
   ::posix_spawn_file_actions_adddup2(&actions, high_control, kControlFd);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  // dup2() clears close-on-exec, so the child keeps these two; its standard error is the runner's.
   const std::string fd = std::to_string(kControlFd);
   std::array<const char*, 5> arguments = {"fettle", "supervise", "--fd", fd.c_str(), nullptr};
   pid_t pid = 0;
@@ -90,6 +91,7 @@ Result<std::unique_ptr<SupervisorClient>> SupervisorClient::start(
   SupervisorCommand hello;
   hello.study_directory = study_directory;
   hello.lock_fd = lock_fd >= 0 ? kLockFd : -1;
+  // On failure the client's destructor closes the socket, which ends the supervisor.
   FETTLE_TRY(client->send(hello));
   const Result<std::string> line = client->read_line();
   if (!line.ok()) return line.error();
@@ -144,7 +146,7 @@ Result<std::string> SupervisorClient::read_line() {
     char bytes[64 << 10];
     const ssize_t got = ::recv(fd_, bytes, sizeof(bytes), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return io_error(how_it_ended(pid_));
+    if (got <= 0) return io_error(how_it_ended(pid_));  // waits for the supervisor's end
     received_.add({bytes, static_cast<std::size_t>(got)});
   }
 }

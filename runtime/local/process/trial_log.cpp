@@ -117,6 +117,7 @@ void TrialLog::append(std::string_view bytes) {
     last_ = bytes.substr(bytes.size() - kLastBytes);
   } else {
     last_ += bytes;
+    // Twice, so that a program that prints short lines does not move the text at each of them.
     if (last_.size() > 2 * kLastBytes) last_.erase(0, last_.size() - kLastBytes);
   }
   const auto room = static_cast<std::size_t>(std::max<std::int64_t>(kHeadBytes - bytes_, 0));
@@ -139,7 +140,7 @@ void TrialLog::write_tail(std::string_view bytes) {
       ::unlink(tail_piece(path_, number - 2).c_str());
     }
     const std::string_view part = bytes.substr(0, static_cast<std::size_t>(kPiece - within));
-    write(part);
+    write(part);  // drops the bytes after an error
     tail_seen_ += static_cast<std::int64_t>(part.size());
     bytes.remove_prefix(part.size());
   }
@@ -164,6 +165,7 @@ void TrialLog::finish() {
     const Result<std::string> tail = newest_tail();
     open(path_, O_APPEND);
     if (!tail.ok() && error_.empty()) error_ = "the log is not complete: " + tail.error().message;
+    // Without the tail, the note counts it as missing, and the pieces stay beside the log.
     const auto kept = tail.ok() ? static_cast<std::int64_t>(tail->size()) : 0;
     if (tail_seen_ > kept) write(left_out_note(tail_seen_ - kept, bytes_));
     if (tail.ok()) write(*tail);

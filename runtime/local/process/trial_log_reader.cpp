@@ -80,7 +80,7 @@ Status TrialLogReader::read(bool ended, const Print& print) {
   const std::int64_t size = file.size();
   if (size < std::min(offset_, TrialLog::kHeadBytes)) offset_ = 0;  // the run was begun again
   copy(file.fd(), offset_, std::min(size, TrialLog::kHeadBytes), print);
-  if (offset_ < TrialLog::kHeadBytes) return success();
+  if (offset_ < TrialLog::kHeadBytes) return success();  // there is no tail yet
   if (ended && size > TrialLog::kHeadBytes) {
     read_finished(file.fd(), size, print);
   } else {
@@ -115,7 +115,7 @@ void TrialLogReader::read_pieces(const Print& print) {
     const std::int64_t begin = TrialLog::kHeadBytes + number * kPiece;
     const std::int64_t size = piece.size();
     if (piece.fd() < 0 || begin + size <= offset_) continue;
-    skip_to(begin, 0, print);
+    skip_to(begin, 0, print);  // 0: the length of the output is not known yet
     copy(piece.fd(), offset_ - begin, size, print);
   }
 }

@@ -32,7 +32,7 @@ void OutputMetrics::finish(std::int64_t now_ms) {
 }
 
 bool OutputMetrics::take_urgent() {
-  const bool output = output_.take_urgent();
+  const bool output = output_.take_urgent();  // both are taken, so that neither stays urgent
   const bool errors = errors_.take_urgent();
   return output || errors;
 }
@@ -69,6 +69,7 @@ void TrialOutput::finish(bool is_whole, std::int64_t now_ms) {
 void TrialOutput::remove() const { ::unlink(log_path_.c_str()); }
 
 std::int64_t TrialOutput::report_wake_ms() const {
+  // There is no news since the last report.
   if (metrics_.lines() == reported_lines_) return std::numeric_limits<std::int64_t>::max();
   return urgent_ ? 0 : reported_ms_ + kReportIntervalMs;
 }

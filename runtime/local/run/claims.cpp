@@ -101,6 +101,7 @@ std::string name_of(uid_t user) {
 // Returns the fault of the directory, "" if it can be used. As in /tmp, every user may add files,
 // and no user may remove files of others.
 std::string make_shared_directory(const std::string& directory) {
+  // chmod(), because mkdir() applies the umask and sets no sticky bit.
   if (::mkdir(directory.c_str(), 0777) == 0) (void)::chmod(directory.c_str(), 01777);
   const Descriptor opened(open_directory(directory));
   struct stat about {};
@@ -186,7 +187,7 @@ void append_live_claim(int directory, const std::string& name, const Need& most,
       ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat about {};
   if (file.get() < 0 || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return;
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {  // no process holds it: the run has ended
     (void)::unlinkat(directory, name.c_str(), 0);
     return;
   }
@@ -261,6 +262,7 @@ Grant Claims::decide(const Claim& wanted) const {
   for (const auto& [run, own] : own_) {
     if (own.claim.name != wanted.name) claims.push_back(own.claim);
   }
+  // Without the directory, only this Session's runs count.
   if (!problem_.empty()) return grant(room_, claims, wanted);
   const auto is_own = [&](const std::string& name) {
     return std::ranges::any_of(own_,
@@ -333,7 +335,7 @@ Grant Claims::take(const std::string& run, const Need& need) {
   }
   const Status stored = store(own);
   if (!stored.ok()) own.claim.granted = false;
-  own_[run] = own;
+  own_[run] = own;  // a run that is refused keeps its since_us, and so its place
   return stored.ok() ? given : refuse(stored.error().message);
 }
 

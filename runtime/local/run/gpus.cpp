@@ -49,6 +49,7 @@ std::string id_of(const std::string& name, const GpuSources& sources) {
   const bool is_number =
       std::ranges::all_of(name, [](unsigned char c) { return c >= '0' && c <= '9'; });
   if (is_number && name.size() < 6) {  // a longer number is no place in a list of GPUs
+    // If its card is unknown, Sessions that use the same number share the id.
     return uuid_at(sources, std::stoul(name)).value_or("cuda:" + name);
   }
   for (const machine::Gpu& gpu : sources.driver.all) {
@@ -77,6 +78,7 @@ VisibleGpus name_gpus(const GpuSources& sources) {
     // An empty id means that the driver could not name the card's UUID.
     if (!known && !id.empty()) visible.names.push_back({id, cuda});
   };
+  // A trial inherits CUDA_DEVICE_ORDER, so these names mean the same GPUs there.
   if (sources.chosen) {
     for (const std::string& name : machine::split_gpus(*sources.chosen)) {
       add(id_of(name, sources), name);

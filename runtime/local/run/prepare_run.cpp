@@ -64,7 +64,7 @@ SupervisorCommand command_of(const RunRequest& request, const Layout& layout,
   command.metrics = runtime::metric_options(request.study);
   command.worker_count = request.workers();
   command.open = what.file.least_workers.has_value();
-  command.least_workers = what.file.least_workers.value_or(request.workers());
+  command.least_workers = what.file.least_workers.value_or(request.workers());  // absent: all
   return command;
 }
 

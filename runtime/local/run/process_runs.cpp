@@ -64,7 +64,7 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
     runs_.erase(key);
     return begun;
   }
-  queue_.wake();
+  queue_.wake();  // the thread may sleep long, as no run has waited so far
   runs_.notify(key.first);
   return success();
 }
@@ -88,10 +88,11 @@ Status ProcessRuns::begin(const RunKey& key) {
   if (!command.ok()) {
     queue_.release(key);
     const bool disk_is_full = command.error().code == ErrorCode::kUnavailable;
-    if (disk_is_full && !queue_.wait(key)) runs_.erase(key);
+    if (disk_is_full && !queue_.wait(key)) runs_.erase(key);  // false: the queue is closed
     return command.error();
   }
   command->claim_file = queue_.claim_file(key);
+  // false: remove() was called meanwhile, which does not take start_mutex_.
   const bool is_known = runs_.update(key, [&](KnownRun& known) {
     known.gpus = granted.gpus;
     known.claimed_workers = request.workers();
@@ -119,6 +120,7 @@ void ProcessRuns::serve() {
   if (queue_.is_closed() || !failure().empty()) return;
   for (const RunKey& key : queue_.due()) {
     const Status begun = begin(key);
+    // kUnavailable: begin() has let it wait again.
     if (!begun.ok() && begun.error().code == ErrorCode::kUnavailable) continue;
     if (!begun.ok() && begun.error().code != ErrorCode::kInvalid) {
       // A fault of the system, such as a full disk, may pass.
@@ -147,7 +149,7 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
   const std::lock_guard<std::mutex> starting(start_mutex_);
   const std::optional<KnownRun> found = runs_.find(key);
   if (!found) return success();
-  if (queue_.waits(key)) {
+  if (queue_.waits(key)) {  // it has not begun, so its request is made anew
     FETTLE_ASSIGN(RunRequest request, request_run(found->request->study, trial, run,
                                                   options_.layout, options_.trainer));
     runs_.update(key, [&](KnownRun& known) {
@@ -254,7 +256,7 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   if (unrecorded && was_prepared(options_.layout, trial, 0)) recall(0);
   std::vector<core::Run> runs = runs_.runs_of(name);
   for (core::Run& run : runs) {
-    if (queue_.waits({name, run.id})) run.unplaced_workers = run.workers;
+    if (queue_.waits({name, run.id})) run.unplaced_workers = run.workers;  // none has begun
   }
   return runs;
 }
@@ -300,11 +302,11 @@ void ProcessRuns::on_event(const SupervisorEvent& event) {
     take_outcome(*event.outcome, known.run);
     known.request.reset();
   });
-  if (!is_known) return;
+  if (!is_known) return;  // removed meanwhile
   if (has_started) queue_.hand_over(key);
   if (event.outcome) {
     queue_.release(key);
-    queue_.wake();
+    queue_.wake();  // its resources may be enough for a run that waits
   }
   runs_.notify(key.first);
 }
@@ -322,7 +324,7 @@ void ProcessRuns::on_refused(const RunKey& key, const std::string& reason) {
   ::unlink(options_.layout.trial_file(key.first, key.second).c_str());
   queue_.release(key);
   wait(key, {reason, ""}, kRefusedPause);
-  queue_.wake();
+  queue_.wake();  // other runs may use its room during the pause
   runs_.notify(key.first);
 }
 

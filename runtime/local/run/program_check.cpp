@@ -120,6 +120,7 @@ Status check_program(const api::Study& study, const std::string& directory) {
   const Json* const container = api::trial_container(study.spec.trial.pod_template);
   if (study.spec.trial.trainer || container == nullptr) return success();
   const std::vector<std::string> command = command_of(*container);
+  // An empty command is refused by check_study().
   if (command.empty() || has_variable(command[0])) return success();
   const fs::path folder = folder_of(*container, directory);
   std::error_code code;
@@ -158,6 +159,7 @@ std::vector<std::string> unused_parameters(const api::Study& study, const std::s
     return names(text, api::parameter_env_name(parameter.name));
   };
   const bool names_some = std::ranges::any_of(study.spec.parameters, is_named);
+  // If the template names none, a program that is not read here may get them otherwise.
   if (!names_some && script.empty()) return {};
   std::vector<std::string> sentences;
   for (const api::Parameter& parameter : study.spec.parameters) {

@@ -192,6 +192,7 @@ void expand_list(const Json* list, const std::map<std::string, std::string>& var
 }
 
 void fill_from_container(const Json& container, RunCommand& out) {
+  // $(NAME) may name our own variables, and entries of `env` before it.
   std::map<std::string, std::string> known;
   for (const auto& [name, value] : out.environment) known.emplace(name, value);
   const Json* const env = container.find("env");
@@ -206,7 +207,7 @@ void fill_from_container(const Json& container, RunCommand& out) {
   expand_list(container.find("command"), known, out.arguments);
   expand_list(container.find("args"), known, out.arguments);
   out.directory = text_of(container, "workingDir");
-  const double limit = quantity(container, "limits", "memory").value_or(0);
+  const double limit = quantity(container, "limits", "memory").value_or(0);  // 0 = none
   out.memory_limit = static_cast<std::int64_t>(std::clamp(limit, 0.0, 0x1p62));
 }
 

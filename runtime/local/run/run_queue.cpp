@@ -31,7 +31,7 @@ void RunQueue::serve_until_closed() {
     woken_.wait_for(lock, pause, [this] { return closed_ || wake_; });
     wake_ = false;
     if (closed_) return;
-    lock.unlock();
+    lock.unlock();  // serve_() calls functions of this object
     serve_();
     if (Clock::now() > renewed + kRenewInterval) {
       claims_->renew();
@@ -107,6 +107,7 @@ Grant RunQueue::admit(const RunKey& run, const Need& need) {
   if (!granted.ok()) return granted;
   const std::lock_guard<std::mutex> guard(mutex_);
   if (std::ssize(admitted_) >= room().runs) {
+    // It waits without a claim, because this limit is the Session's own.
     claims_->release(name_of(run));
     return {{},
             {"the limit on open files (ulimit -Hn) is enough for " +

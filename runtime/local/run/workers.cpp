@@ -52,7 +52,7 @@ Result<std::vector<Variables>> worker_variables(std::int64_t world_size, std::in
                    {"MASTER_PORT", port},
                    {"RANK", number},
                    {"WORLD_SIZE", size},
-                   {"LOCAL_RANK", "0"},
+                   {"LOCAL_RANK", "0"},  // each worker counts as a node of its own
                    {"PET_MASTER_ADDR", kLoopback},
                    {"PET_MASTER_PORT", port},
                    {"PET_NODE_RANK", number},

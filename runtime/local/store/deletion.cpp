@@ -21,12 +21,13 @@ Status remove(const std::string& path) {
 }  // namespace
 
 Status delete_study(const Layout& layout) {
+  // wait_ms 0: a supervisor that is still cleaning up is an error, too.
   FETTLE_ASSIGN(const StudyLock lock, StudyLock::acquire(layout.lock(), {.wait_ms = 0, .say = {}}));
   for (const char* const suffix : {"", "-wal", "-shm"}) {
     FETTLE_TRY(remove(layout.database() + suffix));
   }
   FETTLE_TRY(remove(layout.study_directory()));
-  FETTLE_TRY(remove(layout.lock() + ".runner"));
+  FETTLE_TRY(remove(layout.lock() + ".runner"));  // last, since `lock` holds these files
   return remove(layout.lock());
 }
 

@@ -37,7 +37,7 @@ class Present {
     for (const api::Fact& fact : facts) {
       if (fact.at_ms > now_ms_) moved[fact.at_ms] = 0;
     }
-    std::int64_t left = std::ssize(moved);
+    std::int64_t left = std::ssize(moved);  // the map is ascending, so the order stays
     for (auto& [from, to] : moved) to = now_ms_ - --left;
     for (api::Fact& fact : facts) {
       note(fact.at_ms);

@@ -34,7 +34,7 @@ Status check_has_study(SqliteStore& store, const Layout& layout) {
                     " trials and not their Study" + kWayOut);
   }
   const std::string trial = trial_with_runs(layout);
-  if (trial.empty()) return success();
+  if (trial.empty()) return success();  // a new Study
   return io_error(layout.database() + " is empty although trials have run (" +
                   layout.trial_directory(trial) + ")" + kWayOut);
 }

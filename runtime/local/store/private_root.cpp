@@ -56,6 +56,7 @@ Status make_private_root(const std::string& root) {
     return io_error("cannot read " + root + ": " + system_message(code));
   }
   if (!S_ISDIR(directory.st_mode)) return io_error(root + " is no directory; move it away");
+  // The link as well: its owner could point it elsewhere.
   for (const uid_t owner : {itself.st_uid, directory.st_uid}) {
     if (owner != ::geteuid()) return belongs_to(root, owner);
   }

@@ -63,7 +63,7 @@ Pruned prune_runs(const std::vector<std::string>& study_directories, std::int64_
     if (keep.count(run.path) > 0) continue;
     std::error_code code;
     fs::remove_all(run.path, code);
-    if (code) continue;
+    if (code) continue;  // a part of it may be left, so its bytes count on
     held -= run.bytes;
     ++pruned.runs;
     pruned.bytes += run.bytes;

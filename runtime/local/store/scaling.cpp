@@ -42,6 +42,7 @@ std::vector<WorkersRequest> take_workers_requests(const Layout& layout) {
     std::filesystem::remove(taken, code);
     if (!text.ok()) continue;
     WorkersRequest request{path.stem().string(), 0};
+    // A text that is no number leaves 0, and the request is dropped.
     (void)std::from_chars(text->data(), text->data() + text->size(), request.workers);
     if (request.workers > 0) requests.push_back(std::move(request));
   }

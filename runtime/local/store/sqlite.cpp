@@ -35,7 +35,7 @@ Sqlite::Row read_row(sqlite3_stmt* statement) {
     } else {
       const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, i));
       const int bytes = sqlite3_column_bytes(statement, i);
-      row.emplace_back(text == nullptr ? std::string()
+      row.emplace_back(text == nullptr ? std::string()  // NULL
                                        : std::string(text, static_cast<std::size_t>(bytes)));
     }
   }
@@ -74,6 +74,7 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, bool writa
   const auto try_open = [&](const std::string& name) {
     sqlite3_close_v2(opened->database_);
     opened->database_ = nullptr;
+    // Makes a handle even if it fails, from which error() reads the message.
     int code = sqlite3_open_v2(name.c_str(), &opened->database_, flags, nullptr);
     if (code == SQLITE_OK) sqlite3_busy_timeout(opened->database_, kBusyTimeoutMs);
     // Opening alone does not read the file.
@@ -102,7 +103,7 @@ Sqlite::~Sqlite() {
 
 Result<sqlite3_stmt*> Sqlite::prepare(const char* sql) {
   for (const Prepared& prepared : statements_) {
-    if (prepared.sql == sql) return prepared.statement.get();
+    if (prepared.sql == sql) return prepared.statement.get();  // the same address: see run()
   }
   sqlite3_stmt* statement = nullptr;
   const int code =

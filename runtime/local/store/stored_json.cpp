@@ -8,6 +8,7 @@ namespace {
 
 Json carry_over_map(const Json& stored, const Json& before, const Json& after) {
   Json out = stored;
+  // Only fields that this version read: an unknown field is in neither.
   for (const auto& [key, value] : before.as_object()) {
     if (after.find(key) == nullptr) out.erase(key);
   }

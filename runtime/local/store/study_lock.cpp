@@ -96,10 +96,12 @@ Status take(int fd, int runner_fd, const std::string& path, const StudyLockOptio
 Result<StudyLock> StudyLock::acquire(const std::string& path, const StudyLockOptions& options) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return cannot_open(path, errno);
+  // From here on `lock` closes both files, whatever fails.
   const std::string runner = runner_file(path);
   StudyLock lock(fd, ::open(runner.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (lock.runner_fd_ < 0) return cannot_open(runner, errno);
   FETTLE_TRY(take(fd, lock.runner_fd_, path, options));
+  // No other runner has it: one that lives would hold the first lock, too.
   struct flock range = whole_file(F_WRLCK);
   if (::fcntl(lock.runner_fd_, F_SETLK, &range) != 0) return cannot_lock(runner, errno);
   const std::string pid = std::to_string(::getpid()) + "\n";
