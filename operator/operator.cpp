@@ -30,8 +30,11 @@ kube::LeaderOptions leader_options(const Options& options, const Identity& ident
   leader.on_leading = [&log] { log.info("leading"); };
   leader.on_lost = std::move(on_lost);
   leader.why_not_renew = std::move(why_not_renew);
-  leader.on_holder = [&log](const std::string& holder) {
-    log.info("another replica leads", {{"holder", holder}});
+  // Called for this replica, too, and with "" once the lease is released.
+  leader.on_holder = [&log, self = identity.name](const std::string& holder) {
+    if (!holder.empty() && holder != self) {
+      log.info("another replica leads", {{"holder", holder}});
+    }
   };
   return leader;
 }
