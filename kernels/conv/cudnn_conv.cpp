@@ -94,9 +94,10 @@ class Planner {
   // of the activations.
   Result<Backward> plan_weights() {
     auto exact = plan(ConvPass::kWeightsFloat32);
-    if (exact.ok() && plan_.type == DataType::kFloat32) {
+    if (exact.ok() && plan_.type == DataType::kFloat32) {  // then kWeights is the same
       return Backward{std::nullopt, std::move(exact).value(), DataType::kFloat32};
     }
+    // Only a missing plan has a replacement.
     if (!exact.ok() && exact.error().code != ErrorCode::kNotFound) return exact.error();
     auto rounded = plan(ConvPass::kWeights);
     if (!exact.ok() && !rounded.ok()) return rounded.error();
