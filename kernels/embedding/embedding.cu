@@ -247,6 +247,7 @@ class CudaEmbedding : public EmbeddingOp {
     const std::int64_t rows = (count + kChunk - 1) / kChunk;
     cuda::launch(device_.stream(), grid(rows, width), add_chunks_kernel<width, T>, chunks,
                  channels_, dy, gradient, parts);
+    // A separate launch: it reads the parts that all blocks of the first have written.
     cuda::launch(device_.stream(), grid(rows, width), add_parts_kernel<width>, chunks, channels_,
                  parts, gradient);
   }

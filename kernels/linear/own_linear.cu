@@ -122,6 +122,7 @@ class OwnLinear : public LinearOp {
     });
   }
 
+  // Sizes fit 32 bits: own_linear() has checked them for the maximum number of samples.
   static int narrow(std::int64_t count) { return static_cast<int>(count); }
 
   // Makes an operand of a matrix in memory whose rows are `stride` apart.
