@@ -428,7 +428,7 @@ Result<std::unique_ptr<AttentionOp>> own_attention(cuda::Device& device,
   const std::int64_t rows = plan.max_samples * shape.heads * shape.length;
   const auto bytes = rows * static_cast<std::int64_t>(sizeof(float));
   std::unique_ptr<Memory> own_log_sums;
-  if (log_sums == nullptr) {
+  if (log_sums == nullptr) {  // not shared with the passes of a library
     FETTLE_ASSIGN(own_log_sums, device.allocate(bytes));
     log_sums = own_log_sums->data();
   }

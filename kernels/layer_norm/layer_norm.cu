@@ -286,7 +286,7 @@ class CudaRowNorm : public RowNormOp {
       : device_(device), shape_(shape), type_(type), statistics_(std::move(statistics)) {}
 
   static std::int64_t scratch_bytes(const RowNormShape& shape) {
-    return 2 * kMaxStrips * shape.input.channels * std::int64_t{sizeof(float)};
+    return 2 * kMaxStrips * shape.input.channels * std::int64_t{sizeof(float)};  // scale, shift
   }
 
   void forward(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
@@ -319,7 +319,7 @@ class CudaRowNorm : public RowNormOp {
       if (team.fits) {
         backward_in_strips<width()>(rows, team, buffers);
       } else {
-        any_width_row_norm_backward(device_, type_, rows, buffers);
+        any_width_row_norm_backward(device_, type_, rows, buffers);  // longer than registers hold
       }
     });
   }

@@ -259,6 +259,7 @@ Status MatrixProduct::choose_among(const std::string& key, const MatrixShape& sh
   const std::int64_t c_bytes = shape.rows * shape.columns * size_of(options.result);
   const std::int64_t vector_bytes =
       has_vector(options.epilogue)
+          // A bias for each column, or sums (kSumOfA) for each row; at most fp32.
           ? std::max(shape.rows, shape.columns) * std::int64_t{sizeof(float)}
           : 0;
   const std::int64_t matrix_bytes = has_matrix(options.epilogue) ? c_bytes : 0;
