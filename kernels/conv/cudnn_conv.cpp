@@ -141,6 +141,7 @@ class CudnnConv : public WeightedOp {
     FETTLE_TRY(plans_.prepare(plan_.max_samples));
     FETTLE_TRY(device_.reserve_scratch(scratch_bytes()));
     const Backward* backward = plans_.backward(plan_.max_samples);
+    // Without a plan make_own() has reserved what our own kernels need.
     return backward == nullptr ? success()
                                : device_.reserve_branch_scratch(weights_scratch(*backward));
   }
@@ -170,6 +171,7 @@ class CudnnConv : public WeightedOp {
     if (plans == nullptr) {
       return plans_.own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
     }
+    // First, because both products read the masked dy.
     bias_gradient_.mask_and_sum(pixels_of(samples), y, dy, bias_gradient);
     if (dx == nullptr) return add_weight_gradient(*plans, x, dy, weight_gradient);
     device_.run_beside([&] { add_weight_gradient(*plans, x, dy, weight_gradient); },

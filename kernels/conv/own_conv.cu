@@ -147,6 +147,7 @@ class OwnConv : public WeightedOp {
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
+    // First, because both products read the masked dy.
     bias_gradient_.mask_and_sum(pixels_of(samples), y, dy, bias_gradient);
     if (dx == nullptr) return add_weight_gradient(samples, x, dy, weight_gradient);
     device_.run_beside([&] { add_weight_gradient(samples, x, dy, weight_gradient); },
