@@ -21,7 +21,7 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
 void* allocate_aligned(std::int64_t bytes) {
   if (bytes == 0) return nullptr;
   const auto size = static_cast<std::size_t>(bytes);
-  const bool large = size >= 2 * kHugePage;
+  const bool large = size >= 2 * kHugePage;  // rounding up wastes less than a third of the pages
   const std::size_t alignment = large ? kHugePage : kCacheLine;
   void* pointer = std::aligned_alloc(alignment, round_up(size, alignment));
   CHECK(pointer != nullptr, "out of memory");

@@ -61,7 +61,7 @@ template <class Vector, class Element>
                                                std::int64_t count) {
   const auto bits = std::bit_cast<LanesOfBits>(values);
   const LanesOfBits rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
-  const LanesOfBits quiet_nan = (bits >> 16) | 0x40;
+  const LanesOfBits quiet_nan = (bits >> 16) | 0x40;  // a NaN, whatever bits were cut off
   const LanesOfBits chosen = values != values ? quiet_nan : rounded;
   store_part(__builtin_convertvector(chosen, LanesOfHalves), to, count);
 }

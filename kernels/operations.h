@@ -187,7 +187,8 @@ class BatchNormOp {
                                  const float* shift, const float* running_mean,
                                  const float* running_variance, Buffer y, const BlockEnd& end) = 0;
   // For the last forward_training. With fused ReLU `dy` is overwritten by the masked gradient.
-  // Without it `y` is not read and may be nullptr: a BlockEnd changes nothing here.
+  // Without it `y` is not read and may be nullptr: a BlockEnd changes nothing here. `dx` is skipped
+  // when nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                         const float* scale, Buffer dx, float* scale_gradient,
                         float* shift_gradient) = 0;

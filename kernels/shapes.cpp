@@ -28,6 +28,7 @@ Status check_positive(std::string_view what, std::int64_t found) {
 
 Status check_plan(const PlanOptions& plan, std::int64_t elements_per_sample) {
   FETTLE_TRY(check_positive("the largest number of samples", plan.max_samples));
+  // By division, because the product may overflow.
   if (elements_per_sample <= kMaxElements / plan.max_samples) return success();
   return invalid(std::to_string(plan.max_samples) + " samples of " +
                  std::to_string(elements_per_sample) + " elements are more than fit in memory");

@@ -95,6 +95,7 @@ FETTLE_FOR_EACH_PROCESSOR void softmax_row_backward(float* row, float* by_share,
     store_lanes(shares, row + j, AllLanes());
     store_lanes(scale * shares * (gradient - mean), by_share + j, AllLanes());
   }
+  // Hidden keys: the loop above has computed values without meaning.
   std::fill(row + count, row + end, 0.0F);
   std::fill(by_share + count, by_share + end, 0.0F);
 }

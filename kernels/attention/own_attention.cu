@@ -161,11 +161,12 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   const Place<kWidth> place(heads);
   const int row = place.row, lane = place.lane, query = place.token;
   const T* const input = qkv + place.input;
+  // Others see the queries after the barriers of load_keys_and_values.
   load_tile<kWidth>(heads, input, heads.input_stride(), place.first_token, queries);
   float sums[kWidth / kThreadsARow] = {};
   float largest = -INFINITY;  // score so far of this row's query
   float total = 0;            // of exp(score - largest); `sums` is the same, times the values
-  for (int tile = 0; tile <= place.tile; ++tile) {
+  for (int tile = 0; tile <= place.tile; ++tile) {  // later tiles are hidden from these queries
     const int first = tile * kRows<kWidth>;
     load_keys_and_values<kWidth>(heads, input, first, keys, values);
     float tile_largest = largest;
@@ -191,7 +192,7 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
     for (float& sum : sums) sum *= correction;
     add_rows<kWidth>(shares[row], values, lane, sums);
   }
-  if (query >= heads.length) return;
+  if (query >= heads.length) return;  // not earlier: all threads take part in the barriers
   write_row<kWidth>(heads, sums, 1 / total, lane, y + place.output + query * heads.channels());
   if (lane == 0) log_sums[place.first_row + query] = largest + logf(total);
 }
@@ -265,11 +266,11 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   const Place<kWidth> place(heads);
   const int row = place.row, lane = place.lane, query = place.token;
   const bool inside = query < heads.length;
-  const float log_sum = inside ? saved.log_sums[place.first_row + query] : 0;
+  const float log_sum = inside ? saved.log_sums[place.first_row + query] : 0;  // 0 is never used
   const float mean = inside ? saved.means[place.first_row + query] : 0;
   load_queries_and_gradients(heads, saved, place, place.first_token, queries, gradients);
   float sums[kWidth / kThreadsARow] = {};
-  for (int tile = 0; tile <= place.tile; ++tile) {
+  for (int tile = 0; tile <= place.tile; ++tile) {  // later tiles are hidden from these queries
     const int first = tile * kRows<kWidth>;
     load_keys_and_values<kWidth>(heads, saved.qkv + place.input, first, keys, values);
     for (int k = lane; k < kRows<kWidth>; k += kThreadsARow) {
@@ -427,7 +428,7 @@ Result<std::unique_ptr<AttentionOp>> own_attention(cuda::Device& device,
   const std::int64_t rows = plan.max_samples * shape.heads * shape.length;
   const auto bytes = rows * static_cast<std::int64_t>(sizeof(float));
   std::unique_ptr<Memory> own_log_sums;
-  if (log_sums == nullptr) {
+  if (log_sums == nullptr) {  // not shared with the passes of a library
     FETTLE_ASSIGN(own_log_sums, device.allocate(bytes));
     log_sums = own_log_sums->data();
   }

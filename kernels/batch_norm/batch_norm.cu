@@ -44,7 +44,7 @@ struct Moments {
 
 __device__ Moments merge(const Moments& a, const Moments& b) {
   const float count = a.count + b.count;
-  if (count == 0) return a;
+  if (count == 0) return a;  // both are of threads without rows; not 0 / 0
   const float share = b.count / count;
   const float difference = b.mean - a.mean;
   return {count, a.mean + difference * share,
@@ -129,7 +129,7 @@ __global__ void measure(ColumnSums sums, const T* __restrict__ x, Moments* __res
     int rows = 0;
     for_rows(thread, row, [&](int r, std::int64_t at) {
       values[r] = load_pack<kWidth>(x + at * sums.channels + thread.channel);
-      ++rows;
+      ++rows;  // only the last rows can be missing, so values[0, rows) are loaded
     });
     add_moments(values, rows, moments);
   }
@@ -190,7 +190,7 @@ __global__ void finish_moments(ColumnSums sums, const Moments* slices, const flo
   saved.inverse[channel] = inverse;
   saved.factor[channel] = inverse * scale[channel];
   saved.shift[channel] = shift[channel];
-  const float unbiased = all.count > 1 ? all.squares / (all.count - 1) : variance;
+  const float unbiased = all.count > 1 ? all.squares / (all.count - 1) : variance;  // not by 0
   move_towards(all.mean, running.momentum, running.mean[channel]);
   move_towards(unbiased, running.momentum, running.variance[channel]);
 }
@@ -208,7 +208,7 @@ template <int kWidth>
 __device__ Lines<kWidth> lines_of(const Saved& saved, const ColumnThread<kWidth>& thread,
                                   int channels) {
   Lines<kWidth> lines = {};
-  if (thread.channel >= channels) return lines;
+  if (thread.channel >= channels) return lines;  // such a thread has no rows (ColumnThread)
 #pragma unroll
   for (int v = 0; v < kWidth; ++v) {
     const int c = thread.channel + v;
@@ -445,7 +445,7 @@ class CudaBatchNorm : public BatchNormOp {
   void backward_end(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                     ConstBuffer other, const float* scale, Buffer dx, float* scale_gradient,
                     float* shift_gradient) override {
-    check_end(shape_, {.relu = true});
+    check_end(shape_, {.relu = true});  // refuses a layer with a fused ReLU
     const Read read{.x = x, .dy = dy, .other = other, .y = y, .of_end = true};
     step_back(samples, read, scale, dx, scale_gradient, shift_gradient);
   }
@@ -476,7 +476,7 @@ class CudaBatchNorm : public BatchNormOp {
       launch(shape_of(sums, kWidth, sizeof(GradientSums)), measure_all, sums, saved, from, slices);
       launch(warp_a_channel(), finish_gradients, sums, slices, saved, scale_gradient,
              shift_gradient);
-      if (dx == nullptr) return;
+      if (dx == nullptr) return;  // dx is not wanted
       launch(shape_of(sums, kWidth, /*bytes_of_value=*/0), input_gradients<T, kWidth>, sums, saved,
              from, scale, static_cast<T*>(dx));
     });

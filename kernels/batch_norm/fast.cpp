@@ -112,7 +112,7 @@ FETTLE_FOR_EACH_PROCESSOR void normalise(const Rows& rows, const Element* x,
       const std::int64_t i = row * rows.channels + c;
       Lanes value = (load_lanes(x + i, lanes) - mean) * factor + offset;
       if (end.shortcut != nullptr) value += load_lanes(end.shortcut + i, lanes);
-      if (end.relu) value = value < kZero ? kZero : value;
+      if (end.relu) value = value < kZero ? kZero : value;  // NaN passes
       store_lanes(value, y + i, lanes);
     }
   });
@@ -199,7 +199,7 @@ class FastBatchNorm : public BatchNormOp {
       // `inverse` of the h in dx (reference.cpp).
       slope_[c] = static_cast<float>(scale[c] * inverse * inverse * inverse * second_[c] / n);
     }
-    if (dx == nullptr) return;
+    if (dx == nullptr) return;  // dx is not wanted
     const ChannelFactors factors{mean_.data(), factor_.data(), offset_.data(), slope_.data()};
     for_each_chunk(rows, [&](std::int64_t row, std::int64_t count) {
       const std::int64_t first = row * channels_;
@@ -215,6 +215,7 @@ class FastBatchNorm : public BatchNormOp {
     const std::int64_t count = rows_of(samples) * channels_;
     if (other != nullptr) fast_add(type_, count, dy, other, dy, /*relu=*/false);
     if (y != nullptr) fast_relu_backward(type_, count, y, dy, dy);
+    // Without a fused ReLU (check_end) it reads no y.
     backward(samples, x, nullptr, dy, scale, dx, scale_gradient, shift_gradient);
   }
 

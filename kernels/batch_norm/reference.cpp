@@ -88,7 +88,7 @@ class ReferenceBatchNorm : public BatchNormOp {
       scale_gradient[c] += static_cast<float>(products_[c]);
       shift_gradient[c] += static_cast<float>(sums_[c]);
     }
-    if (dx == nullptr) return;
+    if (dx == nullptr) return;  // dx is not wanted
     const double n = static_cast<double>(rows);
     float* input_gradient = dx_.target(dx);
     for (std::int64_t row = 0; row < rows; ++row) {

@@ -201,8 +201,8 @@ class Ladder {
     for (const bool deterministic : {false, true}) {
       auto op = made(backend_.attention(
           shape, {.max_samples = samples, .type = type_, .deterministic = deterministic}));
-      if (op == nullptr) continue;
-      if (!deterministic) {
+      if (op == nullptr) continue;  // made() has printed why
+      if (!deterministic) {         // forward is the same for both
         measure("forward", {flops, 0}, [&] { op->forward(samples, qkv->data(), y->data()); });
       }
       measure(deterministic ? "backward, deterministic" : "backward", {2.5 * flops, 0},

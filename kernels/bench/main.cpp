@@ -32,7 +32,7 @@ bool read_options(int count, char** words, std::string& backend, LadderOptions& 
       options.tiny = true;
       continue;
     }
-    if (i + 1 == count) return false;
+    if (i + 1 == count) return false;  // an option without its value
     const char* const value = words[++i];
     if (word == "--backend") {
       backend = value;

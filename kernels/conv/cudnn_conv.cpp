@@ -94,9 +94,10 @@ class Planner {
   // of the activations.
   Result<Backward> plan_weights() {
     auto exact = plan(ConvPass::kWeightsFloat32);
-    if (exact.ok() && plan_.type == DataType::kFloat32) {
+    if (exact.ok() && plan_.type == DataType::kFloat32) {  // then kWeights is the same
       return Backward{std::nullopt, std::move(exact).value(), DataType::kFloat32};
     }
+    // Only a missing plan has a replacement.
     if (!exact.ok() && exact.error().code != ErrorCode::kNotFound) return exact.error();
     auto rounded = plan(ConvPass::kWeights);
     if (!exact.ok() && !rounded.ok()) return rounded.error();
@@ -140,6 +141,7 @@ class CudnnConv : public WeightedOp {
     FETTLE_TRY(plans_.prepare(plan_.max_samples));
     FETTLE_TRY(device_.reserve_scratch(scratch_bytes()));
     const Backward* backward = plans_.backward(plan_.max_samples);
+    // Without a plan make_own() has reserved what our own kernels need.
     return backward == nullptr ? success()
                                : device_.reserve_branch_scratch(weights_scratch(*backward));
   }
@@ -169,6 +171,7 @@ class CudnnConv : public WeightedOp {
     if (plans == nullptr) {
       return plans_.own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
     }
+    // First, because both products read the masked dy.
     bias_gradient_.mask_and_sum(pixels_of(samples), y, dy, bias_gradient);
     if (dx == nullptr) return add_weight_gradient(*plans, x, dy, weight_gradient);
     device_.run_beside([&] { add_weight_gradient(*plans, x, dy, weight_gradient); },

@@ -84,6 +84,7 @@ struct OutputGradients {
     // h + P - u and w + P - v, which give p and q if the stride divides them.
     const int row = index / g.width % g.height + g.padding - u;
     const int column = index % g.width + g.padding - v;
+    // No output pixel has this input pixel under (u, v).
     if (row < 0 || column < 0 || row % g.stride != 0 || column % g.stride != 0)
       return from_float<T>(0.0F);
     const int p = row / g.stride;
@@ -146,6 +147,7 @@ class OwnConv : public WeightedOp {
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
+    // First, because both products read the masked dy.
     bias_gradient_.mask_and_sum(pixels_of(samples), y, dy, bias_gradient);
     if (dx == nullptr) return add_weight_gradient(samples, x, dy, weight_gradient);
     device_.run_beside([&] { add_weight_gradient(samples, x, dy, weight_gradient); },

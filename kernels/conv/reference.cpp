@@ -67,7 +67,8 @@ class ReferenceConv : public WeightedOp {
     for (std::int64_t s = 0; s < samples; ++s) {
       const float* sample_gradient = gradient + s * shape_.output().size();
       unfold(input + s * shape_.input.size());
-      // The gradient transposed: the row stride is 1.
+      // dW += G' columns, with the gradient G [pixels, out channels], whose transpose has the row
+      // stride 1.
       add_product(shape_.channels, patch_, pixels_, {sample_gradient, 1, shape_.channels},
                   columns_.data(), weight_gradient);
       if (input_gradient == nullptr) continue;  // dx was nullptr

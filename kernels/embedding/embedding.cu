@@ -149,8 +149,9 @@ template <int width>
 __global__ void add_parts_kernel(Chunks chunks, int channels, float* parts, float* gradient) {
   const std::int64_t rows = (chunks.count + kChunk - 1) / kChunk;
   cuda::for_each_cell(rows, channels / width, [&](std::int64_t chunk, std::int64_t column) {
-    const std::int32_t token = chunks.token(chunks.last(chunk) - 1);
+    const std::int32_t token = chunks.token(chunks.last(chunk) - 1);  // at the chunk's end
     const bool begins_before = chunks.token(chunks.first(chunk) - 1) == token;
+    // An earlier chunk sums this run, or add_chunks_kernel has added all of it.
     if (begins_before || chunks.token(chunks.last(chunk)) != token) return;
     const std::int64_t c = column * width;
     float* total = gradient + std::int64_t{token} * channels + c;
@@ -236,6 +237,7 @@ class CudaEmbedding : public EmbeddingOp {
   void add_to_table(std::int64_t samples, const std::int32_t* tokens, const T* dy,
                     float* gradient) {
     auto* begin = static_cast<std::byte*>(device_.scratch(workspace_.bytes()));
+    // Fits: cuda_embedding() has checked the maximum.
     const auto count = static_cast<std::int32_t>(samples * shape_.length);
     const Chunks chunks{cuda::sort_tokens(device_, shape_.vocabulary, count, tokens,
                                           {workspace_.list(begin, 0), workspace_.list(begin, 1)},
@@ -245,6 +247,7 @@ class CudaEmbedding : public EmbeddingOp {
     const std::int64_t rows = (count + kChunk - 1) / kChunk;
     cuda::launch(device_.stream(), grid(rows, width), add_chunks_kernel<width, T>, chunks,
                  channels_, dy, gradient, parts);
+    // A separate launch: it reads the parts that all blocks of the first have written.
     cuda::launch(device_.stream(), grid(rows, width), add_parts_kernel<width>, chunks, channels_,
                  parts, gradient);
   }

@@ -55,7 +55,7 @@ __device__ std::uint32_t sum_before(std::uint32_t value) {
   if (lane == kWarpSize - 1) of_warps[warp] = sum;
   __syncthreads();
   for (int w = 0; w < warp; ++w) sum += of_warps[w];
-  __syncthreads();
+  __syncthreads();  // before the next call overwrites of_warps
   return sum - value;
 }
 
@@ -105,6 +105,7 @@ __global__ void __launch_bounds__(kThreads)
 
 TokenPlaces sort_tokens(Device& device, std::int64_t vocabulary, std::int32_t count,
                         const std::int32_t* tokens, TokenPlaces buffer, TokenPlaces other) {
+  // 0 for a vocabulary of one token: no pass, and `buffer` has the list.
   const int bits = std::bit_width(static_cast<std::uint64_t>(vocabulary - 1));
   launch(device.stream(), {.threads = kThreads}, sort_kernel, count, bits, tokens, buffer, other);
   const int passes = (bits + kDigitBits - 1) / kDigitBits;

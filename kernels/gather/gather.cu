@@ -84,7 +84,7 @@ struct MovedImage {
     for (int i = 0; i < N; ++i) {
       const Place place = place_before(move, height, width, row, column);
       const std::int32_t at = (place.row * width + place.column) * channels + channel;
-      values.at[i] = convert(place.inside ? from[at] : Pixel{});
+      values.at[i] = convert(place.inside ? from[at] : Pixel{});  // outside: a pixel of 0
       // Advances to the next element without a division.
       if (++channel < channels) continue;
       channel = 0;
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kMaxThreads)
   const auto threads = static_cast<std::int32_t>(blockDim.x);
   if (thread == 0) {
     move = moves(view.look) ? draw_move(view.look, *epoch, index) : Move{};
-    if (piece.begin == 0) labels[piece.number] = view.samples.labels[index];
+    if (piece.begin == 0) labels[piece.number] = view.samples.labels[index];  // once a sample
   }
   if constexpr (std::is_same_v<Pixel, std::uint8_t>) {
     for (int i = thread; i < kBytes; i += threads) table[i] = values_of_bytes[i];

@@ -29,7 +29,7 @@ void write_tokens(const Samples& text, std::span<const std::int64_t> indices, st
   for (const std::int64_t index : indices) {
     const auto* from = static_cast<const std::uint16_t*>(text.pixels) + index * length;
     x = std::copy_n(from, length, x);
-    labels = std::copy_n(from + 1, length, labels);
+    labels = std::copy_n(from + 1, length, labels);  // the last: the token after the sample
   }
 }
 

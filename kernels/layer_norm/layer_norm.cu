@@ -88,7 +88,7 @@ __device__ RowStatistics measure(const NormRows& rows, int packs, const Kept<wid
   const Deviations from_center = deviations<Team, width, T>(packs, kept, center);
   const float correction = from_center.sum / n;
   const float variance = from_center.squares / n - correction * correction;
-  return {center + correction, rsqrtf(fmaxf(variance, 0) + rows.epsilon)};
+  return {center + correction, rsqrtf(fmaxf(variance, 0) + rows.epsilon)};  // may round below 0
 }
 
 // `summed`: normalises a + b, in a separate kernel, because it takes half as many registers again.
@@ -188,7 +188,7 @@ __device__ void go_back(const NormRows& rows, int packs, const RowNormBackward& 
       product += at.g * at.h;
     }
   });
-  if (buffers.dx == nullptr) return;
+  if (buffers.dx == nullptr) return;  // alike in all threads: none waits in Team::sum
   const auto n = static_cast<float>(rows.channels);
   const float mean = rows.kind == RowNormKind::kLayer ? Team::sum(sum) / n : 0;
   write_input_gradient<Team, width, T>(packs, part, buffers, mean, Team::sum(product) / n,
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(kMaxThreads)
         add_or_start(team == 0, sums.shift[p], shift_sums + pack * width);
       });
     }
-    __syncthreads();
+    __syncthreads();  // the next team adds to the sums that this team has stored
   }
 }
 
@@ -286,7 +286,7 @@ class CudaRowNorm : public RowNormOp {
       : device_(device), shape_(shape), type_(type), statistics_(std::move(statistics)) {}
 
   static std::int64_t scratch_bytes(const RowNormShape& shape) {
-    return 2 * kMaxStrips * shape.input.channels * std::int64_t{sizeof(float)};
+    return 2 * kMaxStrips * shape.input.channels * std::int64_t{sizeof(float)};  // scale, shift
   }
 
   void forward(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
@@ -319,7 +319,7 @@ class CudaRowNorm : public RowNormOp {
       if (team.fits) {
         backward_in_strips<width()>(rows, team, buffers);
       } else {
-        any_width_row_norm_backward(device_, type_, rows, buffers);
+        any_width_row_norm_backward(device_, type_, rows, buffers);  // longer than registers hold
       }
     });
   }
@@ -347,6 +347,7 @@ class CudaRowNorm : public RowNormOp {
 
   template <bool summed>
   void launch_forward(const NormRows& rows, const RowNormForward& buffers) {
+    // is_aligned() is true for nullptr: a plain forward has no b and sum, RMS norm has no shift.
     const bool packs = uses_packs(static_cast<const T*>(buffers.a),
                                   static_cast<const T*>(buffers.b), static_cast<T*>(buffers.sum),
                                   static_cast<T*>(buffers.y), buffers.scale, buffers.shift);

@@ -93,7 +93,7 @@ class ReferenceRowNorm : public RowNormOp {
     if (shape_.kind == RowNormKind::kLayer) {
       for (std::int64_t c = 0; c < channels_; ++c) sum += x[c];
     }
-    const double center = sum / n;
+    const double center = sum / n;  // RMS: 0
     double squares = 0;
     for (std::int64_t c = 0; c < channels_; ++c) squares += (x[c] - center) * (x[c] - center);
     centers_[row] = center;

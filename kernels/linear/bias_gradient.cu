@@ -46,7 +46,7 @@ __global__ void sum_columns(ColumnSums sums, const T* y, T* dy, float* slices, u
       const std::int64_t at = (row + r * thread.step) * sums.channels + thread.channel;
       if (row + r * thread.step >= thread.end) break;
       values[r] = load_pack<kWidth>(dy + at);
-      if (y == nullptr) continue;
+      if (y == nullptr) continue;  // without ReLU dy stays as it is
       mask(load_pack<kWidth>(y + at), values[r]);
       store_pack(values[r], dy + at);
     }
@@ -57,7 +57,7 @@ __global__ void sum_columns(ColumnSums sums, const T* y, T* dy, float* slices, u
       for (int v = 0; v < kWidth; ++v) total[v] += to_float(values[r].at[v]);
     }
   }
-  if (gradient == nullptr) return;
+  if (gradient == nullptr) return;  // without bias dy is only masked; alike in all threads
   merge_rows<kWidth>(sums.lanes, shared, total, [](float a, float b) { return a + b; });
   if (thread.writes(sums)) {
 #pragma unroll

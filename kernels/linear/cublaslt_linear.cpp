@@ -197,6 +197,7 @@ class CublasLtLinear : public LinearOp {
     CHECK(gelu_after_ != nullptr, "a GELU comes after this layer");
     Forward* plans = plans_.forward(samples);
     if (plans == nullptr) return plans_.own().forward_gelu(samples, x, y, activated);
+    // The result of the fused product is the activation; y is the epilogue's matrix.
     if (plans->gelu) return plans->gelu->run(x, from_.weights, activated, bias(), y);
     plans->plain.run(x, from_.weights, y, bias());
     gelu_after_->forward(samples * shape_.outputs, y, activated);
@@ -208,6 +209,7 @@ class CublasLtLinear : public LinearOp {
     if (plans == nullptr) {
       return plans_.own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
     }
+    // First, because both products read the masked dy.
     mask_and_sum(*plans, samples, y, dy, bias_gradient);
     if (dx == nullptr) return add_gradients(*plans, x, dy, weight_gradient, bias_gradient);
     device_.run_beside([&] { add_gradients(*plans, x, dy, weight_gradient, bias_gradient); },
@@ -222,6 +224,7 @@ class CublasLtLinear : public LinearOp {
       return plans_.own().backward_gelu(samples, before, x, y, dy, dx, weight_gradient,
                                         bias_gradient);
     }
+    // First, because both products read the masked dy.
     mask_and_sum(*plans, samples, y, dy, bias_gradient);
     if (dx == nullptr) return add_gradients(*plans, x, dy, weight_gradient, bias_gradient);
     device_.run_beside([&] { add_gradients(*plans, x, dy, weight_gradient, bias_gradient); },

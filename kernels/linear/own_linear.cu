@@ -53,6 +53,7 @@ class OwnLinear : public LinearOp {
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
+    // First, because both products read the masked dy.
     bias_gradient_.mask_and_sum(samples, y, dy, bias_gradient);
     if (dx == nullptr) return add_weight_gradient(samples, x, dy, weight_gradient);
     device_.run_beside([&] { add_weight_gradient(samples, x, dy, weight_gradient); },
@@ -70,6 +71,7 @@ class OwnLinear : public LinearOp {
   void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
                      Buffer dy, Buffer dx, float* weight_gradient, float* bias_gradient) override {
     CHECK(shape_.gelu_before.has_value(), "a GELU comes before this layer");
+    // First, because both products read the masked dy.
     bias_gradient_.mask_and_sum(samples, y, dy, bias_gradient);
     if (dx == nullptr) return add_weight_gradient(samples, x, dy, weight_gradient);
     device_.run_beside([&] { add_weight_gradient(samples, x, dy, weight_gradient); },
@@ -122,6 +124,7 @@ class OwnLinear : public LinearOp {
     });
   }
 
+  // Sizes fit 32 bits: own_linear() has checked them for the maximum number of samples.
   static int narrow(std::int64_t count) { return static_cast<int>(count); }
 
   // Makes an operand of a matrix in memory whose rows are `stride` apart.

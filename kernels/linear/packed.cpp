@@ -137,7 +137,7 @@ void PackedMatrix::unpack_rows(Buffer to, std::int64_t inner) const {
     const std::uint32_t* from = panel(row / width_) + row % width_;
     std::byte* row_to = static_cast<std::byte*>(to) + row * row_bytes;
     for (std::int64_t k = 0; k < words_; ++k) {
-      const std::int64_t bytes = std::min<std::int64_t>(4, row_bytes - k * 4);
+      const std::int64_t bytes = std::min<std::int64_t>(4, row_bytes - k * 4);  // 2 at an odd end
       std::memcpy(row_to + k * 4, from + k * width_, static_cast<std::size_t>(bytes));
     }
   }

@@ -65,9 +65,9 @@ __global__ void __launch_bounds__(kTiledThreads, 4)
   for (int depth = part.begin; depth < part.end; depth += kTiledDepth) {
     load_panel(a, part.first_row, size.rows, depth, part.end, a_panel);
     load_panel(b, part.first_column, size.columns, depth, part.end, b_panel);
-    __syncthreads();
+    __syncthreads();  // the panels are complete
     multiply_panels(a_panel, b_panel, row, column, sums);
-    __syncthreads();
+    __syncthreads();  // all have read them: the next pass may load
   }
 #pragma unroll
   for (int i = 0; i < kTiledEach; ++i) {

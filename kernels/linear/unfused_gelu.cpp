@@ -41,6 +41,7 @@ class UnfusedGelu : public LinearOp {
                      Buffer dy, Buffer dx, float* weight_gradient, float* bias_gradient) override {
     CHECK(before_ != nullptr, "a GELU comes before this layer");
     linear_->backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
+    // In place: dx is first with respect to GELU(before).
     if (dx != nullptr) before_->backward(samples * shape_.inputs, before, dx, dx);
   }
 

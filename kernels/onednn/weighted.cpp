@@ -267,7 +267,7 @@ class OnednnOp : public WeightedOp {
   Set& primitives_for(std::int64_t samples) {
     const auto found = primitives_.find(samples);
     if (found != primitives_.end()) return found->second;
-    if (primitives_.size() == kMaxPrimitives) primitives_.clear();
+    if (primitives_.size() == kMaxPrimitives) primitives_.clear();  // made again when next used
     return primitives_.emplace(samples, make_forward(samples)).first->second;
   }
 

@@ -40,7 +40,7 @@ template <class Formula>
     const float* gradient = b.gradient + i;
     if (b.state1 != nullptr && b.state2 != nullptr) {
       update_block<true, true>(formula, count, weights, gradient, b.state1 + i, b.state2 + i);
-    } else if (b.state1 != nullptr) {
+    } else if (b.state1 != nullptr) {  // no rule has a state2 alone
       update_block<true, false>(formula, count, weights, gradient, b.state1 + i, nullptr);
     } else {
       update_block<false, false>(formula, count, weights, gradient, nullptr, nullptr);

@@ -143,7 +143,7 @@ struct Update {
 template <UpdateRule kRule>
 __global__ void __launch_bounds__(kThreads)
     update(UpdateView view, UpdateSettings settings, const StepControl* control) {
-  if (control->apply == 0) return;
+  if (control->apply == 0) return;  // overflow, divergence or lost sums (step.h)
   for_each_chunk<kRule>(
       view, settings, *control,
       [](const auto& shared, const UpdatePart& part, const UpdateChunk& chunk, int) {
@@ -207,7 +207,7 @@ struct LambWeights {
 __global__ void __launch_bounds__(kThreads)
     lamb_moments(UpdateView view, UpdateSettings settings, const StepControl* control,
                  Squares* of_chunks) {
-  if (control->apply == 0) return;
+  if (control->apply == 0) return;  // overflow, divergence or lost sums (step.h)
   for_each_chunk<UpdateRule::kLamb>(
       view, settings, *control,
       [of_chunks](const LambFormula& shared, const UpdatePart& part, const UpdateChunk& chunk,
@@ -216,6 +216,7 @@ __global__ void __launch_bounds__(kThreads)
         const UpdateBuffers buffers = part.buffers;
         LambMoments body{formula, buffers, {0, 0}};
         for_each_in(chunk, part.packed, body);
+        // All threads of a block have the same chunks, so all meet in the sums' barriers.
         const Squares sums{block_sum(body.squares.weights), block_sum(body.squares.directions)};
         if (threadIdx.x == 0) of_chunks[number] = sums;
       });
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__(kThreads)
 // Handles one tensor in each block.
 __global__ void __launch_bounds__(kThreads) lamb_ratios(UpdateView view, const StepControl* control,
                                                         const Squares* of_chunks, double* ratios) {
-  if (control->apply == 0) return;
+  if (control->apply == 0) return;  // overflow, divergence or lost sums (step.h)
   const UpdatePart& part = view.parts[blockIdx.x];
   Squares sums{0, 0};
   for (auto i = static_cast<int>(threadIdx.x); i < part.chunks; i += static_cast<int>(blockDim.x)) {
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(kThreads) lamb_ratios(UpdateView view, const S
 __global__ void __launch_bounds__(kThreads)
     lamb_weights(UpdateView view, UpdateSettings settings, const StepControl* control,
                  const double* ratios) {
-  if (control->apply == 0) return;
+  if (control->apply == 0) return;  // overflow, divergence or lost sums (step.h)
   for_each_chunk<UpdateRule::kLamb>(
       view, settings, *control,
       [ratios](const LambFormula& shared, const UpdatePart& part, const UpdateChunk& chunk, int) {

@@ -84,6 +84,7 @@ FETTLE_HOST_DEVICE inline bool skip_step(LossScale& loss) {
 
 // The schedule's learning rate, which depends on the number of applied steps.
 FETTLE_HOST_DEVICE inline float learning_rate_of(const StepControl& control) {
+  // Skips that the host did not know of when it enqueued this step (StepInput).
   const std::int64_t unknown = control.loss_scale.skipped_steps - control.input.known_skips;
   const std::int64_t last = kResultsBehind;
   return control.input.learning_rates[unknown < 0 ? 0 : unknown > last ? last : unknown];

@@ -16,7 +16,7 @@ Result<std::unique_ptr<Memory>> to_device(Device& device, const std::vector<T>& 
   FETTLE_ASSIGN(std::unique_ptr<Memory> memory, device.allocate(bytes));
   must_succeed(cudaMemcpyAsync(memory->data(), from.data(), static_cast<std::size_t>(bytes),
                                cudaMemcpyHostToDevice, device.stream()));
-  must_succeed(cudaStreamSynchronize(device.stream()));
+  must_succeed(cudaStreamSynchronize(device.stream()));  // `from` may end with the caller
   return memory;
 }
 
@@ -24,6 +24,7 @@ bool is_aligned(const void* address, std::uintptr_t bytes) {
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
 
+// Four floats are 16 bytes, four rounded numbers 8. nullptr, an array that is absent, is aligned.
 bool is_packed(const UpdateBuffers& b) {
   return is_aligned(b.weights, 16) && is_aligned(b.gradient, 16) && is_aligned(b.state1, 16) &&
          is_aligned(b.state2, 16) && is_aligned(b.rounded, 8);

@@ -19,7 +19,7 @@ class CpuUpdate final : public UpdateOp {
       : rule_(rule), parts_(std::move(parts)), settings_(settings) {}
 
   void run(const StepControl* control) override {
-    if (control->apply == 0) return;
+    if (control->apply == 0) return;  // overflow, divergence or lost sums (step.h)
     for (const UpdateBuffers& part : parts_) update(part, *control);
   }
 

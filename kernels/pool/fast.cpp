@@ -67,7 +67,7 @@ FETTLE_FOR_EACH_PROCESSOR void take_max(const Geometry& g, const Element* x, Ele
         LanesOfIntegers place{};
         for_each_element(g, [&](std::int64_t offset, std::int32_t k) [[gnu::always_inline]] {
           const Lanes candidate = load_lanes(x + window + offset, lanes);
-          const LanesOfIntegers better = (candidate > best) | (candidate != candidate);
+          const LanesOfIntegers better = (candidate > best) | (candidate != candidate);  // or NaN
           best = better ? candidate : best;
           place = better ? LanesOfIntegers{} + k : place;
         });
@@ -145,13 +145,14 @@ class FastPool : public PoolOp {
     const auto* gradient = static_cast<const Element*>(dy);
     auto* input_gradient = static_cast<Element*>(dx);
     for (std::int64_t s = 0; s < samples; ++s, gradient += out_, input_gradient += in_) {
+      // Empty: average pooling.
       const std::uint16_t* largest = largest_.empty() ? nullptr : largest_.data() + s * out_;
       if (overlapping()) {
         std::fill(sums_.begin(), sums_.end(), 0.0F);
         scatter<true>(geometry_, gradient, largest, sums_.data());
         copy_sums(input_gradient);
       } else {
-        if (!covering()) std::fill_n(input_gradient, in_, Element{});
+        if (!covering()) std::fill_n(input_gradient, in_, Element{});  // for inputs in no window
         scatter<false>(geometry_, gradient, largest, input_gradient);
       }
     }

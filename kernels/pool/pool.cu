@@ -70,12 +70,13 @@ __global__ void max_forward_kernel(Geometry g, std::int64_t samples, const T* x,
     const Pixel to(row, column, g.out_height, g.channels, width);
     const T* window = x + input_offset(g, to.sample, to.y * g.stride, to.x * g.stride) + to.channel;
     cuda::Pack<T, width> best = cuda::load_pack<width>(window);
-    cuda::Pack<Place, width> best_places{};
+    cuda::Pack<Place, width> best_places{};  // place 0: its pixel is in `best`
     for_each_place(g, [&](std::int64_t offset, int place) {
       const cuda::Pack<T, width> candidates = cuda::load_pack<width>(window + offset);
 #pragma unroll
       for (int i = 0; i < width; ++i) {
         const float candidate = cuda::to_float(candidates.at[i]);
+        // A NaN replaces any number, and no number replaces it, as in PyTorch.
         const bool is_nan = candidate != candidate;
         if (!(candidate > cuda::to_float(best.at[i])) && !is_nan) continue;
         best.at[i] = candidates.at[i];

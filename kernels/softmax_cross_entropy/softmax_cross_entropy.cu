@@ -199,7 +199,7 @@ __device__ Softmax run_row(const LossSettings& settings, const T* z, const Label
   // thread's answer counts. It reads z[0], which lies in its own pack, so even if dz is z, no
   // gradient has replaced it yet.
   if (Team::rank() == 0 && std::isnan(seen.total)) seen.beaten |= beaten_by_nan(z, label);
-  if (dz == nullptr) return seen;
+  if (dz == nullptr) return seen;  // evaluation
   const Gradients gradients(settings, seen);
   for_each_pack<Team>(row, [&](int pack) {
     const Pack<T, width> values = kept ? shared[pack] : row.load(z, pack);

@@ -176,6 +176,7 @@ class CudaBackend final : public Backend {
 
   Result<Workspace> workspace(const std::function<Status()>& make) override {
     device_->set_measuring(true);
+    // make() creates operations, whose memory is now counted, not allocated.
     const Status made = make();
     const Workspace measured = device_->measured();
     device_->set_measuring(false);

@@ -36,6 +36,7 @@ std::string package_of(std::string_view library) {
 Error explain(const std::string& path, const std::string& reason) {
   const std::size_t colon = reason.find(": cannot open shared object file");
   const std::string missing = reason.substr(0, colon);
+  // Anything but another library that is missing: in the words of the linker.
   if (colon == std::string::npos || missing == path) {
     return io_error("the CUDA backend could not be loaded: " + reason);
   }
@@ -80,6 +81,7 @@ std::vector<std::string> cuda_library_places() {
 
 Result<CudaLibrary> CudaLibrary::open(const std::vector<std::string>& places) {
   std::error_code ignored;
+  // The first library that exists decides: a broken one is an error, no reason to look further.
   for (const std::string& path : places) {
     if (!std::filesystem::exists(path, ignored)) continue;
     // RTLD_NOW: a function missing from another library is an error here, not in the middle of a

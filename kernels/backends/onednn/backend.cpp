@@ -67,6 +67,7 @@ class OnednnBackend : public ReferenceBackend {
     return type == DataType::kFloat16 ? reference_relu(type) : fast_relu(type);
   }
   std::unique_ptr<GeluOp> gelu(GeluForm form, std::int64_t max_count, DataType type) override {
+    // The exact form has no fast version.
     const bool fast = form == GeluForm::kTanh && type != DataType::kFloat16;
     return fast ? fast_tanh_gelu(type) : reference_gelu(form, max_count, type);
   }

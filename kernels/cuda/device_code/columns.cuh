@@ -61,7 +61,7 @@ __device__ void merge_rows(int lanes, Value* shared, Value (&mine)[kWidth], Merg
   const int threads = static_cast<int>(blockDim.x);
 #pragma unroll
   for (int v = 0; v < kWidth; ++v) shared[v * threads + thread] = mine[v];
-  __syncthreads();
+  __syncthreads();  // all values are there
   for (int reach = threads / 2; reach >= lanes; reach /= 2) {
     if (thread < reach) {
 #pragma unroll
@@ -70,7 +70,7 @@ __device__ void merge_rows(int lanes, Value* shared, Value (&mine)[kWidth], Merg
         shared[v * threads + thread] = mine[v];
       }
     }
-    __syncthreads();
+    __syncthreads();  // this round's sums are there for the next, which half as many threads do
   }
 }
 
@@ -92,6 +92,7 @@ inline ColumnSums column_sums(const Device& device, std::int64_t rows, std::int6
       std::min<std::uint64_t>(std::bit_ceil(static_cast<std::uint64_t>(groups)), kMaxLanes));
   const std::int64_t blocks_y = (groups + lanes - 1) / lanes;
   const std::int64_t rows_a_pass = std::int64_t{threads} / lanes * kRowsAtOnce;
+  // Rounded up, so at least 1, as clamp() requires.
   const std::int64_t wanted = (4 * device.multiprocessors() + blocks_y - 1) / blocks_y;
   const std::int64_t slices = std::clamp<std::int64_t>((rows + rows_a_pass - 1) / rows_a_pass, 1,
                                                        std::min<std::int64_t>(wanted, kMaxSlices));

@@ -42,7 +42,7 @@ __global__ void map_kernel(std::int64_t count, Function function, Output* output
         output + first);
     return;
   }
-  for (std::int64_t i = first; i < count; ++i) {
+  for (std::int64_t i = first; i < count; ++i) {  // the last thread's partial pack
     output[i] = from_float<Output>(function(to_float(inputs[i])...));
   }
 }

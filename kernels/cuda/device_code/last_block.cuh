@@ -57,7 +57,7 @@ __device__ auto sum_as_block_of(int count, ValueOf value_of) {
   }
   __syncthreads();
   const T all = warp_sum(lane < kWarps ? of_warps[lane] : T(0));
-  __syncthreads();
+  __syncthreads();  // before the next call overwrites of_warps
   return all;
 }
 

@@ -80,7 +80,7 @@ decltype(auto) with_packs(DataType type, std::int64_t columns, Use&& use) {
 
 // Returns a grid whose x walks the columns and whose y walks the rows.
 inline LaunchShape grid_over(std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kMaxBlocksY = 65535;
+  constexpr std::int64_t kMaxBlocksY = 65535;  // CUDA's limit: for_each_cell strides over the rest
   const auto threads =
       static_cast<unsigned>(std::clamp<std::int64_t>((columns + 31) / 32 * 32, 32, kBlockThreads));
   return {.blocks = blocks_for(columns, threads),

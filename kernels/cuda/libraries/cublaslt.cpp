@@ -229,7 +229,7 @@ Status MatrixProduct::choose_algorithm(const MatrixShape& shape, const MatrixOpt
   PlanChooser& plans = plans_->chooser();
   const std::string key = key_of(shape, options);
   const TimedPlan* const known = plans.known(key);
-  if (known != nullptr && take_known(known->plan)) return success();
+  if (known != nullptr && take_known(known->plan)) return success();  // false: not accepted here
   Preference preference;
   FETTLE_TRY(preference.fill());
   std::array<cublasLtMatmulHeuristicResult_t, PlanChooser::kMostTimed> found = {};
@@ -259,6 +259,7 @@ Status MatrixProduct::choose_among(const std::string& key, const MatrixShape& sh
   const std::int64_t c_bytes = shape.rows * shape.columns * size_of(options.result);
   const std::int64_t vector_bytes =
       has_vector(options.epilogue)
+          // A bias for each column, or sums (kSumOfA) for each row; at most fp32.
           ? std::max(shape.rows, shape.columns) * std::int64_t{sizeof(float)}
           : 0;
   const std::int64_t matrix_bytes = has_matrix(options.epilogue) ? c_bytes : 0;
@@ -281,7 +282,7 @@ Status MatrixProduct::choose_among(const std::string& key, const MatrixShape& sh
     });
   }
   if (!best.ok()) return best.error();
-  algorithm_ = found[*best].algo;
+  algorithm_ = found[*best].algo;  // trying the others has overwritten it
   return success();
 }
 
@@ -308,7 +309,7 @@ Status MatrixProduct::set_pointers(const void* vector, const void* matrix, Epilo
 
 Status MatrixProduct::enqueue(ConstBuffer a, ConstBuffer b, Buffer c) {
   const float one = 1;
-  const float kept = add_ ? 1 : 0;
+  const float kept = add_ ? 1 : 0;  // beta: the factor of the previous C
   return status_of(
       cublasLtMatmul(handle_, description_.get(), &one, b, b_.get(), a, a_.get(), &kept, c,
                      c_.get(), c, c_.get(), &algorithm_, device_->scratch(kWorkspaceBytes),

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, in the row-major terms of the rest of this folder:
+// Matrix products by cuBLASLt, in the row-major terms of all operations:
 //
 //   C[rows, columns] = A[rows, depth] B[depth, columns]      (or C +=)
 //

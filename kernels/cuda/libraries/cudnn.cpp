@@ -66,7 +66,7 @@ std::int64_t bytes_of(const Tensor_attributes& tensor, DataType type) {
   for (std::size_t i = 0; i < tensor.get_dim().size(); ++i) {
     last += (tensor.get_dim()[i] - 1) * tensor.get_stride()[i];
   }
-  return (last + 1) * size_of(type);
+  return (last + 1) * size_of(type);  // `last`: offset of the last element
 }
 
 }  // namespace
@@ -186,7 +186,7 @@ class GraphBuilder {
     const std::vector<std::int64_t> bytes = bytes_to_try(plan.workspace_bytes_);
     return run_once(device, bytes, [&](std::span<void* const> arrays) {
       CudnnPlan::Pointers pointers = pointers_to(arrays);
-      return plan.enqueue(device, cudnn_, pointers, arrays.back());
+      return plan.enqueue(device, cudnn_, pointers, arrays.back());  // the last: workspace
     });
   }
 
@@ -224,7 +224,7 @@ class GraphBuilder {
       return plans[candidate].enqueue(libraries.device(), cudnn_, pointers, arrays.back());
     };
     FETTLE_ASSIGN(const std::size_t best, fastest_plan(libraries, key, names, bytes, enqueue));
-    if (const TimedPlan* timed = libraries.chooser().known(key)) {
+    if (const TimedPlan* timed = libraries.chooser().known(key)) {  // nullptr: no memory to time
       plans[best].microseconds_ = timed->microseconds;
     }
     return std::move(plans[best]);
@@ -473,7 +473,7 @@ Attributes causal(const AttentionShape& shape) {
   Attributes attributes;
   attributes.set_attn_scale(1 / std::sqrt(static_cast<float>(shape.width)));
   attributes.set_diagonal_alignment(frontend::DiagonalAlignment_t::TOP_LEFT);
-  attributes.set_diagonal_band_right_bound(0);
+  attributes.set_diagonal_band_right_bound(0);  // from the top left: query t sees keys 0 to t
   return attributes;
 }
 

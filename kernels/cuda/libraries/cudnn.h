@@ -153,7 +153,8 @@ enum class AttentionPass : std::uint8_t {
   kBackwardFast,  // the same, not deterministic
 };
 
-// Causal, with queries, keys and values side by side (backend.h). Errors as above.
+// Causal, with queries, keys and values side by side (AttentionOp in operations.h). Errors as
+// above.
 Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape, DataType type,
                                  std::int64_t samples, AttentionPass pass, TryOn on = {});
 

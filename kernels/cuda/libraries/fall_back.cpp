@@ -23,7 +23,7 @@ Status fall_back(LibraryPlans& plans, Implementation pass, const Error& reason) 
   pass.by = "own";
   pass.fused.clear();  // applied to the library's kernel
   pass.reason = reason.message;
-  if (plans.implementations().add(pass)) {
+  if (plans.implementations().add(pass)) {  // new: noted once
     std::fprintf(stderr, "note: %s; our own kernels do it\n", reason.message.c_str());
   }
   return success();

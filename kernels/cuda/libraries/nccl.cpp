@@ -111,7 +111,7 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator() { given_up_.clear(); }
   ~NcclCommunicator() override {
     take_leave();
-    NcclCommunicator::abort();
+    NcclCommunicator::abort();  // does nothing if take_leave() has ended the communicator
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
   NcclCommunicator(const NcclCommunicator&) = delete;
@@ -126,7 +126,7 @@ class NcclCommunicator final : public Communicator {
     ncclComm_t made = nullptr;
     const ncclResult_t result =
         ncclCommInitRankConfig(&made, world_size_, id, static_cast<int>(rank), &config);
-    comm_ = made;
+    comm_ = made;  // after an error, too: the destructor gives it up
     if (is_accepted(result)) return success();
     return nccl_error("meeting the other GPUs", result, made);
   }
@@ -228,7 +228,7 @@ class NcclCommunicator final : public Communicator {
     }
     for (int turn = 0; turn < kLeaveTurns; ++turn) {
       const Result<bool> left = is_on_its_way("leaving");
-      if (!left.ok()) return;
+      if (!left.ok()) return;  // the destructor aborts
       if (*left) {
         ncclCommDestroy(comm_.exchange(nullptr));
         return;

@@ -36,7 +36,7 @@ Result<std::size_t> PlanChooser::choose(const std::string& key, std::span<const 
   }
   if (!best) return *why_not_the_first;
   const TimedPlan mine{names[*best], best_time};
-  const TimedPlan kept = shared_.keep(key, mine);
+  const TimedPlan kept = shared_.keep(key, mine);  // another process's plan if it was earlier
   const auto at = std::find(names.begin(), names.end(), kept.plan);
   const bool is_here = at != names.end();  // false: it can no longer be built
   known_.insert_or_assign(key, is_here ? kept : mine);

@@ -136,12 +136,12 @@ Result<TimedPlans> load_timed_plans(const GpuKind& kind) {
 Result<TimedPlan> keep_timed_plan(const GpuKind& kind, const std::string& key,
                                   const TimedPlan& plan) {
   const std::string path = plan_file_path(kind);
-  if (path.empty()) return plan;
+  if (path.empty()) return plan;  // no folder for caches: nothing is shared
   FETTLE_TRY(make_directories(path.substr(0, path.rfind('/'))));
   FETTLE_ASSIGN(const Lock lock, Lock::take(path + ".lock"));
   Result<TimedPlans> found = load_timed_plans(kind);
-  TimedPlans all = found.ok() ? std::move(found).value() : TimedPlans{};
-  const auto [at, is_new] = all.emplace(key, plan);
+  TimedPlans all = found.ok() ? std::move(found).value() : TimedPlans{};  // unusable: replaced
+  const auto [at, is_new] = all.emplace(key, plan);  // keeps another process's earlier plan
   if (is_new) FETTLE_TRY(write_file(path, to_json(kind, all).dump(2) + "\n"));
   return at->second;
 }

@@ -19,7 +19,7 @@ class Arrays {
   Arrays(Device& device, std::span<const std::int64_t> bytes) : device_(device) {
     for (const std::int64_t size : bytes) {
       auto block = device.allocate(size);
-      if (!block.ok()) return;
+      if (!block.ok()) return;  // are_there() stays false
       pointers_.push_back((*block)->data());
       blocks_.push_back(std::move(block).value());
     }

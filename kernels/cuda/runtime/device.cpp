@@ -73,6 +73,7 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
   for (const char byte : uuid.bytes) {
+    // 8-4-4-4-12 digits: these lengths are followed by a dash.
     if (text.size() == 8 || text.size() == 13 || text.size() == 18 || text.size() == 23) {
       text += '-';
     }
@@ -119,6 +120,7 @@ Result<std::unique_ptr<Device>> Device::open() {
   device->identity_ = {properties.name, uuid_text(properties.uuid)};
   device->facts_ = facts;
   device->multiprocessors_ = properties.multiProcessorCount;
+  // Non-blocking: the streams and CUDA's default stream never wait for each other.
   FETTLE_TRY(status_of(cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking),
                        "starting work on the GPU"));
   FETTLE_TRY(status_of(cudaStreamCreateWithFlags(&device->branch_stream_, cudaStreamNonBlocking),
@@ -132,8 +134,8 @@ Result<std::unique_ptr<Device>> Device::open() {
 }
 
 Device::~Device() {
-  if (stream_ != nullptr) cudaStreamSynchronize(stream_);
-  libraries_.clear();  // their handles still name a stream
+  if (stream_ != nullptr) cudaStreamSynchronize(stream_);  // nullptr: open() failed on its way
+  libraries_.clear();                                      // their handles still name a stream
   for (cudaStream_t stream : {stream_, branch_stream_}) {
     if (stream != nullptr) cudaStreamDestroy(stream);
   }
@@ -218,7 +220,7 @@ void* Device::grown(Growing& memory, std::int64_t bytes) {
 Status Device::reserve_scratch(std::int64_t bytes) { return grow(scratch_, bytes); }
 
 Status Device::reserve_branch_scratch(std::int64_t bytes) {
-  return branches_ ? grow(branch_scratch_, bytes) : success();
+  return branches_ ? grow(branch_scratch_, bytes) : success();  // else a branch uses scratch_
 }
 
 void* Device::scratch(std::int64_t bytes) {

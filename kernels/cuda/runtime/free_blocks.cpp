@@ -31,7 +31,7 @@ void FreeBlocks::give_back(std::byte* begin, std::int64_t bytes) {
     bytes += next->second;
     next = sizes_.erase(next);
   }
-  if (next != sizes_.begin() && !pieces_.contains(begin)) {
+  if (next != sizes_.begin() && !pieces_.contains(begin)) {  // else `begin` begins a piece
     const auto before = std::prev(next);
     if (before->first + before->second == begin) {
       before->second += bytes;
@@ -45,7 +45,7 @@ std::map<std::byte*, std::int64_t> FreeBlocks::remove_whole_pieces() {
   std::map<std::byte*, std::int64_t> whole;
   for (auto it = sizes_.begin(); it != sizes_.end();) {
     const auto piece = pieces_.find(it->first);
-    if (piece == pieces_.end() || piece->second != it->second) {
+    if (piece == pieces_.end() || piece->second != it->second) {  // not free from end to end
       ++it;
       continue;
     }

@@ -16,7 +16,7 @@ bool one_runs_on(std::string_view architecture, int major, int minor) {
   const char* const after = std::from_chars(architecture.data(), end, number).ptr;
   const std::string_view kind(after, static_cast<std::size_t>(end - after));
   const int capability = 10 * major + minor;
-  if (kind.starts_with('a')) return capability == number;
+  if (kind.starts_with('a')) return capability == number;  // such code runs nowhere else
   const bool same_family = number / 10 == major && number <= capability;
   if (kind.starts_with('f') || kind == "-real") return same_family;
   return number <= capability && (kind == "-virtual" || kind.empty());

@@ -38,10 +38,10 @@ Result<void*> Pool::take(std::int64_t bytes) {
     block = free_.take(size);
     if (block == nullptr) {
       FETTLE_TRY(add_piece(size));
-      block = free_.take(size);
+      block = free_.take(size);  // never nullptr: the new piece has at least `size` bytes
     }
   }
-  if (piece_bytes_ == 0) held_ += size;
+  if (piece_bytes_ == 0) held_ += size;  // otherwise add_piece() has counted the piece
   taken_[block] = size;
   used_ += size;
   peak_ = std::max(peak_, used_);
@@ -92,6 +92,7 @@ Result<void*> Pool::take_from_device(std::int64_t bytes) {
                    "trial.gpu.fraction or trial.gpu.memory has more");
   }
   void* memory = nullptr;
+  // At least a byte: taken_ needs a distinct address for an empty block, too.
   const cudaError_t error =
       cudaMalloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
   if (error == cudaSuccess) return memory;

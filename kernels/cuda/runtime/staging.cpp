@@ -52,7 +52,7 @@ Pinned& Staging::free_buffer(std::int64_t bytes) {
     found = std::find_if(buffers_.begin(), buffers_.end(), of_this_size);
     (*found)->wait();
   }
-  if (found == buffers_.end()) {
+  if (found == buffers_.end()) {  // all of this size are in use, and more are allowed
     buffers_.push_back(std::make_unique<Pinned>(size));
   } else {
     std::rotate(found, std::next(found), buffers_.end());

@@ -46,9 +46,10 @@ class StreamUploadBuffers final : public UploadBuffers {
 
   std::byte* next() override {
     Place& place = place_of(sent_);
-    if (sent_ >= kPlaces) {
+    if (sent_ >= kPlaces) {  // waits for the copy of the earlier block
       place.copied.synchronize();
       place.needed.synchronize();
+      // Negative if the block had arrived before the GPU needed it.
       waited_ += std::max(0.0, place.copied.seconds_since(place.needed));
     }
     return static_cast<std::byte*>(place.host.data());
