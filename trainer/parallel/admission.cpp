@@ -52,8 +52,8 @@ Status Admission::gather() {
   }
   std::ranges::sort(group_.members, {}, &Member::rank);
   group_.gathering = false;
-  if (!reported_.empty() && request_.waits_for)
-    request_.waits_for("");             // no rank is missing any more
+  // "": no rank is missing any more.
+  if (!reported_.empty() && request_.waits_for) request_.waits_for("");
   if (request_.open) return success();  // the listener stays open for later workers
   listener_.reset();
   unknown_peers_.clear();

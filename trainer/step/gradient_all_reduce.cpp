@@ -49,7 +49,8 @@ Status GradientAllReduce::finish(std::span<float> gradients) {
   Wait& wait = begin_wait();  // wanted: reached when all work enqueued so far is done
   if (std::exchange(early_enqueued_, false)) {
     FETTLE_TRY(std::exchange(status_, success()));  // the error of pass_enqueued(), if any
-  } else {                                          // this worker had no batch in the step
+  } else {
+    // This worker had no batch in the step, so nothing was enqueued early.
     for (const EarlyMessage& message : messages_.early) {
       FETTLE_TRY(collective_.enqueue_all_reduce(part_of(gradients, message.values), *wait.wanted));
     }
