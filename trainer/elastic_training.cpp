@@ -41,7 +41,7 @@ Error unsaved_state(const Error& loss) {
 Attempt attempt_of(const Training& training, Result<Ending> ending, bool shards, bool is_rank0) {
   Attempt attempt{std::move(ending)};
   attempt.ran = true;
-  attempt.progress = attempt.ending.ok() || training.steps() > 0;
+  attempt.progress = attempt.ending.ok() || training.steps() > 0;  // for NextEpoch
   // With a sharded optimiser the lost worker's shard of the state is gone.
   attempt.state_lost = !attempt.ending.ok() && shards;
   const bool over = attempt.ending.ok() && *attempt.ending != Ending::kRegroups;
@@ -158,7 +158,7 @@ Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, boo
                                                          kMostSeconds, kMeetingSeconds));
   FETTLE_ASSIGN(const std::int64_t collective, whole_number(variable, "FETTLE_COLLECTIVE_SECONDS",
                                                             1, kMostSeconds, kCollectiveSeconds));
-  rendezvous.patient = meeting == 0;
+  rendezvous.patient = meeting == 0;  // 0 seconds: no limit
   if (meeting > 0) rendezvous.meeting = std::chrono::seconds(meeting);
   // Later answers need no image pulls.
   rendezvous.timeout =
@@ -209,7 +209,7 @@ Result<TrainingResult> train_elastically(const TrainingTask& task, const Trainin
       return stop_alone(task, attempt, membership->rank(), hooks);
     }
     if (!formed.ok()) return formed.error();
-    reached = std::move(attempt.reached);
+    reached = std::move(attempt.reached);  // only rank 0 has one; the others receive its state
     if (leaves) return TrainingResult{Ending::kStopped, /*left=*/true};
   }
 }

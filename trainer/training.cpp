@@ -227,7 +227,7 @@ Result<Ending> Training::run() {
     if (!std::isfinite(score.loss)) return end_diverged("the validation loss is not finite");
     state_.scores = scores_of(task_.config.data, state_.sums, score);
     FETTLE_TRY(finish_epoch(loader, watch.seconds()));
-    if (is_final()) break;
+    if (is_final()) break;  // the same on all workers, so none waits in all_requests()
     FETTLE_ASSIGN(const WorkerRequests requests, all_requests());
     if (requests.stop) return Ending::kStopped;
     if (requests.regroup) return Ending::kRegroups;
@@ -248,6 +248,7 @@ Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
     }
     if (ending == StepEnding::kRegroups) return std::optional(Ending::kRegroups);
     if (ending == StepEnding::kStops) {
+      // Within an epoch there are no metrics to report.
       FETTLE_TRY(reports_->save_and_report(state_, {}, false));
       return std::optional(Ending::kStopped);
     }
@@ -336,6 +337,7 @@ Status Training::check_data() {
   Status unchanged = check_unchanged(data_, files_);
   double changed = unchanged.ok() ? 0 : 1;
   FETTLE_TRY(collective_.sum(std::span(&changed, 1)));
+  // The sum tells every worker, so all end here; a worker whose own data changed says how.
   if (!unchanged.ok() || changed == 0) return unchanged;
   return io_error("the data of another worker changed while it was trained on; its log says how");
 }

@@ -91,6 +91,7 @@ Result<std::string> make_aside(const local::Layout& layout) {
   for (int i = 1; i <= kMostMovedAside; ++i) {
     const std::string path = parent + '/' + layout.study + '-' + std::to_string(i);
     std::error_code error;
+    // Returns false without an error if the directory exists: the next number is tried.
     if (fs::create_directory(path, error)) return path;
     if (error) return io_error(path + ": " + error.message());
   }

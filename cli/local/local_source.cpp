@@ -87,7 +87,7 @@ Status follow_log(const local::Layout& layout, const std::string& trial, std::in
   for (;;) {
     // Read before the log, so that output at the end of a run is not missed.
     const Life life = life_of(layout, trial, run);
-    FETTLE_TRY(reader.read(life != Life::kRuns, print));
+    FETTLE_TRY(reader.read(life != Life::kRuns, print));  // true: no more output will come
     if (life == Life::kEnded) return success();
     if (life == Life::kAbandoned) {
       return Error{ErrorCode::kUnavailable,
@@ -115,7 +115,7 @@ Result<pid_t> runner_of(const local::Layout& layout, const RunView& view) {
     return Error{ErrorCode::kUnavailable,
                  study + " runs on another machine, which shares this directory; stop it there"};
   }
-  if (runner != 0) return runner;
+  if (runner != 0) return runner;  // 0: no fettle run holds the lock
   if (local::StudyLock::is_held(layout.lock())) {
     return Error{ErrorCode::kUnavailable, study + " is stopping already"};
   }
@@ -240,7 +240,7 @@ Result<std::string> LocalSource::stop(const std::string& name, bool now) {
   const local::Layout layout = local::make_layout(root_, name);
   FETTLE_ASSIGN(const pid_t runner, runner_of(layout, seen.view));
   for (int signals = now ? 2 : 1; signals > 0; --signals) {
-    if (::kill(runner, SIGTERM) != 0 && errno != ESRCH) {
+    if (::kill(runner, SIGTERM) != 0 && errno != ESRCH) {  // ESRCH: it has ended meanwhile
       return io_error("cannot signal process " + std::to_string(runner) + ", which runs study " +
                       name + ": " + system_message(errno));
     }

@@ -64,7 +64,7 @@ bool Runner::await_work(Status& seen) {
     on_signals(interrupt_.take());
     Status refreshed = refresh();
     if (seen.ok()) seen = std::move(refreshed);
-    if (!seen.ok()) stopping_ = true;
+    if (!seen.ok()) stopping_ = true;  // work() looks at it, and ends
     if (!done_ && escalate_shutdown() == Supervisor::kHangs) return false;
   }
   return true;

@@ -30,7 +30,7 @@ std::vector<Interval> run_intervals(const RunView& view) {
   std::vector<Interval> intervals;
   for (const api::TrialPtr& trial : view.trials) {
     for (const api::RunRecord& run : trial->status.runs) {
-      if (run.started_ms == 0) continue;
+      if (run.started_ms == 0) continue;  // not started yet
       intervals.push_back({run.started_ms, run.ended_ms > 0 ? run.ended_ms : view.now_ms});
     }
   }
@@ -42,7 +42,7 @@ std::vector<Interval> run_intervals(const RunView& view) {
 std::int64_t retry_end(const api::Trial& trial, std::size_t at, std::int64_t now_ms) {
   const std::vector<api::RunRecord>& runs = trial.status.runs;
   if (at + 1 < runs.size()) return runs[at + 1].started_ms;
-  if (trial.status.phase == api::TrialPhase::kPending) return now_ms;
+  if (trial.status.phase == api::TrialPhase::kPending) return now_ms;  // still waits
   const api::Fact* end = core::newest_end(trial);
   return end == nullptr ? runs[at].ended_ms : std::max(end->at_ms, runs[at].ended_ms);
 }
@@ -71,7 +71,7 @@ double long_gaps(std::vector<Interval> intervals, std::int64_t end_ms) {
   std::ranges::sort(intervals, {}, &Interval::begin_ms);
   intervals.push_back({end_ms, end_ms});
   double sum = 0;
-  std::int64_t covered_ms = intervals.front().begin_ms;
+  std::int64_t covered_ms = intervals.front().begin_ms;  // at least the one at end_ms
   for (const Interval& interval : intervals) {
     if (interval.begin_ms - covered_ms >= kLongGapMs) sum += seconds(covered_ms, interval.begin_ms);
     covered_ms = std::max(covered_ms, interval.end_ms);
@@ -87,7 +87,7 @@ std::int64_t most_at_once(const std::vector<Interval>& intervals) {
     edges.emplace_back(interval.begin_ms, 1);
     edges.emplace_back(interval.end_ms, -1);
   }
-  std::ranges::sort(edges);
+  std::ranges::sort(edges);  // at one instant ends (-1) come before begins (+1)
   std::int64_t now = 0;
   std::int64_t most = 0;
   for (const auto& [at_ms, change] : edges) most = std::max(most, now += change);
@@ -113,6 +113,7 @@ double idle_at_the_end(const std::vector<Interval>& intervals, std::int64_t slot
 std::optional<double> epoch_seconds(const api::Trial& trial) {
   if (!trial.status.report) return std::nullopt;
   const std::vector<api::HistoryPoint> curve = api::curve_of(*trial.status.report);
+  // Some epochs have no point of their own.
   if (std::ssize(curve) != trial.status.report->step) return std::nullopt;
   double sum = 0;
   for (const api::HistoryPoint& point : curve) {
@@ -127,6 +128,7 @@ void add_trial(TimeSpent& spent, const api::Trial& trial, std::int64_t now_ms) {
   double running = 0;
   for (const api::RunRecord& run : trial.status.runs) {
     const std::int64_t end_ms = run.ended_ms > 0 ? run.ended_ms : now_ms;
+    // A run that never got to run has only waited.
     const std::int64_t running_ms = run.running_ms > 0 ? run.running_ms : end_ms;
     spent.waiting += seconds(run.started_ms, running_ms);
     running += seconds(running_ms, end_ms);
@@ -136,6 +138,7 @@ void add_trial(TimeSpent& spent, const api::Trial& trial, std::int64_t now_ms) {
       run != nullptr && run->run == 0 && trial.metadata.created_ms > 0) {
     spent.queued += seconds(trial.metadata.created_ms, run->started_ms);
   }
+  // If the epochs do not tell, all time of the runs counts as theirs, and none as start-up.
   const double in_epochs = std::min(epoch_seconds(trial).value_or(running), running);
   // The metric is a share of the time of steps (docs/trainer.md).
   const double data_wait =

@@ -68,7 +68,7 @@ std::string exact(double value) { return Json(value).dump(); }
 
 std::string csv_cell(const std::string& text) {
   std::string safe = printable(text);
-  // Not "-", with which numbers begin.
+  // A spreadsheet would take it for a formula. Not "-", with which numbers begin.
   if (!safe.empty() && std::string_view("=+@").find(safe[0]) != std::string_view::npos) {
     safe.insert(0, 1, '\'');
   }
@@ -106,6 +106,7 @@ std::vector<std::string> csv_cells(const RunView& view, const api::Trial& trial)
   cells.emplace_back(is_infeasible(trial) ? "true" : "false");
   cells.push_back(exact(running_seconds(trial, view.now_ms)));
   const api::RunRecord* run = newest_run(trial);
+  // Runs are numbered from 0; their records are no count, since old ones are pruned.
   cells.push_back(std::to_string(run != nullptr ? run->run + 1 : 0));
   for (const api::Parameter& parameter : view.study.spec.parameters) {
     const Json* value = trial.spec.parameters.find(parameter.name);

@@ -111,7 +111,7 @@ ImageSet ImageSet::of_text(Bytes tokens, std::int64_t length, std::int64_t class
   set.shape_ = {length, 1, 1};
   set.type_ = PixelType::kToken;
   set.pixels_ = std::move(tokens);
-  set.size_ = (count - 1) / length;
+  set.size_ = (count - 1) / length;  // the last token is only a label
   set.classes_ = classes;
   return set;
 }
@@ -120,6 +120,7 @@ std::int64_t ImageSet::pixel_bytes() const {
   const std::int64_t pixels = size_ * shape_.size();
   if (type_ == PixelType::kByte) return pixels;
   if (type_ == PixelType::kFloat) return pixels * std::int64_t{sizeof(float)};
+  // One token more: the label of the last one.
   return (pixels + 1) * std::int64_t{sizeof(std::uint16_t)};
 }
 

@@ -25,7 +25,7 @@ Loader::~Loader() {
 
 const LoadedBatch& Loader::next() {
   std::unique_lock lock(mutex_);
-  ++consumed_;
+  ++consumed_;  // frees the slot of the batch that the caller held
   changed_.notify_all();
   if (produced_ <= consumed_) {
     const auto before = std::chrono::steady_clock::now();

@@ -52,6 +52,7 @@ Status Admission::gather() {
   }
   std::ranges::sort(group_.members, {}, &Member::rank);
   group_.gathering = false;
+  // "": no rank is missing any more.
   if (!reported_.empty() && request_.waits_for) request_.waits_for("");
   if (request_.open) return success();  // the listener stays open for later workers
   listener_.reset();
@@ -66,6 +67,7 @@ void Admission::read_greetings() {
     std::optional<Connection> came = listener_->accept();
     if (!came) break;
     unknown_peers_.push_back({*std::move(came), std::chrono::steady_clock::now()});
+    // Its greeting may have arrived with the connection.
     if (is_settled(unknown_peers_.back())) unknown_peers_.pop_back();
   }
 }
@@ -164,6 +166,7 @@ std::string Admission::reason_to_refuse(const Json& said, const std::string& hos
   for (const LeftOut& one : left_out_) {
     if (one.name == rank && one.host == host) return one.reason;
   }
+  // In an open world it waits instead, until that member is known to have gone (admit()).
   for (const Member& member : group_.members) {
     if (member.name == rank && !request_.open) {
       return "rank " + std::to_string(rank) + " is here already, from " + member.connection.peer();
@@ -176,7 +179,7 @@ std::string Admission::reason_to_refuse(const Json& said, const std::string& hos
 void Admission::drop_gone(std::vector<Member>& members) {
   std::erase_if(members, [this](Member& member) {
     const auto heard = member.connection.receive_now(kLongestGreeting);
-    if (heard.ok() && !*heard) return false;
+    if (heard.ok() && !*heard) return false;  // connected, and silent as it should be
     request_.log("rank " + std::to_string(member.name) + " left before it was needed");
     return true;
   });
@@ -207,7 +210,7 @@ Status Admission::give_up() {
   const std::string reason = "rank " + missing_ranks() + " of " +
                              std::to_string(group_.world_size) + " did not come within " +
                              seconds_text(meeting_time(request_));
-  group_.end(reason);
+  group_.end(reason);  // the members that are here learn it
   return missing(reason);
 }
 

@@ -89,6 +89,7 @@ std::optional<CollectiveGuard::Verdict> CollectiveGuard::judge() {
   if (trouble_since_ && now - *trouble_since_ > kShortWhile) {
     return Verdict{oldest, /*late=*/false, ""};
   }
+  // limit() brings the deadline forward once this process was asked to end.
   if (now > last_wait_.limit(oldest_since_ + limit_)) return Verdict{oldest, /*late=*/true, ""};
   return {};
 }

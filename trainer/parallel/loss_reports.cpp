@@ -86,7 +86,7 @@ void LossReports::take(std::int64_t reporter, std::int64_t unreachable) {
     return found == group_.members.end() ? std::nullopt : std::optional(found->name);
   };
   const auto from = name_of(reporter);
-  const auto to = name_of(unreachable);
+  const auto to = name_of(unreachable);  // nullopt for -1: the reporter named no rank
   if (from && to) unreachable_.report(*from, *to);
 }
 

@@ -81,7 +81,7 @@ Sign sign_of(int connection) {
   char buffer[kLengthBytes + 8];
   const ssize_t got = ::recv(connection, buffer, sizeof buffer, MSG_PEEK | MSG_DONTWAIT);
   if (got < 0) return errno == EAGAIN || errno == EINTR ? Sign::kNothing : Sign::kTrouble;
-  if (got == 0) return Sign::kTrouble;
+  if (got == 0) return Sign::kTrouble;  // the other end has closed the connection
   const std::string_view bytes(buffer, static_cast<std::size_t>(got));
   if (bytes.size() < sizeof buffer) return Sign::kNothing;  // every message is longer
   const std::string_view said = bytes.substr(kLengthBytes);
@@ -196,6 +196,7 @@ Result<std::vector<std::string>> Membership::gather_and_send(const std::string& 
     }
     all[static_cast<std::size_t>(member.rank)] = *std::move(received);
   }
+  // tell() sends the verdict to the remaining members, and drops the lost ones from the group.
   if (failed || !lost.empty()) return missing("meeting: " + losses_.tell(lost));
   for (Member& member : group_.members) {
     // If a worker is lost now, the members that try to reach it will notice.

@@ -104,6 +104,7 @@ class RankProcesses {
     tell_all(SIGTERM);
   }
 
+  // Ends this process by the signal that killed a rank, so that its parent sees the same end.
   static int end_by(int number) {
     signal(number, SIG_DFL);
     sigset_t it;

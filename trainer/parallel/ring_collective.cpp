@@ -240,7 +240,7 @@ class RingCollective final : public Collective {
     while (std::chrono::steady_clock::now() < deadline) {
       const bool came = accept_one(listener, expected.size(), peers);
       if (find_greeting(expected, peers)) return true;
-      if (came) continue;
+      if (came) continue;  // all waiting connections first: one may be the previous worker's
       if (find_trouble(watched)) {
         // The previous worker may have connected, greeted and left since the listener was polled,
         // or its greeting may be under way: it gets a short while. The members are no longer
@@ -265,7 +265,7 @@ class RingCollective final : public Collective {
       if (!std::ranges::equal(one.greeting, greeting)) return true;
       previous_.emplace(std::move(one.connection));
       previous_->allow_slow_reader();
-      return true;
+      return true;  // the entry was moved from
     });
     return previous_.has_value();
   }

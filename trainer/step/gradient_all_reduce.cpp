@@ -21,6 +21,7 @@ GradientAllReduce::GradientAllReduce(DeviceCollective& collective, kernels::Back
 }
 
 void GradientAllReduce::layer_done(std::int64_t layer) {
+  // Early messages are in the order of the backward pass: from the last layer to the first.
   while (next_ < complete_.size() && messages_.early[next_].layer >= layer) {
     complete_[next_++]->record();
   }
@@ -28,7 +29,7 @@ void GradientAllReduce::layer_done(std::int64_t layer) {
 
 void GradientAllReduce::pass_done() {
   layer_done(0);
-  next_ = 0;
+  next_ = 0;  // the next pass records the same events again
 }
 
 void GradientAllReduce::pass_enqueued(std::span<float> gradients) {
@@ -49,6 +50,7 @@ Status GradientAllReduce::finish(std::span<float> gradients) {
   if (std::exchange(early_enqueued_, false)) {
     FETTLE_TRY(std::exchange(status_, success()));  // the error of pass_enqueued(), if any
   } else {
+    // This worker had no batch in the step, so nothing was enqueued early.
     for (const EarlyMessage& message : messages_.early) {
       FETTLE_TRY(collective_.enqueue_all_reduce(part_of(gradients, message.values), *wait.wanted));
     }

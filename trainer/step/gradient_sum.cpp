@@ -22,6 +22,7 @@ void GradientSum::layer_done(std::int64_t layer, std::span<float> gradients) {
   {
     const std::lock_guard lock(mutex_);
     const std::size_t before = complete_;
+    // The backward pass runs from the last layer to the first, and so do the messages.
     while (complete_ < early.size() && early[complete_].layer >= layer) ++complete_;
     if (complete_ == before) return;
     gradients_ = gradients;
@@ -64,6 +65,7 @@ Result<std::size_t> GradientSum::await_sent() {
 
 Status GradientSum::finish(std::span<float> gradients) {
   FETTLE_ASSIGN(const std::size_t sent, await_sent());
+  // Messages that no layer_done() released, all of them if this worker had no batch.
   for (std::size_t i = sent; i < messages_.early.size(); ++i) {
     FETTLE_TRY(send(messages_.early[i].values, gradients));
   }

@@ -35,6 +35,7 @@ std::optional<Range> largest_shard(const api::TrainingConfig& config, const Netw
 std::int64_t master_count(const NetworkPlan& plan, const std::optional<Range>& shard,
                           kernels::DataType type) {
   const std::optional<Range> kept = masters_kept(plan, shard, type);
+  // A shard of the decayed parameters; every worker has all the others.
   return kept ? kept->size() + plan.parameters - plan.decayed : plan.parameters;
 }
 
@@ -135,6 +136,7 @@ std::optional<std::int64_t> MemoryPlan::samples_fitting(std::int64_t bytes) cons
   const std::int64_t fitting = (bytes - fixed - workspaces) / each;
   if (fitting <= samples || workspaces == 0) return fitting;
   const std::int64_t workspace_each = (workspaces + samples - 1) / samples;
+  // Never below the planned number, which fits with its workspaces in full.
   return std::max(samples, (bytes - fixed) / (each + workspace_each));
 }
 
@@ -211,7 +213,7 @@ Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,
                    " needs less");
   }
   const std::optional<std::int64_t> free = plan.has_device() ? available.device : available.host;
-  if (!free || plan.total() <= *free) return success();
+  if (!free || plan.total() <= *free) return success();  // unknown: assumed to fit
   // The operator finds the number by the words around it, and requests more memory for the next run
   // (runtime/kubernetes/job/gpu_memory_end.cpp).
   const std::string number =

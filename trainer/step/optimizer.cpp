@@ -109,7 +109,7 @@ void Optimizer::plan_update(const NetworkPlan& plan) {
     // A range lies before plan.decayed, or behind it.
     if (mine.size() > 0) parts.push_back(part(mine, /*decays=*/range.begin < plan.decayed));
   }
-  if (parts.empty()) return;
+  if (parts.empty()) return;  // an empty shard: update_ stays null
   update_ = backend_.update(rule_of(config_.optimizer), std::move(parts), update_settings(config_));
 }
 

@@ -77,6 +77,7 @@ Result<std::vector<float>> gather_shards(Collective& collective, const std::vect
     }
     std::vector<float> pieces(static_cast<std::size_t>(places.back()));
     const auto rank = static_cast<std::size_t>(collective.rank());
+    // A shard that has ended contributes an empty piece.
     std::copy_n(mine.begin() + std::min(begin, std::ssize(mine)), places[rank + 1] - places[rank],
                 pieces.begin() + places[rank]);
     FETTLE_TRY(collective.all_gather(pieces, places));

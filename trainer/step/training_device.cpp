@@ -60,6 +60,7 @@ AvailableMemory available_memory(const kernels::Backend& backend, std::int64_t p
 }
 
 AvailableMemory available_memory(const api::TrainingConfig& config, std::int64_t processes) {
+  // No backend is open to tell the memory of a device: {}.
   return {machine::usable_memory() / processes, config.backend == api::BackendKind::kCuda, {}};
 }
 
