@@ -106,7 +106,7 @@ std::vector<std::string> csv_cells(const RunView& view, const api::Trial& trial)
   cells.emplace_back(is_infeasible(trial) ? "true" : "false");
   cells.push_back(exact(running_seconds(trial, view.now_ms)));
   const api::RunRecord* run = newest_run(trial);
-  // Runs are numbered from 0; their records are no count, since old ones are pruned.
+  // Runs are numbered from 0; the number of records is no count, since old records are pruned.
   cells.push_back(std::to_string(run != nullptr ? run->run + 1 : 0));
   for (const api::Parameter& parameter : view.study.spec.parameters) {
     const Json* value = trial.spec.parameters.find(parameter.name);

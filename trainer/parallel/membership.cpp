@@ -196,7 +196,7 @@ Result<std::vector<std::string>> Membership::gather_and_send(const std::string& 
     }
     all[static_cast<std::size_t>(member.rank)] = *std::move(received);
   }
-  // tell() sends the verdict to the remaining members, and drops the lost ones from the group.
+  // tell() sends the verdict to the remaining members, and drops lost members from the group.
   if (failed || !lost.empty()) return missing("meeting: " + losses_.tell(lost));
   for (Member& member : group_.members) {
     // If a worker is lost now, the members that try to reach it will notice.
