@@ -46,6 +46,7 @@ std::optional<Explanation> IncrementalSampler::explain(const History& history, c
               : std::nullopt;
 }
 
+// Adds the new entries of `history` to the cache; starts over if the cache is of another history.
 void IncrementalSampler::catch_up(const History& history) {
   if (history.trials.size() < static_cast<std::size_t>(trials_) ||
       history.events.size() < events_ || history.priors != priors_ ||
@@ -63,7 +64,7 @@ void IncrementalSampler::catch_up(const History& history) {
         space_.read(history.trials[static_cast<std::size_t>(trials_)]);
     add(point ? &*point : nullptr);
   }
-  pending_keys_.clear();  // created trials stay
+  pending_keys_.clear();  // add() filled it, but trials of the history are not taken back
   for (; events_ < history.events.size(); ++events_) {
     const Event& event = history.events[events_];
     CHECK(event.trial >= 0 && event.trial < trials_, "an event is of a trial of its history");

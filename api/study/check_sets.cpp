@@ -158,8 +158,8 @@ TrainerConfig hardest_config(const StudySpec& spec) {
   TrainerConfig config = *spec.trial.trainer;
   for (const Parameter& p : spec.parameters) {
     if (p.sets.empty() || p.when) continue;
-    // Each value fits the Study's own configuration. If another parameter has since put the field
-    // out of place, the field keeps its value, and check_trainer judges that.
+    // Each value fits the Study's own configuration. If an earlier parameter's value makes the
+    // field inapplicable (only_if), the field keeps its value, and check_trainer judges the result.
     FieldErrors refused;
     const FieldPath root;
     set_value(SetContext{p.sets, hardest_value(p, config), root, FieldRules{}, refused}, config);

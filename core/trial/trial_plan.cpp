@@ -137,6 +137,7 @@ const Run* TrialPlanner::find_run(std::int64_t id) const {
 void TrialPlanner::decide() {
   const RunRecord* newest = status_.runs.empty() ? nullptr : &status_.runs.back();
   if (api::is_terminal(status_.phase)) {
+    // At a rung without a value, and stopped by the Study with kNoResult: the trial has failed.
     if (is_active(trial_) && spec_.stop)
       return enter_phase(TrialPhase::kFailed, kNoResult, newest->message);
     const bool grown = status_.phase == TrialPhase::kCompleted && newest != nullptr &&

@@ -114,7 +114,7 @@ Status Learner::finish_step(const LearningRates& rates, const WorkerRequests& re
                          [](double rate) { return static_cast<float>(rate); });
   input.stop = requests.stop ? 1.0F : 0.0F;
   input.regroup = requests.regroup ? 1.0F : 0.0F;
-  // By then the backend may know of more skips; the difference picks the rate.
+  // When the step runs, the backend may know of more skips; the difference picks the rate.
   input.known_skips = optimizer_->control().loss_scale.skipped_steps;
   optimizer_->set_input(input);
   if (deferred_) {

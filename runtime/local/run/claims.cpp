@@ -281,8 +281,8 @@ Grant Claims::decide(const Claim& wanted) const {
   return grant(room_, claims, wanted);
 }
 
-// Writes in place, since the lock belongs to the open file: a file that replaced it would be free.
-// Called with the directory locked.
+// Writes in place, since the lock belongs to the open file: a replacement would not be locked.
+// Called with the directory locked; without a directory (`problem_`) there is nothing to write.
 Status Claims::store(Own& own) {
   if (!problem_.empty()) return success();
   const std::string file = path(own.claim.name);
