@@ -57,6 +57,7 @@ std::vector<std::int64_t> every_rung(const api::EarlyStopping& rules,
   const std::int64_t from = whole ? resource.min : std::max(rules.start_step, resource.min);
   const std::int64_t first = std::max<std::int64_t>(from, 1);
   if (first >= resource.max) return out;
+  // The smallest stride with at most kMaxRungs steps below resource.max.
   const std::int64_t stride = (resource.max - first - 1) / kMaxRungs + 1;
   for (std::int64_t step = first; step < resource.max; step += stride) out.push_back(step);
   return out;

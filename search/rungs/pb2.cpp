@@ -37,6 +37,7 @@ std::optional<double> loss_before(const RungTable& table, const History& history
                                   std::int64_t trial, std::int64_t rung) {
   if (rung == 0) return 0;
   const Stage& stage = history.stages[static_cast<std::size_t>(trial)];
+  // A replacement's first interval ends at `bracket` and begins at its parent's checkpoint.
   const bool inherited = stage.parent && stage.bracket == rung;
   return table.loss(inherited ? stage.parent->trial : trial, rung - 1);
 }
@@ -47,6 +48,7 @@ std::vector<TrainedInterval> changes_at(const Space& space, const RungTable& tab
   std::vector<RungTable::Entry> changes;
   for (const RungTable::Entry& entry : table.at(rung)) {
     const std::optional<double> before = loss_before(table, history, entry.trial, rung);
+    // The change from one infinite loss to another is NaN, which has no place.
     if (!before || (std::isinf(*before) && std::isinf(entry.loss))) continue;
     changes.push_back({entry.trial, entry.loss - *before});
   }
@@ -83,6 +85,7 @@ std::vector<TrainedInterval> pending_of(const Space& space, const RungTable& tab
     const Stage& stage = history.stages[trial];
     if (!table.runs(static_cast<std::int64_t>(trial), stage)) continue;
     auto point = space.read(history.trials[trial]);
+    // The score, 0, is not read: pending rows have no target.
     if (point && out.size() < kMostChanges) out.push_back({std::move(*point), stage.rung, 0});
   }
   return out;

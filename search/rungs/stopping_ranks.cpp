@@ -88,6 +88,7 @@ double quantile(std::vector<double> values, double share) {
   const std::size_t above = std::min(below + 1, values.size() - 1);
   if (values[below] == values[above]) return values[below];  // also if both are infinite
   const double part = place - static_cast<double>(below);
+  // values[above] may be infinite, and 0 * infinity is NaN.
   return part == 0 ? values[below] : (1 - part) * values[below] + part * values[above];
 }
 
