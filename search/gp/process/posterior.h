@@ -69,7 +69,8 @@ class Pool {
   // Reads `posterior` now and in update(); it must outlive the pool.
   Pool(const Posterior& posterior, Inputs candidates);
 
-  // Call after rows were added to or removed from the posterior: O(rows * candidates) per row.
+  // Call after rows were added to or removed from the posterior, and between a removal and the next
+  // addition, or new rows in the place of old ones go unnoticed. O(rows * candidates) per row.
   void update();
 
   Index size() const { return candidates_.at.rows(); }
