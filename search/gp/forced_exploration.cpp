@@ -42,6 +42,7 @@ std::optional<Slice> neglected_slice(const Space& space, const Targets& targets)
     std::int64_t all = 0;
     for (const std::int64_t count : counts) all += count;
     for (std::size_t cell = 0; cell < counts.size() && all > 0; ++cell) {
+      // 1 is the fair share: all values of the parameter have the same number of trials.
       const double share = static_cast<double>(counts[cell]) * static_cast<double>(counts.size()) /
                            static_cast<double>(all);
       if (share >= least) continue;

@@ -121,6 +121,7 @@ Candidate InnerSearch::polish(const Candidate& start, Random& random) const {
       here = std::move(climbed);
       value_here = value_there;
     }
+    // Only a changed discrete value makes another climb worth its time.
     if (!step(here, value_here, random)) break;
   }
   return here;
