@@ -140,6 +140,7 @@ class CmaesSampler final : public IncrementalSampler {
     Random random = stream(trial, static_cast<std::uint64_t>(attempt));
     Draw out;
     out.choices = from.categorical.draw(random);
+    // Integer division: the width doubles after each kAttemptsBeforeWidening attempts.
     const double stretch = std::exp2(attempt / kAttemptsBeforeWidening);
     if (from.numeric) out.position = from.numeric->draw(random, stretch);
     return out;
@@ -156,7 +157,7 @@ class CmaesSampler final : public IncrementalSampler {
       const auto choice = static_cast<double>(*draw.choices[i]);
       unit[parameter] = space().dimension(parameter).to_unit(choice).centre();
     }
-    return space().from_unit(unit);
+    return space().from_unit(unit);  // clamps positions beyond the outermost cells
   }
 
   // The position and choices of a trial; NaN and no choice for inactive parameters.
@@ -185,6 +186,7 @@ class CmaesSampler final : public IncrementalSampler {
     const std::uint64_t key = space().key(points_[static_cast<std::size_t>(trial)]);
     for (const Distribution& distribution : remembered_) {
       for (int attempt = 0; attempt < attempts(); ++attempt) {
+        // The number that propose() was given leaves out the first unnumbered() trials.
         Draw found = draw(distribution, trial - unnumbered(), attempt);
         if (space().key(point_of(found)) != key) continue;
         // Drops the choices drawn for parameters that the trial does not have.
