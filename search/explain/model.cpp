@@ -65,6 +65,7 @@ std::vector<double> coordinates_along(const search::Dimension& dimension, std::s
   const auto last = static_cast<double>(most - 1);
   for (std::size_t i = 0; i < most; ++i) {
     const double coordinate = dimension.from_unit(static_cast<double>(i) / last);
+    // Neighbouring places may fall into the same cell of a lattice.
     if (out.empty() || coordinate > out.back()) out.push_back(coordinate);
   }
   return out;
