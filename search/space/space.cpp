@@ -169,7 +169,7 @@ Point Space::at(std::uint64_t index) const {
       left -= plain;
       next = branch.cell;
       if (left < branch.size) {
-        open(i, next, left, digits);
+        open(i, next, left, digits);  // `left` numbers the points of its children
         left = 0;
         break;
       }
@@ -230,6 +230,7 @@ std::optional<Point> Space::read(const Json& parameters) const {
     point[i] = *coordinate;
     ++read;
   }
+  // A member that is left over is unknown, or belongs to a parameter that is not active.
   return read == members.size() ? std::optional(std::move(point)) : std::nullopt;
 }
 
