@@ -70,6 +70,7 @@ class Wfg {
     double out = 0;
     double height = reference_[1];
     for (const Losses& point : points) {
+      // The points ascend in their first loss, so an earlier one dominates or equals this one.
       if (point[1] >= height) continue;
       out += (reference_[0] - point[0]) * (height - point[1]);
       height = point[1];
