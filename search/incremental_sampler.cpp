@@ -47,6 +47,7 @@ std::optional<Explanation> IncrementalSampler::explain(const History& history, c
 }
 
 void IncrementalSampler::catch_up(const History& history) {
+  // A history that got shorter, or has other priors, is another one: read it from the start.
   if (history.trials.size() < static_cast<std::size_t>(trials_) ||
       history.events.size() < events_ || history.priors != priors_ ||
       history.unnumbered != unnumbered_) {
@@ -73,7 +74,7 @@ void IncrementalSampler::catch_up(const History& history) {
 
 void IncrementalSampler::add(const Point* point) {
   std::optional<std::uint64_t> key;
-  const bool here = trials_ >= priors_;
+  const bool here = trials_ >= priors_;  // points of priors may be tried again
   if (here && point != nullptr && tried_.insert(space_.key(*point)).second) {
     key = space_.key(*point);
   }
