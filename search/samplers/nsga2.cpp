@@ -52,7 +52,7 @@ class Nsga2Sampler final : public IncrementalSampler {
   void add_event(const Event& event) override {
     if (event.fact.kind == api::FactKind::kRung) return;
     results_.add(event.trial, event.fact);
-    // A trial that paused and resumed ends again: its new losses replace the old ones.
+    // A trial that paused and resumed ends again: its new losses replace the old.
     std::erase_if(members_, [&](const Member& member) { return member.trial == event.trial; });
     const std::vector<double>* losses = results_.losses(event.trial);
     const bool usable =

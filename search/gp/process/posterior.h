@@ -70,7 +70,7 @@ class Pool {
   Pool(const Posterior& posterior, Inputs candidates);
 
   // Call after rows were added to or removed from the posterior, and between a removal and the next
-  // addition, or new rows in the place of old ones go unnoticed. O(rows * candidates) per row.
+  // addition, or rows that were replaced go unnoticed. O(rows * candidates) per row.
   void update();
 
   Index size() const { return candidates_.at.rows(); }
