@@ -25,6 +25,7 @@ Suggestion IncrementalSampler::suggest(const History& history, std::int64_t n) {
   const std::uint64_t cursor = cursor_;
   Suggestion out;
   for (std::int64_t i = 0; i < n; ++i) {
+    // The number of the trial among the sampler's own: priors and points to try first do not count.
     const std::optional<Point> point = propose(trials_ - unnumbered_);
     if (!point) {
       out.exhausted = true;

@@ -84,7 +84,7 @@ const api::SearchPeriod* period_at(const std::vector<api::SearchPeriod>& periods
   const api::SearchPeriod* found = nullptr;
   for (const api::SearchPeriod& period : periods) {
     const bool is_first = found == nullptr;
-    // The first period is in force from the beginning, each later one from its own.
+    // The first period is in force from the beginning, whatever its `since` and `basis` are.
     if (is_first || (period.since <= next && period.basis <= basis)) found = &period;
   }
   return found;

@@ -96,6 +96,7 @@ Result<Model> Model::fit(const search::Problem& problem, const search::History& 
     return invalid("what matters cannot be told yet: " + std::to_string(model.trials_) +
                    " trials have a value, and it takes " + std::to_string(kLeastTrials));
   }
+  // trials_ counts all trials with a value, whether thin() leaves one of theirs or not.
   thin(samples, most_samples);
   model.set_columns();
   model.set_contexts(problem);

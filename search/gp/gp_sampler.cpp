@@ -170,6 +170,7 @@ class GpSampler final : public IncrementalSampler {
   // outside that trial's basin as well.
   std::optional<Candidate> in_next_basin(Random& random) {
     gp::Deflation deflation(space(), *model_, targets_);
+    // The first call closes the used-up basin, each later one a basin that offered too little.
     while (deflation.close_best()) {
       const std::optional<double> best = deflation.best();
       if (!best) break;

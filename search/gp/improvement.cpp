@@ -27,6 +27,7 @@ double Improvement::gain(const std::vector<NormalMarginal>& losses,
   }
   const double volume = std::max(front_->improvement(losses, slopes), kLeastVolume);
   if (slopes != nullptr) {
+    // From slopes of the volume to slopes of its logarithm.
     for (NormalMarginal& slope : *slopes) slope = {slope.mean / volume, slope.sigma / volume};
   }
   return std::log(volume);

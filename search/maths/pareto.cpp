@@ -82,6 +82,7 @@ class Wfg {
   std::vector<Losses> limited(const std::vector<Losses>& points, std::size_t at,
                               std::size_t objectives) {
     std::vector<Losses> out;
+    // After gave_up() the result does not matter: hypervolume() returns nullopt.
     for (std::size_t i = at + 1; i < points.size() && !gave_up(); ++i) {
       Losses cut(objectives);
       for (std::size_t j = 0; j < objectives; ++j) cut[j] = std::max(points[i][j], points[at][j]);

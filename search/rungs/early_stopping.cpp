@@ -112,6 +112,7 @@ std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
   problem.algorithm = algorithm;
   problem.resource = resource;
   problem.early_stopping = rules;
+  // Neither promotes() nor ladder_of() reads any other field.
   if (promotes(problem)) {
     std::vector<std::int64_t> out = ladder_of(problem);
     out.pop_back();  // resource.max, where trials end

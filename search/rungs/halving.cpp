@@ -75,6 +75,7 @@ std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
   for (const Stage& stage : stages) {
     if (stage.is_replicate) continue;
     const auto bracket = static_cast<std::size_t>(stage.bracket);
+    // A bracket beyond the ladder counts as its last one.
     taken[std::min(bracket, taken.size() - 1)] += 1;
   }
   std::vector<std::size_t> out;
@@ -155,7 +156,7 @@ bool is_probing(const RungTable& table, const History& history) {
   for (std::size_t i = 0; i < history.stages.size(); ++i) {
     const auto trial = static_cast<std::int64_t>(i);
     const Stage& stage = history.stages[i];
-    // Below first_rung() an early trial is no probe: next_silent() sends it on at once.
+    // Below first_rung() an early trial needs no probe: next_silent() sends it to that rung.
     found = found || table.is_probe(trial, stage) ||
             (table.is_early(trial, stage) && stage.rung >= table.first_rung());
   }

@@ -155,7 +155,8 @@ class Bandit {
   double curiosity_ = 1;
 };
 
-// Draws a point whose numbers lie about `width` of their ranges from the numbers of `point`.
+// Draws a point whose numbers lie about `width` of their ranges from the numbers of `point`. Choices
+// stay, except a share of kOtherChoice; parameters that `point` lacks are drawn from the prior.
 Point near(const Space& space, const Point& point, double width, Random& random) {
   std::vector<double> unit(space.dimensions());
   for (std::size_t i = 0; i < unit.size(); ++i) {
@@ -182,6 +183,7 @@ std::optional<Point> choose_by_bandit(const Space& space, const RungTable& table
   double highest = -std::numeric_limits<double>::infinity();
   const auto consider = [&](Point point) {
     const double bound = bandit.bound(point, rung);
+    // The first point is taken whatever its bound.
     if (bound <= highest && !best.empty()) return;
     highest = bound;
     best = std::move(point);

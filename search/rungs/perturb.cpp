@@ -20,6 +20,7 @@ bool is_ordered(const Dimension& dimension) {
     if (cell == 0) continue;
     const double rise =
         value.as_double() - dimension.value(static_cast<double>(cell - 1)).as_double();
+    // The first step gives the direction, which every step must have.
     if (cell == 1) sign = rise;
     if (!(rise * sign > 0)) return false;
   }

@@ -71,6 +71,7 @@ double best_so_far(const JudgedRung& judged) {
   return best;
 }
 
+// Whether fewer others than the rule needs have a value here; if so, sets the reason.
 bool too_few(std::size_t others, const api::EarlyStopping& rules, const std::string& at,
              Judgement& out) {
   if (others > 0 && static_cast<std::int64_t>(others) >= rules.min_trials) return false;

@@ -256,6 +256,7 @@ class CmaesSampler final : public IncrementalSampler {
 
   bool is_over(const Distribution& distribution) const {
     const auto parameters = static_cast<std::int64_t>(axes_.numeric.size());
+    // The tutorial's limit: 10 + 30 n / lambda generations, rounded up.
     const std::int64_t most_flat = 10 + (30 * parameters + population_ - 1) / population_;
     if (flat_ >= most_flat || strange_ >= kMaxStrangeGenerations) return true;
     return distribution.numeric && distribution.numeric->converged();
@@ -293,6 +294,7 @@ class CmaesSampler final : public IncrementalSampler {
     for (const std::size_t parameter : axes_.numeric) {
       numeric.push_back(&space().dimension(parameter));
     }
+    // Without numeric parameters `start` has no axes and is not used.
     if (!numeric.empty()) out.numeric.emplace(std::move(numeric), std::move(start));
     return out;
   }

@@ -71,7 +71,7 @@ void DensityRatio::fit() {
 DensityRatio::Good DensityRatio::good_trials(std::size_t group) {
   const std::int64_t ended = std::count_if(
       ended_.begin(), ended_.end(), [&](std::int64_t trial) { return in_group(trial, group); });
-  const auto count = static_cast<std::size_t>(std::min((ended + 9) / 10, kMaxGood));
+  const auto count = static_cast<std::size_t>(std::min((ended + 9) / 10, kMaxGood));  // rounded up
   std::vector<std::pair<std::int64_t, double>> best;
   double sum = 0;
   for (const std::int64_t trial : ranking_.order()) {

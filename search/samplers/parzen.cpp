@@ -217,7 +217,7 @@ void Parzen::add_choice_logs(const Axis& axis, Lanes coordinates, std::vector<La
     }
     logs[k] = out;
   }
-  for (double& log : logs.back()) log += prior;
+  for (double& log : logs.back()) log += prior;  // the last kernel, uniform over the choices
 }
 
 void Parzen::add_discrete_logs(const Axis& axis, const Lanes& coordinates,

@@ -107,6 +107,7 @@ void Space::count() {
 }
 
 void Space::group() {
+  // The first parameter cannot have a condition, so the first group has none.
   groups_.clear();
   for (std::size_t index = 0; index < dimensions_.size(); ++index) {
     const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const auto& members) {

@@ -54,7 +54,7 @@ Axes axes_of(const Space& space) {
   for (std::size_t i = 0; i < out.list.size(); ++i) {
     if (!out.list[i].categorical) out.numbers.push_back(static_cast<Index>(i));
   }
-  const Point nothing(space.dimensions(), std::nan(""));
+  const Point nothing(space.dimensions(), std::nan(""));  // no parameter has a value
   for (const std::vector<std::size_t>& group : space.groups()) {
     if (space.active(group.front(), nothing)) continue;  // the group without a condition
     for (const std::size_t i : group) out.list[i].branch = out.branches;
