@@ -155,8 +155,9 @@ class Bandit {
   double curiosity_ = 1;
 };
 
-// Draws a point whose numbers lie about `width` of their ranges from the numbers of `point`. Choices
-// stay, except a share of kOtherChoice; parameters that `point` lacks are drawn from the prior.
+// Draws a point whose numbers lie about `width` of their ranges from the numbers of `point`.
+// Choices stay, except a share of kOtherChoice; parameters that `point` lacks are drawn from the
+// prior.
 Point near(const Space& space, const Point& point, double width, Random& random) {
   std::vector<double> unit(space.dimensions());
   for (std::size_t i = 0; i < unit.size(); ++i) {

@@ -30,7 +30,7 @@ std::vector<std::size_t> times_of_places(const Problem& problem, const History& 
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < history.events.size(); ++i) {
     const api::Fact& fact = history.events[i].fact;
-    // A failed trial has a place, too: the worst (mark_infeasible()).
+    // A failure counts, too: the trial gets the score infinity (mark_infeasible()).
     const bool places = fact.kind == api::FactKind::kFailed ||
                         fact.kind == api::FactKind::kResult ||
                         (fact.kind == api::FactKind::kRung &&
