@@ -31,6 +31,7 @@ Grower::Grower(const std::vector<Column>& columns, const std::vector<Sample>& sa
 }
 
 Tree Grower::grow() {
+  // In this order: places need the order of categories, and columns are sorted by places.
   order_categories();
   fill_rows();
   sort_columns();
@@ -39,7 +40,7 @@ Tree Grower::grow() {
   while (!open_.empty()) {
     const Task task = open_.back();
     open_.pop_back();
-    summarise(task);
+    summarise(task);  // before best_split(), which reads the mean and variance of the node
     const std::optional<Split> split = best_split(task);
     if (split) divide(task, *split);
   }

@@ -87,7 +87,7 @@ Result<Model> Model::fit(const search::Problem& problem, const search::History& 
     if (!point) continue;
     ++model.trials_;
     for (const auto& [step, value] : curve) {
-      Sample sample{model.place_of(*point), value, trial};
+      Sample sample{model.place_of(*point), value, trial};  // values of one trial form a group
       sample.at.back() = place_of_step(step, problem.resource.max);
       samples.push_back(std::move(sample));
     }

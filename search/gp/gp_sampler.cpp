@@ -61,7 +61,7 @@ class GpSampler final : public IncrementalSampler {
       : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
         settings_(settings),
         objectives_(std::move(objectives)),
-        axes_(gp::axes_of(this->space())),
+        axes_(gp::axes_of(this->space())),  // `space` was moved from
         targets_(objectives_),
         expected_cost_(this->space(), settings.cost),
         tpe_prior_(this->space(), objectives_, settings.tpe_prior),

@@ -57,6 +57,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
   if (free.empty()) return start;
   const auto n = static_cast<Index>(free.size());
   Inputs inputs(1, static_cast<Index>(space.dimensions()));
+  // The choices of `start`, and the parameters that it has, hold for the whole climb.
   inputs.set(0, space, start.point);
   Eigen::VectorXd from(n);
   Eigen::VectorXd least(n);

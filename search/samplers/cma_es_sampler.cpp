@@ -72,7 +72,7 @@ class CmaesSampler final : public IncrementalSampler {
   CmaesSampler(Space space, std::int64_t seed, std::optional<std::int64_t> population,
                std::vector<api::Objective> objectives)
       : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
-        axes_(axes_of(this->space())),
+        axes_(axes_of(this->space())),  // `space` was moved from
         usual_population_(population.value_or(
             CmaEs::usual_population(axes_.numeric.size() + axes_.categorical.size()))),
         objectives_(std::move(objectives)),

@@ -34,7 +34,7 @@ class Nsga2Sampler final : public IncrementalSampler {
         population_(static_cast<std::size_t>(population)),
         objectives_(std::move(objectives)),
         results_(objectives_),
-        start_(this->space().dimensions(), seed) {}
+        start_(this->space().dimensions(), seed) {}  // `space` was moved from
 
   std::string description() const override {
     return "nsga2 (population of " + std::to_string(population_) + ")";
