@@ -112,7 +112,8 @@ bool dominates(const Losses& a, const Losses& b) {
   return better_somewhere;
 }
 
-// Visits points in lexicographic order: no point is dominated by a later one.
+// Visits points in lexicographic order: no point is dominated by a later one, so the points before
+// it settle its front.
 std::vector<std::size_t> front_numbers(const std::vector<Losses>& points) {
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

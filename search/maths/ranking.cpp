@@ -35,7 +35,7 @@ void Ranking::add(std::int64_t trial, const api::Fact& fact) {
   if (signs_.size() > 1 || !is_new) {
     stale_ = true;  // fronts or positions of others may have changed
   } else if (!stale_) {
-    // A first end with one objective moves no other trial.
+    // A first end with one objective moves no other trial. If stale_, order() sorts all anew.
     const auto place = std::upper_bound(order_.begin(), order_.end(), trial,
                                         [this](auto a, auto b) { return better(a, b); });
     order_.insert(place, trial);

@@ -131,6 +131,7 @@ std::optional<Promotion> next_silent(const RungTable& table, const History& hist
   const bool is_known = stage.rung < table.first_rung();  // others have reported above this rung
   if (!is_known && has_probe) return std::nullopt;
   const std::string step = std::to_string(table.step(stage.rung));
+  // is_early() ensures that a higher rung exists.
   return Promotion{
       static_cast<std::int64_t>(*next),
       {.bracket = stage.bracket, .rung = stage.rung + 1, .until_step = table.step(stage.rung + 1)},

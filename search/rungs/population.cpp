@@ -267,7 +267,7 @@ class Population {
   const Problem& problem_;
   const History& history_;
   const RungTable table_;
-  std::vector<bool> superseded_;
+  std::vector<bool> superseded_;                   // another trial has taken its place
   std::vector<bool> failed_;                       // by itself
   std::vector<bool> over_;                         // at its last step, or deleted by hand
   std::vector<std::vector<std::int64_t>> paused_;  // the steps each trial paused at, in order

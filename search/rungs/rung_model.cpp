@@ -112,7 +112,7 @@ class View {
   }
 
   const std::int64_t bracket_;
-  History history_;
+  History history_;         // one number for each trial, told as a result
   std::vector<bool> told_;  // by trial: whether an event gives its place
 };
 
