@@ -27,6 +27,7 @@ std::string count(std::uint64_t n, const std::string& what) {
 }  // namespace
 
 void settle_fidelity(Problem& problem, const Fidelity& fidelity) {
+  // The rule "none" is a setting, too: is_set stays true after the rule is removed.
   const bool is_set = problem.early_stopping.has_value();
   if (is_set && problem.early_stopping->name == api::StoppingKind::kNone) {
     problem.early_stopping.reset();
@@ -64,6 +65,7 @@ bool is_worth_gp(const Problem& problem, const Space& space) {
 }
 
 Choice choose_algorithm(const Problem& problem, const Space& space) {
+  // 0: no limit is known, and no condition on the budget below holds.
   const std::int64_t budget = std::max<std::int64_t>(problem.max_trials, 0);
   const auto trials = static_cast<std::uint64_t>(budget);
   const std::size_t parameters = space.dimensions();

@@ -35,6 +35,7 @@ void CostLedger::add_event(const Event& event) {
   // No point: the trial's parameters are outside this space.
   if (!cost || points_[static_cast<std::size_t>(event.trial)].empty()) return;
   ++version_;
+  // A new cost of a known trial replaces its old one and does not count towards the next fit.
   if (!to_the_end_.insert_or_assign(event.trial, *cost).second) return;
   order_.push_back(event.trial);
   // Kept as it is now: a fit must not depend on costs that become known later (fit_schedule.h).

@@ -25,6 +25,7 @@ Suggestion IncrementalSampler::suggest(const History& history, std::int64_t n) {
   const std::uint64_t cursor = cursor_;
   Suggestion out;
   for (std::int64_t i = 0; i < n; ++i) {
+    // The number of the trial among the sampler's own: priors and points to try first do not count.
     const std::optional<Point> point = propose(trials_ - unnumbered_);
     if (!point) {
       out.exhausted = true;
@@ -48,6 +49,7 @@ std::optional<Explanation> IncrementalSampler::explain(const History& history, c
 
 // Adds the new entries of `history` to the cache; starts over if the cache is of another history.
 void IncrementalSampler::catch_up(const History& history) {
+  // A history that got shorter, or has other priors, is another one: read it from the start.
   if (history.trials.size() < static_cast<std::size_t>(trials_) ||
       history.events.size() < events_ || history.priors != priors_ ||
       history.unnumbered != unnumbered_) {
@@ -74,7 +76,7 @@ void IncrementalSampler::catch_up(const History& history) {
 
 void IncrementalSampler::add(const Point* point) {
   std::optional<std::uint64_t> key;
-  const bool here = trials_ >= priors_;
+  const bool here = trials_ >= priors_;  // points of priors may be tried again
   if (here && point != nullptr && tried_.insert(space_.key(*point)).second) {
     key = space_.key(*point);
   }

@@ -37,6 +37,7 @@ void keep_steps(const api::SearchPeriod& period, Problem& out) {
   if (is_set && out.early_stopping->name == api::StoppingKind::kNone) out.early_stopping.reset();
   if (out.algorithm.name != kAuto) return;
   out.fidelity = period.steps;
+  // Empty, and so no rule, if `auto` added none.
   const auto rule = api::from_string<api::StoppingKind>(period.early_stopping);
   if (!is_set && rule) out.early_stopping.emplace().name = *rule;
   const auto algorithm = algorithm_of(period);
@@ -60,6 +61,7 @@ Problem problem_of(const api::StudySpec& spec, api::Place place) {
 
 Problem problem_of(const api::StudySpec& spec, const api::SearchPeriod& period) {
   if (!is_known(period)) {
+    // The place only decides whether checkpoints survive, which the period knows.
     const bool survive = period.durable_checkpoints.value_or(true);
     return problem_of(spec, survive ? api::Place::kLocal : api::Place::kCluster);
   }
@@ -69,6 +71,7 @@ Problem problem_of(const api::StudySpec& spec, const api::SearchPeriod& period) 
   out.parallelism = period.parallelism;
   out.revision = period.revision.value_or(kFirstRevision);
   const auto algorithm = algorithm_of(period);
+  // is_known() has seen an algorithm. It is `auto` itself if the space was invalid (settle()).
   if (out.algorithm.name == kAuto && algorithm != kAuto) {
     out.chosen = algorithm;
     out.chosen_because = period.reason;
@@ -81,6 +84,7 @@ const api::SearchPeriod* period_at(const std::vector<api::SearchPeriod>& periods
   const api::SearchPeriod* found = nullptr;
   for (const api::SearchPeriod& period : periods) {
     const bool is_first = found == nullptr;
+    // The first period is in force from the beginning, whatever its `since` and `basis` are.
     if (is_first || (period.since <= next && period.basis <= basis)) found = &period;
   }
   return found;
@@ -118,10 +122,12 @@ api::SearchPeriod settle(const api::Study& study, api::Place place) {
   out.trials = problem.max_trials;
   out.parallelism = problem.parallelism;
   out.steps = problem.fidelity;
-  // A running Study keeps the revision that it began with.
+  // A running Study keeps the revision that it began with. The last period may be of a newer
+  // program, with a revision that this one does not have.
   out.revision = begins
                      ? kNewestRevision
                      : std::min(periods.back().revision.value_or(kFirstRevision), kNewestRevision);
+  // Only a rule that `auto` added: a rule of the spec is read from there.
   const bool adds = problem.early_stopping && !study.spec.early_stopping;
   if (adds) out.early_stopping = to_string(problem.early_stopping->name);
   if (problem.algorithm.name != kAuto) return out;

@@ -1,8 +1,8 @@
 // Transfer: estimates how much of the results of earlier Studies holds in this one.
 //
 // Reads this Study's results in order. When their number reaches kFirstCheck, and whenever it has
-// doubled since, each result is compared with the prediction of the nearest priors: - all priors
-// are shifted by the median of the differences, since another data set may be easier
+// doubled since, each result is compared with the prediction of the nearest priors:
+// - all priors are shifted by the median of the differences, since another data set may be easier
 //   or harder as a whole;
 // - the share of priors kept is Kendall's rank correlation between results and predictions, minus
 //   its standard error under independence. The kept priors are spread over all ranks, so that poor

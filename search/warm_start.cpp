@@ -85,6 +85,7 @@ class WarmStart final : public Sampler {
       Event event;
       event.trial = known_.priors++;
       event.fact.kind = api::FactKind::kResult;
+      // As of a trial that ran to its end.
       event.fact.step = last_step_;
       for (std::size_t o = 0; o < shifts.size(); ++o) {
         event.fact.values.emplace_back(prior.values[o] + shifts[o]);
@@ -109,6 +110,7 @@ class WarmStart final : public Sampler {
     }
     bool changed = false;
     for (; compared_ < history.events.size(); ++compared_) {
+      // In this order, so that compare() sees every event.
       changed = compare(history, history.events[compared_]) || changed;
     }
     if (changed) begin_again();

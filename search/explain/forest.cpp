@@ -76,7 +76,7 @@ class HeldOut {
       missed += error * error;
       spread += (samples[i].value - mean) * (samples[i].value - mean);
     }
-    return spread > 0 ? 1 - missed / spread : 0;
+    return spread > 0 ? 1 - missed / spread : 0;  // 0: all values are equal, or none was held out
   }
 
  private:

@@ -31,6 +31,7 @@ Grower::Grower(const std::vector<Column>& columns, const std::vector<Sample>& sa
 }
 
 Tree Grower::grow() {
+  // In this order: places need the order of categories, and columns are sorted by places.
   order_categories();
   fill_rows();
   sort_columns();
@@ -39,7 +40,7 @@ Tree Grower::grow() {
   while (!open_.empty()) {
     const Task task = open_.back();
     open_.pop_back();
-    summarise(task);
+    summarise(task);  // before best_split(), which reads the mean and variance of the node
     const std::optional<Split> split = best_split(task);
     if (split) divide(task, *split);
   }
@@ -73,6 +74,7 @@ void Grower::order_categories() {
     std::vector<double>& order = tree_.orders_[column];
     order.resize(cells.size());
     for (std::size_t i = 0; i < cells.size(); ++i) {
+      // The middle of the i-th of equal parts of [0, 1].
       order[cells[i]] = (static_cast<double>(i) + 0.5) / static_cast<double>(cells.size());
     }
   }
@@ -106,7 +108,7 @@ void Grower::sort_columns() {
 }
 
 void Grower::summarise(const Task& task) {
-  const std::span<const std::uint32_t> draws = draws_of(task, 0);
+  const std::span<const std::uint32_t> draws = draws_of(task, 0);  // any column has the same draws
   double sum = 0;
   for (const std::uint32_t draw : draws) sum += values_[draw];
   const auto count = static_cast<double>(draws.size());
@@ -146,6 +148,7 @@ void Grower::try_column(const Task& task, std::size_t column, Split& best) {
   for (std::size_t i = 1; i < draws.size(); ++i) {
     left += values_[draws[i - 1]] - middle;
     if (i < least_ || draws.size() - i < least_) continue;
+    // No threshold separates equal coordinates.
     if (at(draws[i - 1], column) >= at(draws[i], column)) continue;
     const auto below = static_cast<double>(i);
     const double above = static_cast<double>(draws.size()) - below;
@@ -191,6 +194,7 @@ void Grower::divide(const Task& task, const Split& split) {
   node.left = left;
   node.column = split.column;
   node.threshold = split.threshold;
+  // Invalidates `node`. The right child comes after the left one (Node::left).
   tree_.nodes_.resize(left + 2);
   open_.push_back({left, task.first, cut});
   open_.push_back({left + 1, cut, task.last});

@@ -136,6 +136,7 @@ class Sums {
     const std::vector<double> totals = tree.totals();
     for (std::size_t i = 0; i < totals.size(); ++i) {
       if (totals[i] <= 0) continue;
+      // Not 0: shares_of() leaves out flat trees.
       const double share = totals[i] / tree.variance();
       main_[i] += tree.main(i) / tree.variance();
       total_[i] += share;
@@ -169,7 +170,7 @@ std::vector<std::size_t> most_important(const std::vector<ColumnShare>& columns)
     return columns[a].total > columns[b].total;
   });
   if (order.size() > kPaired) order.resize(kPaired);
-  std::ranges::sort(order);
+  std::ranges::sort(order);  // by index again: PairShare::first < second
   return order;
 }
 

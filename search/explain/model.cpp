@@ -65,6 +65,7 @@ std::vector<double> coordinates_along(const search::Dimension& dimension, std::s
   const auto last = static_cast<double>(most - 1);
   for (std::size_t i = 0; i < most; ++i) {
     const double coordinate = dimension.from_unit(static_cast<double>(i) / last);
+    // Neighbouring places may fall into the same cell of a lattice.
     if (out.empty() || coordinate > out.back()) out.push_back(coordinate);
   }
   return out;
@@ -86,7 +87,7 @@ Result<Model> Model::fit(const search::Problem& problem, const search::History& 
     if (!point) continue;
     ++model.trials_;
     for (const auto& [step, value] : curve) {
-      Sample sample{model.place_of(*point), value, trial};
+      Sample sample{model.place_of(*point), value, trial};  // values of one trial form a group
       sample.at.back() = place_of_step(step, problem.resource.max);
       samples.push_back(std::move(sample));
     }
@@ -95,6 +96,7 @@ Result<Model> Model::fit(const search::Problem& problem, const search::History& 
     return invalid("what matters cannot be told yet: " + std::to_string(model.trials_) +
                    " trials have a value, and it takes " + std::to_string(kLeastTrials));
   }
+  // trials_ counts all trials with a value, whether thin() leaves one of theirs or not.
   thin(samples, most_samples);
   model.set_columns();
   model.set_contexts(problem);

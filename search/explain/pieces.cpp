@@ -32,6 +32,7 @@ std::vector<Piece> pieces_along(const std::vector<Leaf>& leaves, std::size_t col
   for (std::size_t i = 0; i < changes.size();) {
     const double here = changes[i].first;
     for (; i < changes.size() && changes[i].first == here; ++i) sum += changes[i].second;
+    // The last change is the end of the column, where no piece begins.
     if (i < changes.size()) pieces.push_back({here, changes[i].first, sum});
   }
   return pieces;

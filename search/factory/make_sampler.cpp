@@ -86,6 +86,7 @@ Result<GpSettings> gp_settings(const Problem& problem) {
   out.revision = problem.revision;
   out.startup_trials = algorithm.startup_trials;
   out.candidates = algorithm.candidates.value_or(out.candidates);
+  // Unset startup trials, which the space decides, are never invalid.
   FETTLE_TRY(check_model(name_of(algorithm.name), out.startup_trials.value_or(0), out.candidates));
   return out;
 }
@@ -126,6 +127,7 @@ Result<std::unique_ptr<Sampler>> bohb(const Problem& problem) {
 }
 
 Status check_population(const api::Algorithm& algorithm) {
+  // An unset size is never invalid: the sampler chooses it.
   const std::int64_t size = algorithm.population_size.value_or(api::kMinPopulation);
   if (size >= api::kMinPopulation && size <= api::kMaxPopulation) return success();
   return invalid(name_of(algorithm.name) + " needs a population of " +
@@ -232,6 +234,7 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
 
 Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
   FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(problem));
+  // settle_fidelity() has turned `auto` into bohb. choose() reports its other decisions.
   const bool by_fidelity =
       !problem.fidelity.empty() && problem.algorithm.name != AlgorithmKind::kAuto;
   if (by_fidelity) sampler = auto_chosen(std::move(sampler), problem.fidelity);

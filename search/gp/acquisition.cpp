@@ -31,6 +31,7 @@ LogImprovement log_improvement(double u) {
   }
   const double x = -u;
   const double c = laplace(x);
+  // h = phi (1 - x R) = phi c / (x + c), and Phi = phi R, so Phi / h = 1 / c.
   return {-0.5 * x * x - kLogSqrtTwoPi + std::log(c) - std::log(x + c), 1 / c};
 }
 
@@ -40,7 +41,7 @@ LogProbability log_probability(double u) {
     const double below = 0.5 * std::erfc(-u / std::numbers::sqrt2);
     return {std::log(below), std::exp(log_density) / below};
   }
-  const double slope = -u + laplace(-u);
+  const double slope = -u + laplace(-u);  // phi / Phi = 1 / R
   return {log_density - std::log(slope), slope};
 }
 

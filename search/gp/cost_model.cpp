@@ -33,6 +33,7 @@ Standardised standardise(const std::vector<double>& logs) {
 void CostModel::fit(const CostLedger& ledger) {
   const CostLedger::Observations& observed = ledger.last_fit();
   if (fitted_ && observed.count == fitted_to_) return;
+  // The ledger keeps these observations until the next fit is due (fit_schedule.h).
   fitted_to_ = observed.count;
   const Inputs inputs = inputs_of(space_, ledger, observed.trials);
   const Standardised costs = standardise(observed.log_costs);

@@ -17,6 +17,7 @@ bool Deflation::share_basin(const Point& a, const Point& b) const {
   Inputs both(2, static_cast<Index>(space_.dimensions()));
   both.set(0, space_, a);
   both.set(1, space_, b);
+  // The first process is that of the only target.
   return model_.posteriors().front().correlation(both) > kMinCorrelation;
 }
 

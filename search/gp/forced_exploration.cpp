@@ -39,9 +39,10 @@ std::optional<Slice> neglected_slice(const Space& space, const Targets& targets)
     const Dimension& dimension = space.dimension(parameter);
     if (!is_small(dimension)) continue;
     const std::vector<std::int64_t> counts = tally(dimension, parameter, targets);
-    std::int64_t all = 0;
+    std::int64_t all = 0;  // trials that have the parameter
     for (const std::int64_t count : counts) all += count;
     for (std::size_t cell = 0; cell < counts.size() && all > 0; ++cell) {
+      // 1 is the fair share: all values of the parameter have the same number of trials.
       const double share = static_cast<double>(counts[cell]) * static_cast<double>(counts.size()) /
                            static_cast<double>(all);
       if (share >= least) continue;

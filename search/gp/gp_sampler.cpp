@@ -61,7 +61,7 @@ class GpSampler final : public IncrementalSampler {
       : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
         settings_(settings),
         objectives_(std::move(objectives)),
-        axes_(gp::axes_of(this->space())),
+        axes_(gp::axes_of(this->space())),  // `space` was moved from
         targets_(objectives_),
         expected_cost_(this->space(), settings.cost),
         tpe_prior_(this->space(), objectives_, settings.tpe_prior),
@@ -127,6 +127,7 @@ class GpSampler final : public IncrementalSampler {
     if (!is_worthless(found.gain, model_->best())) return found.candidate->point;
     const std::int64_t turn = trial % kTurns;
     const bool deflates = explores() && turn >= kTurns / 2;
+    // Without deflation the basin and the prior take turns.
     if (!deflates) return turn % 2 == 1 ? draw_untried(trial) : found.candidate->point;
     const std::optional<Candidate> other = in_next_basin(random);
     return other ? other->point : draw_untried(trial);
@@ -145,7 +146,7 @@ class GpSampler final : public IncrementalSampler {
                                  terms()};
     const int starts = model_->pending() == 0 ? kStarts : kStartsWithPending;
     Found out{search.maximise(model_->pools(), model_->candidates(), starts, random)};
-    if (out.candidate) out.gain = search.gain(*out.candidate);
+    if (out.candidate) out.gain = search.gain(*out.candidate);  // without the terms
     return out;
   }
 
@@ -169,6 +170,7 @@ class GpSampler final : public IncrementalSampler {
   // outside that trial's basin as well.
   std::optional<Candidate> in_next_basin(Random& random) {
     gp::Deflation deflation(space(), *model_, targets_);
+    // The first call closes the used-up basin, each later one a basin that offered too little.
     while (deflation.close_best()) {
       const std::optional<double> best = deflation.best();
       if (!best) break;
@@ -191,6 +193,8 @@ class GpSampler final : public IncrementalSampler {
 
   bool starting(std::int64_t trial) const {
     const auto ended = static_cast<std::int64_t>(targets_.ended().size());
+    // Half of the results suffice: where many trials run at once, waiting for all would prolong the
+    // start.
     return trial + priors() < startup_ || ended < std::max<std::int64_t>((startup_ + 1) / 2, 1) ||
            targets_.pending().size() > kMostModelledPending;
   }
@@ -198,6 +202,7 @@ class GpSampler final : public IncrementalSampler {
   // First the middle, where people expect the best values; then points that cover the space.
   std::optional<Point> start(std::int64_t trial) const {
     if (trial == 0 && settings_.revision >= 2 && !tried(space().middle())) return space().middle();
+    // Revision 1 takes the middle as it is, without a short decimal near it (Dimension::middle).
     std::optional<std::vector<double>> unit = sobol_.at(trial);
     if (unit && trial == 0) unit->assign(unit->size(), 0.5);
     return untried_at(unit, trial);

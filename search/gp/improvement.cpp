@@ -27,6 +27,7 @@ double Improvement::gain(const std::vector<NormalMarginal>& losses,
   }
   const double volume = std::max(front_->improvement(losses, slopes), kLeastVolume);
   if (slopes != nullptr) {
+    // From slopes of the volume to slopes of its logarithm.
     for (NormalMarginal& slope : *slopes) slope = {slope.mean / volume, slope.sigma / volume};
   }
   return std::log(volume);
@@ -34,12 +35,13 @@ double Improvement::gain(const std::vector<NormalMarginal>& losses,
 
 double Improvement::log_value(const std::vector<NormalMarginal>& losses,
                               std::vector<NormalMarginal>* slopes) const {
-  if (losses.size() == objectives_) return gain(losses, slopes);
+  if (losses.size() == objectives_) return gain(losses, slopes);  // feasibility is not modelled
   const NormalMarginal& wall = losses.back();  // the point is feasible where this is below 0
   const double u = -wall.mean / wall.sigma;
   const LogProbability feasible = log_probability(u);
   const double gained = gain({losses.begin(), losses.end() - 1}, slopes);
   if (slopes != nullptr) {
+    // After the objectives, where gain() has left their slopes: by the mean and sigma of `wall`.
     slopes->push_back({-feasible.slope / wall.sigma, -feasible.slope * u / wall.sigma});
   }
   return gained + feasible.value;

@@ -57,6 +57,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
   if (free.empty()) return start;
   const auto n = static_cast<Index>(free.size());
   Inputs inputs(1, static_cast<Index>(space.dimensions()));
+  // The choices of `start`, and the parameters that it has, hold for the whole climb.
   inputs.set(0, space, start.point);
   Eigen::VectorXd from(n);
   Eigen::VectorXd least(n);
@@ -94,12 +95,15 @@ Candidate InnerSearch::climb(const Candidate& start) const {
   const Minimum found = minimize(loss, from, least, most, kEvaluations, kTolerance);
   std::vector<double> unit = start.unit;
   for (Index i = 0; i < n; ++i) unit[free[static_cast<std::size_t>(i)]] = found.x[i];
+  // A parameter with many cells has moved as a continuum; candidate_at() takes it to a cell.
   return candidate_at(space, std::move(unit));
 }
 
 // Moves to the best neighbour in the discrete parameters; returns whether it is better.
 bool InnerSearch::step(Candidate& candidate, double& value_here, Random& random) const {
   bool better = false;
+  // All are neighbours of the point as it was: neighbours() is called once, before `candidate`
+  // moves.
   for (Candidate& neighbour : neighbours(space, candidate, random)) {
     if (is_taken(neighbour.point)) continue;
     const double there = value(neighbour);
@@ -121,6 +125,7 @@ Candidate InnerSearch::polish(const Candidate& start, Random& random) const {
       here = std::move(climbed);
       value_here = value_there;
     }
+    // Only a changed discrete value makes another climb worth its time.
     if (!step(here, value_here, random)) break;
   }
   return here;

@@ -20,7 +20,7 @@ namespace fettle::search::gp {
 
 struct InnerSearch {
   const Space& space;
-  const std::vector<Posterior>& posteriors;  // one per objective
+  const std::vector<Posterior>& posteriors;  // Model::posteriors(): targets, then infeasibility
   const Improvement& improvement;
   const std::vector<double>& low;              // the box, on the unit interval, in which smooth
   const std::vector<double>& high;             // parameters may move
@@ -31,7 +31,7 @@ struct InnerSearch {
   double gain(const Candidate& candidate) const;
   double value(const Candidate& candidate) const;
 
-  // Returns the best point found; nullopt if all are taken. `pools` (one per objective) and
+  // Returns the best point found; nullopt if all are taken. `pools` (one per posterior) and
   // `candidates` hold the same points, and so do the terms' candidates.
   std::optional<Candidate> maximise(const std::vector<Pool>& pools,
                                     const std::vector<Candidate>& candidates, int starts,

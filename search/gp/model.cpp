@@ -49,7 +49,8 @@ Fits::Fit Fits::fit(const Targets& targets, const Targets::Prefix& prefix, const
   return out;
 }
 
-// The whole input of fit(), besides the space.
+// The whole input of fit(), besides the space. Each matrix follows its size, so that different
+// inputs never make the same key.
 FitMemo::Key key_of(const Inputs& fitted, const Targets::Prefix& prefix,
                     const std::vector<Hyperparameters>& warm) {
   FitMemo::Key out;
@@ -101,6 +102,7 @@ Model::Model(const Space& space, const Axes& axes, Targets& targets,
     : space_(space), version_(targets.version()), target_count_(targets.columns()) {
   const Targets::Prefix& fitted = targets.last_fit();
   const std::vector<std::int64_t>& ended = targets.ended();
+  // A selection of the first fitted.count trials that ended, and every trial that ended later.
   std::vector<std::int64_t> all = fitted.trials;
   all.insert(all.end(), ended.begin() + fitted.count, ended.end());
   trials_ = targets.valued(all);
@@ -215,6 +217,7 @@ Improvement Model::improvement(double margin) const {
   std::vector<Losses> known;
   for (const std::size_t row : front_) known.push_back(means_[row]);
   if (target_count_ > 1) {
+    // From the known trials alone: pending trials do not move it.
     const Losses reference = reference_of(known);
     known.insert(known.end(), pending_means_.begin(), pending_means_.end());
     return {known, reference};
@@ -234,6 +237,7 @@ Improvement Model::improvement_on(double best, double margin, const Targets& tar
 
 Improvement Model::improvement_on(double best, double margin) const {
   // The more trials are pending, the less a small refinement beside them is worth.
+  // All pending trials count here, admitted or not.
   const double lowered = margin * static_cast<double>(pending_.size());
   const Posterior& posterior = posteriors_.front();
   // The variance of the noise in the results, beyond the usual noise of any fit.

@@ -56,14 +56,15 @@ std::optional<Recommendation> recommend(const Problem& problem, const History& h
   const double sign = loss_sign(problem.objectives);
   for (const std::int64_t trial : model.best_trials(kMostModelled)) {
     const auto found = results.find(trial);
-    if (found == results.end()) continue;
-    if (!expected_best) expected_best = trial;
+    if (found == results.end()) continue;  // stopped early, a prior, or without a feasible result
+    if (!expected_best) expected_best = trial;  // the lowest means come first
     if (!looks_best || sign * found->second < sign * results.at(*looks_best)) looks_best = trial;
   }
   if (!expected_best) return {};
 
   const double deviation = std::sqrt(model.posteriors().front().noise());
   const auto target = [&](std::int64_t trial) { return targets.values({trial})(0, 0); };
+  // In the units of `deviation`: targets are warped results, and the process models them.
   const double gap = target(*expected_best) - target(*looks_best);
   // The luckiest of n results is about this much better than the function by noise alone.
   const double luck = deviation * std::sqrt(2 * std::log(static_cast<double>(results.size())));

@@ -117,6 +117,7 @@ Targets::Column Targets::column(std::size_t index) {
     if (has_loss) out.losses.push_back(losses->front());
     ranked.push_back({has_loss ? std::optional(losses->front()) : std::nullopt,
                       i > 0 && ranking.tied(out.order[i - 1], out.order[i])});
+    // All from the best to the last of the front in this order.
     if (front.count(out.order[i]) > 0) kept = i + 1;
   }
   out.targets = rank_transform(ranked, kept);
@@ -194,6 +195,7 @@ std::vector<std::int64_t> Targets::select(const std::vector<std::int64_t>& trial
   const std::size_t others = most - best;
   std::set<std::int64_t> chosen(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(best));
   for (std::size_t i = 0; i < others; ++i) {
+    // Distinct for each i, since the rest has more than `others` trials.
     chosen.insert(order[best + i * (order.size() - best) / others]);
   }
   std::vector<std::int64_t> out;

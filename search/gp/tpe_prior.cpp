@@ -83,6 +83,7 @@ double TpePrior::at(const Inputs& points, Index row, Eigen::VectorXd& slope) con
       around.back()[i] = dimension.from_unit(place);
     }
   }
+  // First at the point itself, then at the two points of each axis: above, below.
   const std::vector<double> logs = ratio_->log_ratios(around);
   slope.setZero(static_cast<Index>(here.size()));
   for (std::size_t k = 0; k < axes.size(); ++k) {

@@ -88,6 +88,7 @@ std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& ref
   std::vector<Losses> below;  // the front of the points passed, in the other objectives
   stack(free_boxes(below, rest), -kInfinity, open, done);
   for (const Losses& point : order) {
+    // In this order every later point lies beyond the reference, too.
     if (point[last] >= reference[last]) break;
     below.emplace_back(point.begin(), point.end() - 1);
     below = front_of(below);

@@ -70,6 +70,7 @@ class Wfg {
     double out = 0;
     double height = reference_[1];
     for (const Losses& point : points) {
+      // The points ascend in their first loss, so an earlier one dominates or equals this one.
       if (point[1] >= height) continue;
       out += (reference_[0] - point[0]) * (height - point[1]);
       height = point[1];
@@ -81,6 +82,7 @@ class Wfg {
   std::vector<Losses> limited(const std::vector<Losses>& points, std::size_t at,
                               std::size_t objectives) {
     std::vector<Losses> out;
+    // After gave_up() the result does not matter: hypervolume() returns nullopt.
     for (std::size_t i = at + 1; i < points.size() && !gave_up(); ++i) {
       Losses cut(objectives);
       for (std::size_t j = 0; j < objectives; ++j) cut[j] = std::max(points[i][j], points[at][j]);
@@ -110,7 +112,8 @@ bool dominates(const Losses& a, const Losses& b) {
   return better_somewhere;
 }
 
-// Visits points in lexicographic order: no point is dominated by a later one.
+// Visits points in lexicographic order: no point is dominated by a later one, so the points before
+// it settle its front.
 std::vector<std::size_t> front_numbers(const std::vector<Losses>& points) {
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

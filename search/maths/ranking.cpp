@@ -17,7 +17,7 @@ Ranking::Entry Ranking::entry_of(const api::Fact& fact) const {
   Entry out;
   out.learnt = facts_;
   if (fact.kind == api::FactKind::kFailed || fact.infeasible) return out;
-  if (fact.values.size() < signs_.size()) return out;
+  if (fact.values.size() < signs_.size()) return out;  // as infeasible: an objective has no value
   for (std::size_t i = 0; i < signs_.size(); ++i) {
     if (!fact.values[i] || !std::isfinite(*fact.values[i])) return out;
     out.losses.push_back(signs_[i] * *fact.values[i]);
@@ -35,6 +35,7 @@ void Ranking::add(std::int64_t trial, const api::Fact& fact) {
   if (signs_.size() > 1 || !is_new) {
     stale_ = true;  // fronts or positions of others may have changed
   } else if (!stale_) {
+    // A first end with one objective moves no other trial. If stale_, order() sorts all anew.
     const auto place = std::upper_bound(order_.begin(), order_.end(), trial,
                                         [this](auto a, auto b) { return better(a, b); });
     order_.insert(place, trial);

@@ -57,6 +57,7 @@ std::vector<std::int64_t> every_rung(const api::EarlyStopping& rules,
   const std::int64_t from = whole ? resource.min : std::max(rules.start_step, resource.min);
   const std::int64_t first = std::max<std::int64_t>(from, 1);
   if (first >= resource.max) return out;
+  // The smallest stride with at most kMaxRungs steps below resource.max.
   const std::int64_t stride = (resource.max - first - 1) / kMaxRungs + 1;
   for (std::int64_t step = first; step < resource.max; step += stride) out.push_back(step);
   return out;
@@ -111,6 +112,7 @@ std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
   problem.algorithm = algorithm;
   problem.resource = resource;
   problem.early_stopping = rules;
+  // Neither promotes() nor ladder_of() reads any other field.
   if (promotes(problem)) {
     std::vector<std::int64_t> out = ladder_of(problem);
     out.pop_back();  // resource.max, where trials end

@@ -73,6 +73,7 @@ Regression regress(const std::vector<double>& x, const std::vector<double>& y) {
   out.variance_a = sxx / determinant;
   out.variance_b = n / determinant;
   out.covariance = -sx / determinant;
+  // Shape and scale of the noise variance's inverse gamma posterior, and below its mean.
   const double shape = kNoiseShape + 0.5 * static_cast<double>(x.size());
   const double residual = std::max(0.0, syy - out.a * sy - out.b * sxy);
   const double scale = kNoiseShape * kNoise * kNoise + 0.5 * residual;
@@ -93,6 +94,7 @@ Forecast::Forecast(const std::vector<CurvePoint>& curve, std::int64_t last_step,
   std::vector<double> evidence;
   for (const Shape& shape : shapes()) {
     // All shapes have the same scale: 1 where the curve begins, 0 where it ends.
+    // All points are below last_step and shapes fall strictly, so first > end.
     const double first = shape.at(static_cast<double>(curve.front().step), last);
     const double end = shape.at(last, last);
     std::vector<double> x;

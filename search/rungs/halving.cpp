@@ -75,6 +75,7 @@ std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
   for (const Stage& stage : stages) {
     if (stage.is_replicate) continue;
     const auto bracket = static_cast<std::size_t>(stage.bracket);
+    // A bracket beyond the ladder counts as its last one.
     taken[std::min(bracket, taken.size() - 1)] += 1;
   }
   std::vector<std::size_t> out;
@@ -99,6 +100,7 @@ std::optional<Promotion> promote_from(const RungTable& table, const History& his
   for (std::size_t i = 0; i < std::min(places, entries.size()); ++i) {
     const std::int64_t trial = entries[i].trial;
     const Stage& stage = history.stages[static_cast<std::size_t>(trial)];
+    // A promoted trial keeps its entry here, but its stage has moved to a higher rung.
     const bool ready =
         stage.rung == rung && std::isfinite(entries[i].loss) && table.waits(trial, stage);
     if (!ready || (!twins && has_promoted_twin(table, history.stages, rung, trial))) continue;
@@ -126,9 +128,10 @@ std::optional<Promotion> next_silent(const RungTable& table, const History& hist
   }
   if (!next) return std::nullopt;
   const Stage& stage = history.stages[*next];
-  const bool is_known = stage.rung < table.first_rung();
+  const bool is_known = stage.rung < table.first_rung();  // others have reported above this rung
   if (!is_known && has_probe) return std::nullopt;
   const std::string step = std::to_string(table.step(stage.rung));
+  // is_early() ensures that a higher rung exists.
   return Promotion{
       static_cast<std::int64_t>(*next),
       {.bracket = stage.bracket, .rung = stage.rung + 1, .until_step = table.step(stage.rung + 1)},
@@ -136,6 +139,8 @@ std::optional<Promotion> next_silent(const RungTable& table, const History& hist
                : "it has reported nothing by step " + step + ", and probes for the first report"};
 }
 
+// Whether a probe failed without ever having had a value: is_probe() also holds for trials that are
+// over.
 bool has_failed_probe(const RungTable& table, const History& history) {
   for (std::size_t i = 0; i < history.stages.size(); ++i) {
     const auto trial = static_cast<std::int64_t>(i);
@@ -152,6 +157,7 @@ bool is_probing(const RungTable& table, const History& history) {
   for (std::size_t i = 0; i < history.stages.size(); ++i) {
     const auto trial = static_cast<std::int64_t>(i);
     const Stage& stage = history.stages[i];
+    // Below first_rung() an early trial needs no probe: next_silent() sends it to that rung.
     found = found || table.is_probe(trial, stage) ||
             (table.is_early(trial, stage) && stage.rung >= table.first_rung());
   }
@@ -164,6 +170,7 @@ std::vector<std::int64_t> silent_for_good(const RungTable& table, const History&
   for (std::size_t i = 0; i < history.stages.size(); ++i) {
     const auto trial = static_cast<std::int64_t>(i);
     const Stage& stage = history.stages[i];
+    // Early trials below first_rung() still resume (next_silent()).
     if (table.is_early(trial, stage) && stage.rung >= table.first_rung()) out.push_back(trial);
   }
   return out;
@@ -191,8 +198,8 @@ std::vector<std::int64_t> rung_ladder(const api::Resource& resource, double redu
 }
 
 std::int64_t bracket_size(std::int64_t rung, std::int64_t rungs, double reduction_factor) {
-  const std::int64_t above = rungs - 1 - rung;  // the paper's s
-  const std::int64_t rounds = rungs / (above + 1);
+  const std::int64_t above = rungs - 1 - rung;      // the paper's s
+  const std::int64_t rounds = rungs / (above + 1);  // rounded down, as in Table 1
   return rounds * std::llround(std::pow(reduction_factor, static_cast<double>(above)));
 }
 
@@ -239,7 +246,7 @@ std::optional<Promotion> next_halving(const Problem& problem, const RungTable& t
   const auto share = [eta](std::size_t entries) {
     return static_cast<std::size_t>(std::floor(static_cast<double>(entries) / eta));
   };
-  const bool all = problem.revision < 2;
+  const bool all = problem.revision < 2;  // revision 1 promotes twins, too (docs/decisions/0066)
   if (auto promotion = promote(share, all)) return promotion;
   if (!last || table.any_runs(history.stages)) return std::nullopt;
   const auto at_least_one = [&](std::size_t entries) {

@@ -37,6 +37,7 @@ std::optional<double> loss_before(const RungTable& table, const History& history
                                   std::int64_t trial, std::int64_t rung) {
   if (rung == 0) return 0;
   const Stage& stage = history.stages[static_cast<std::size_t>(trial)];
+  // A replacement's first interval ends at `bracket` and begins at its parent's checkpoint.
   const bool inherited = stage.parent && stage.bracket == rung;
   return table.loss(inherited ? stage.parent->trial : trial, rung - 1);
 }
@@ -47,6 +48,7 @@ std::vector<TrainedInterval> changes_at(const Space& space, const RungTable& tab
   std::vector<RungTable::Entry> changes;
   for (const RungTable::Entry& entry : table.at(rung)) {
     const std::optional<double> before = loss_before(table, history, entry.trial, rung);
+    // The change from one infinite loss to another is NaN, which has no place.
     if (!before || (std::isinf(*before) && std::isinf(entry.loss))) continue;
     changes.push_back({entry.trial, entry.loss - *before});
   }
@@ -83,6 +85,7 @@ std::vector<TrainedInterval> pending_of(const Space& space, const RungTable& tab
     const Stage& stage = history.stages[trial];
     if (!table.runs(static_cast<std::int64_t>(trial), stage)) continue;
     auto point = space.read(history.trials[trial]);
+    // The score, 0, is not read: pending rows have no target.
     if (point && out.size() < kMostChanges) out.push_back({std::move(*point), stage.rung, 0});
   }
   return out;
@@ -153,6 +156,8 @@ class Bandit {
 };
 
 // Draws a point whose numbers lie about `width` of their ranges from the numbers of `point`.
+// Choices stay, except a share of kOtherChoice; parameters that `point` lacks are drawn from the
+// prior.
 Point near(const Space& space, const Point& point, double width, Random& random) {
   std::vector<double> unit(space.dimensions());
   for (std::size_t i = 0; i < unit.size(); ++i) {
@@ -179,6 +184,7 @@ std::optional<Point> choose_by_bandit(const Space& space, const RungTable& table
   double highest = -std::numeric_limits<double>::infinity();
   const auto consider = [&](Point point) {
     const double bound = bandit.bound(point, rung);
+    // The first point is taken whatever its bound.
     if (bound <= highest && !best.empty()) return;
     highest = bound;
     best = std::move(point);

@@ -20,6 +20,7 @@ bool is_ordered(const Dimension& dimension) {
     if (cell == 0) continue;
     const double rise =
         value.as_double() - dimension.value(static_cast<double>(cell - 1)).as_double();
+    // The first step gives the direction, which every step must have.
     if (cell == 1) sign = rise;
     if (!(rise * sign > 0)) return false;
   }
@@ -44,6 +45,7 @@ double move(const Dimension& dimension, const api::Parameter& parameter, double 
   const double by = (up ? 1 : -1) * distance(parameter, value);
   if (dimension.continuous()) return std::clamp(value + by, parameter.min, parameter.max);
   if (dimension.cells() < 2) return at;
+  // A lattice has equal steps, on a logarithmic scale as well.
   const double step = dimension.value(1).as_double() - dimension.value(0).as_double();
   const double to = std::clamp(std::round(at + by / step), 0.0, cells - 1);
   return to == at ? move_cell(at, cells, up) : to;
@@ -59,6 +61,7 @@ Point perturb(const Space& space, const std::vector<api::Parameter>& parameters,
     const bool is_new = random.uniform() < resample;
     const bool up = random.uniform() < 0.5;
     const double anywhere = random.uniform();
+    // A condition is on an earlier parameter, whose value is already in `out`.
     if (!space.active(i, out)) continue;
     const Dimension& dimension = space.dimension(i);
     const bool draws = is_new || !is_active(point[i]);

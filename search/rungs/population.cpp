@@ -77,7 +77,7 @@ class Population {
   // Members that failed before any checkpoint existed for a successor.
   std::vector<std::int64_t> failed_at_start() const {
     std::vector<std::int64_t> out;
-    if (is_schedule(problem_)) return out;
+    if (is_schedule(problem_)) return out;  // a failed trial of a schedule gets no successor
     for (std::int64_t trial = 0; trial < size(); ++trial) {
       if (has_failed(trial) && rung_to_join(trial) == 0) out.push_back(trial);
     }
@@ -93,11 +93,13 @@ class Population {
     if (is_schedule(problem_)) return next_leg();
     if (auto move = replace_failed()) return move;
     const std::int64_t rung = lowest_rung(/*but=*/size());  // no trial has this number
+    // No member continues, or all are on their last leg.
     if (rung < 0 || rung + 1 >= table_.rungs()) return std::nullopt;
     // A comparison waits for half of the members, unless no member that could still come is at
     // work.
     const std::int64_t enough = std::max(kFewestCompared, (count_continuing() + 1) / 2);
     if (any_at_work() && static_cast<std::int64_t>(at(rung).size()) < enough) return std::nullopt;
+    // The best one that waits moves first; the caller asks again for the next.
     for (const RungTable::Entry& entry : at(rung)) {
       if (waits_at(entry.trial, rung)) return decide(entry, rung);
     }
@@ -158,6 +160,7 @@ class Population {
   std::size_t quantile_size(std::int64_t rung) const {
     const auto values = static_cast<double>(at(rung).size());
     const double share = std::ceil(problem_.algorithm.quantile * values);
+    // At most half, so that no trial is among the best and among the worst.
     return static_cast<std::size_t>(std::min(share, std::floor(values / 2)));
   }
 
@@ -241,7 +244,7 @@ class Population {
       const std::int64_t rung = rung_to_join(trial);
       if (rung == 0) continue;  // failed_at_start()
       const std::vector<std::int64_t> best = best_at(rung - 1);
-      if (best.empty()) continue;
+      if (best.empty()) continue;  // no value yet at the rung before: a later call replaces it
       return Move{trial, rung, best[draws().below(best.size())], "it failed"};
     }
     return std::nullopt;
@@ -252,6 +255,8 @@ class Population {
       const std::int64_t rung = stage(trial).rung;
       const bool last = rung + 1 >= table_.rungs();
       if (last || !continues(trial) || !table_.waits(trial, stage(trial))) continue;
+      // The parent is the trial itself: each leg is a new trial that starts from the checkpoint of
+      // the leg before, with its own parameters.
       return Move{trial, rung + 1, trial,
                   "the schedule continues at " + problem_.resource.unit + " " +
                       std::to_string(table_.step(rung))};
@@ -262,7 +267,7 @@ class Population {
   const Problem& problem_;
   const History& history_;
   const RungTable table_;
-  std::vector<bool> superseded_;
+  std::vector<bool> superseded_;                   // another trial has taken its place
   std::vector<bool> failed_;                       // by itself
   std::vector<bool> over_;                         // at its last step, or deleted by hand
   std::vector<std::vector<std::int64_t>> paused_;  // the steps each trial paused at, in order
@@ -315,6 +320,7 @@ std::vector<Stage> first_members(const Problem& problem, const History& history,
   std::vector<Stage> out(n, first);
   if (!population_pauses(problem)) return out;
   const std::vector<std::int64_t> failed = Population(problem, history).failed_at_start();
+  // The first of the new trials succeed members that failed before any checkpoint existed.
   for (std::size_t i = 0; i < std::min(n, failed.size()); ++i) out[i].replaces = failed[i];
   return out;
 }

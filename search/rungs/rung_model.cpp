@@ -30,6 +30,7 @@ std::vector<std::size_t> times_of_places(const Problem& problem, const History& 
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < history.events.size(); ++i) {
     const api::Fact& fact = history.events[i].fact;
+    // A failure counts, too: the trial gets the score infinity (mark_infeasible()).
     const bool places = fact.kind == api::FactKind::kFailed ||
                         fact.kind == api::FactKind::kResult ||
                         (fact.kind == api::FactKind::kRung &&
@@ -52,6 +53,7 @@ class View {
     const std::vector<double> scores = scores_from_rung(problem, history, bracket);
     for (std::size_t trial = 0; trial < history.trials.size(); ++trial) {
       const bool known = !std::isnan(scores[trial]);
+      // A trial with a score has come to the rungs of this bracket, wherever it began.
       add(history.trials[trial], known ? bracket_ : begun_at(history, trial));
     }
     if (problem.revision >= 2) tell_as_of_fits(problem, history);
@@ -70,7 +72,7 @@ class View {
     return history.stages.empty() ? 0 : history.stages[trial].bracket;
   }
   // Adds the places as they were when hyperparameters were last fitted, and when the anchor of that
-  // fit was set. The sampler keeps the results of that time (../gp/outcomes.h), so a fit stays the
+  // fit was set. The sampler keeps the results of that time (../gp/targets.h), so a fit stays the
   // same until the next one is due.
   void tell_as_of_fits(const Problem& problem, const History& history) {
     const std::vector<std::size_t> times = times_of_places(problem, history, bracket_);
@@ -86,6 +88,8 @@ class View {
   // Adds the score of each trial that has one: first updates of known trials, then new trials.
   void tell(const std::vector<double>& scores, std::int64_t step) {
     told_.resize(scores.size());
+    // Only new trials raise the number of ended trials, at which gp fits: when a fit falls due, the
+    // places of all trials told before are already up to date.
     for (const bool again : {true, false}) {
       for (std::size_t trial = 0; trial < scores.size(); ++trial) {
         if (told_[trial] != again || std::isnan(scores[trial])) continue;
@@ -108,7 +112,7 @@ class View {
   }
 
   const std::int64_t bracket_;
-  History history_;
+  History history_;         // one number for each trial, told as a result
   std::vector<bool> told_;  // by trial: whether an event gives its place
 };
 
@@ -180,6 +184,7 @@ class Models {
   std::optional<Json> ask(std::int64_t bracket) {
     auto found = models_.find(bracket);
     if (found == models_.end()) {
+      // make_rung_model() has tried the factory on this problem, so it succeeds.
       Model model{View(problem_, history_, bracket), factory_(places_).value()};
       for (const auto& [point, began] : added_) model.view.add(point, began);
       found = models_.emplace(bracket, std::move(model)).first;
@@ -329,6 +334,7 @@ std::vector<double> scores_from_rung(const Problem& problem, const History& hist
   const RungTable table(problem, history, ladder_of(problem), events);
   std::vector<double> scores(history.trials.size(), std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t rung = first; rung < table.rungs(); ++rung) {
+    // Revision 1 ranked tied trials by their number (docs/decisions/0066).
     merge_ranks(table.at(rung), problem.revision >= 2, scores);
   }
   mark_infeasible(table, history, first, events, scores);
@@ -339,7 +345,8 @@ Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFa
   Problem ranked = problem;
   ranked.objectives.assign(1, api::Objective());
   ranked.objectives[0].metric = "place";
-  ranked.early_stopping.reset();
+  ranked.early_stopping.reset();  // each trial has one place, a result: no rungs to judge
+  // RungModel relies on this check: it calls the factory again and takes its success for granted.
   FETTLE_ASSIGN(const std::unique_ptr<Sampler> model, factory(ranked));
   return std::unique_ptr<Sampler>(std::make_unique<RungModel>(
       problem, std::move(ranked), std::move(factory), model->description()));

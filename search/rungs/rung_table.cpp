@@ -69,6 +69,7 @@ RungTable::RungTable(const Problem& problem, const History& history,
     rows_[i].bracket = history.stages[i].bracket;
   for (std::size_t i = 0; i < events; ++i) add(history.events[i], sign);
   for (const Row& row : rows_) {
+    // Only a first value after silent legs shows at which rung programs begin to report.
     if (row.silent_legs == 0 || !has_value(row)) continue;
     first_rung_ = std::max(first_rung_, std::min(row.bracket + row.silent_legs, rungs() - 1));
   }
@@ -91,7 +92,7 @@ void RungTable::add(const Event& event, double sign) {
       row.over = true;
       return;
     case api::FactKind::kStopped:
-      end_leg(row);  // after the facts of its rungs
+      end_leg(row);  // the facts of the leg's rungs precede its end
       return;
     case api::FactKind::kResult:
       row.over = true;
@@ -111,6 +112,7 @@ void RungTable::add(const Event& event, double sign) {
 
 void RungTable::end_leg(Row& row) {
   if (has_value(row)) {
+    // The rung of this leg: the first leg ends at `bracket`, each further one a rung higher.
     lowest_reported_ = std::min(lowest_reported_, row.bracket + row.legs_ended);
   } else {
     ++row.silent_legs;
@@ -212,6 +214,7 @@ double RungTable::agreement(std::int64_t rung, std::int64_t higher, double prior
   if (pairs.n < 3) return prior;  // two points always lie on a line
   const double spread = pairs.variance_x() * pairs.variance_y();
   if (!(spread > 0)) return prior;
+  // A negative correlation counts as none: the lower rung does not predict the higher one.
   const double r = std::clamp(pairs.covariance() / std::sqrt(spread), 0.0, 1.0);
   // Only the best were promoted, so the pairs span a narrower range of low scores than all trials
   // do, which makes their correlation too small. Thorndike's case 2 undoes that.

@@ -42,10 +42,11 @@ double spread_of(const JudgedRung& judged) {
     const double loss = loss_of(judged.history.events[i].fact, judged.sign);
     if (std::isfinite(loss)) losses.push_back(loss);
   }
+  // Not empty: judge_curve() has seen a finite value of the judged trial.
   const double middle = quantile(losses, 0.75) - quantile(losses, 0.25);
   if (middle > 0 && std::isfinite(middle)) return middle;
   const double all = quantile(losses, 1) - quantile(losses, 0);
-  return all > 0 && std::isfinite(all) ? all : 1;
+  return all > 0 && std::isfinite(all) ? all : 1;  // all are equal: any scale serves
 }
 
 // Returns the errors of forecasts made at this step for the newest trials that came to their end:
@@ -68,7 +69,7 @@ std::vector<double> past_errors(const JudgedRung& judged, std::int64_t last_step
   for (std::size_t i = skipped; i < ends.size(); ++i) {
     std::vector<CurvePoint> curve;
     for (const auto& [step, loss] : curves[ends[i].first]) curve.push_back({step, loss});
-    if (curve.empty()) continue;
+    if (curve.empty()) continue;  // it had no finite value by this step
     out.push_back(ends[i].second - Forecast(curve, last_step, spread).mean());
   }
   return out;
@@ -78,6 +79,7 @@ std::vector<double> past_errors(const JudgedRung& judged, std::int64_t last_step
 // equally likely to occur again.
 double careful_chance(const Forecast& forecast, double mark, const std::vector<double>& errors) {
   double sum = 0;
+  // An end is the forecast plus an error, so the forecast itself has to beat mark - error.
   for (const double error : errors) sum += forecast.probability_below(mark - error);
   const double own = forecast.probability_below(mark);
   return errors.empty() ? own : std::max(own, sum / static_cast<double>(errors.size()));
@@ -100,6 +102,7 @@ void judge_patience(const JudgedRung& judged, const api::EarlyStopping& rules, J
 }
 
 void judge_threshold(const JudgedRung& judged, const api::EarlyStopping& rules, Judgement& out) {
+  // In the user's sign. Without a threshold only a value that is not finite is worse.
   const double limit = rules.threshold.value_or(judged.sign * kWorstLoss);
   const bool worse = judged.loss > judged.sign * limit || judged.loss == kWorstLoss;
   if (worse) out.verdict = Verdict::kStop;

@@ -71,6 +71,7 @@ double best_so_far(const JudgedRung& judged) {
   return best;
 }
 
+// Whether fewer others than the rule needs have a value here; if so, sets the reason.
 bool too_few(std::size_t others, const api::EarlyStopping& rules, const std::string& at,
              Judgement& out) {
   if (others > 0 && static_cast<std::int64_t>(others) >= rules.min_trials) return false;
@@ -88,6 +89,7 @@ double quantile(std::vector<double> values, double share) {
   const std::size_t above = std::min(below + 1, values.size() - 1);
   if (values[below] == values[above]) return values[below];  // also if both are infinite
   const double part = place - static_cast<double>(below);
+  // values[above] may be infinite, and 0 * infinity is NaN.
   return part == 0 ? values[below] : (1 - part) * values[below] + part * values[above];
 }
 

@@ -128,6 +128,7 @@ void CategoricalDistribution::adapt_step(const std::vector<double>& direction, d
     path_length += path_[i] * path_[i];
   }
   path_weight_ = (1 - rate) * (1 - rate) * path_weight_ + rate * (2 - rate);
+  // path_weight_ is the squared length that the path has on average if directions are random.
   trust_ *= std::exp(rate * (path_weight_ - path_length / kSignalToNoise));
 }
 
@@ -163,7 +164,7 @@ void CategoricalDistribution::favour(const std::vector<Choices>& best) {
       counts[*choices[i]] += 1;
       total += 1;
     }
-    if (total == 0) continue;
+    if (total == 0) continue;  // no trial in `best` has the parameter
     for (std::size_t k = 0; k < counts.size(); ++k) {
       shares_[i][k] = 0.5 * shares_[i][k] + 0.5 * counts[k] / total;
     }

@@ -166,6 +166,7 @@ VectorXd CmaEs::adopt(const VectorXd& known, Random& random) const {
   for (Index i = 0; i < known.size(); ++i) {
     const double uniform = random.uniform();
     const Dimension& axis = *axes_[static_cast<std::size_t>(i)];
+    // The whole line, for an unknown value: draw_within() takes both ends as open.
     Dimension::Interval cell = {0, 1};
     if (!std::isnan(known[i])) {
       if (axis.continuous()) continue;

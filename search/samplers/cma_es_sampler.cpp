@@ -72,7 +72,7 @@ class CmaesSampler final : public IncrementalSampler {
   CmaesSampler(Space space, std::int64_t seed, std::optional<std::int64_t> population,
                std::vector<api::Objective> objectives)
       : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
-        axes_(axes_of(this->space())),
+        axes_(axes_of(this->space())),  // `space` was moved from
         usual_population_(population.value_or(
             CmaEs::usual_population(axes_.numeric.size() + axes_.categorical.size()))),
         objectives_(std::move(objectives)),
@@ -140,6 +140,7 @@ class CmaesSampler final : public IncrementalSampler {
     Random random = stream(trial, static_cast<std::uint64_t>(attempt));
     Draw out;
     out.choices = from.categorical.draw(random);
+    // Integer division: the width doubles after each kAttemptsBeforeWidening attempts.
     const double stretch = std::exp2(attempt / kAttemptsBeforeWidening);
     if (from.numeric) out.position = from.numeric->draw(random, stretch);
     return out;
@@ -156,7 +157,7 @@ class CmaesSampler final : public IncrementalSampler {
       const auto choice = static_cast<double>(*draw.choices[i]);
       unit[parameter] = space().dimension(parameter).to_unit(choice).centre();
     }
-    return space().from_unit(unit);
+    return space().from_unit(unit);  // clamps positions beyond the outermost cells
   }
 
   // The position and choices of a trial; NaN and no choice for inactive parameters.
@@ -185,6 +186,7 @@ class CmaesSampler final : public IncrementalSampler {
     const std::uint64_t key = space().key(points_[static_cast<std::size_t>(trial)]);
     for (const Distribution& distribution : remembered_) {
       for (int attempt = 0; attempt < attempts(); ++attempt) {
+        // The number that propose() was given leaves out the first unnumbered() trials.
         Draw found = draw(distribution, trial - unnumbered(), attempt);
         if (space().key(point_of(found)) != key) continue;
         // Drops the choices drawn for parameters that the trial does not have.
@@ -254,6 +256,7 @@ class CmaesSampler final : public IncrementalSampler {
 
   bool is_over(const Distribution& distribution) const {
     const auto parameters = static_cast<std::int64_t>(axes_.numeric.size());
+    // The tutorial's limit: 10 + 30 n / lambda generations, rounded up.
     const std::int64_t most_flat = 10 + (30 * parameters + population_ - 1) / population_;
     if (flat_ >= most_flat || strange_ >= kMaxStrangeGenerations) return true;
     return distribution.numeric && distribution.numeric->converged();
@@ -291,6 +294,7 @@ class CmaesSampler final : public IncrementalSampler {
     for (const std::size_t parameter : axes_.numeric) {
       numeric.push_back(&space().dimension(parameter));
     }
+    // Without numeric parameters `start` has no axes and is not used.
     if (!numeric.empty()) out.numeric.emplace(std::move(numeric), std::move(start));
     return out;
   }

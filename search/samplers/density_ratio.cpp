@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kMaxGood = 25;
 constexpr std::size_t kMostBad = 2000;
+// No share of the gap: all kernels of pending trials have the least width.
 constexpr KernelWidths kPendingWidths = {0, Columns::kNarrowest, false};
 
 }  // namespace
@@ -36,6 +37,7 @@ void DensityRatio::add_event(const Event& event) {
   ++version_;
   models_.clear();
   running_.clear();
+  // A trial that paused and resumed ends again: it has left pending_ already.
   if (ranking_.size() == before) return;
   pending_.erase(std::lower_bound(pending_.begin(), pending_.end(), event.trial));
   ended_.insert(std::upper_bound(ended_.begin(), ended_.end(), event.trial), event.trial);
@@ -53,6 +55,7 @@ void DensityRatio::reset() {
 
 void DensityRatio::fit() {
   const std::size_t groups = space_.groups().size();
+  // Each cache is complete, and its loop does nothing, or was cleared.
   for (std::size_t g = models_.size(); g < groups; ++g) {
     const std::vector<std::size_t>& group = space_.groups()[g];
     const Good good = good_trials(g);
@@ -68,7 +71,7 @@ void DensityRatio::fit() {
 DensityRatio::Good DensityRatio::good_trials(std::size_t group) {
   const std::int64_t ended = std::count_if(
       ended_.begin(), ended_.end(), [&](std::int64_t trial) { return in_group(trial, group); });
-  const auto count = static_cast<std::size_t>(std::min((ended + 9) / 10, kMaxGood));
+  const auto count = static_cast<std::size_t>(std::min((ended + 9) / 10, kMaxGood));  // rounded up
   std::vector<std::pair<std::int64_t, double>> best;
   double sum = 0;
   for (const std::int64_t trial : ranking_.order()) {

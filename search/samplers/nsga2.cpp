@@ -34,7 +34,7 @@ class Nsga2Sampler final : public IncrementalSampler {
         population_(static_cast<std::size_t>(population)),
         objectives_(std::move(objectives)),
         results_(objectives_),
-        start_(this->space().dimensions(), seed) {}
+        start_(this->space().dimensions(), seed) {}  // `space` was moved from
 
   std::string description() const override {
     return "nsga2 (population of " + std::to_string(population_) + ")";
@@ -52,6 +52,7 @@ class Nsga2Sampler final : public IncrementalSampler {
   void add_event(const Event& event) override {
     if (event.fact.kind == api::FactKind::kRung) return;
     results_.add(event.trial, event.fact);
+    // A trial that paused and resumed ends again: its new losses replace the old.
     std::erase_if(members_, [&](const Member& member) { return member.trial == event.trial; });
     const std::vector<double>* losses = results_.losses(event.trial);
     const bool usable =
@@ -62,6 +63,8 @@ class Nsga2Sampler final : public IncrementalSampler {
   }
 
   std::optional<Point> propose(std::int64_t trial) override {
+    // The start lasts until as many trials have ended as the population holds, and until two of
+    // them can be parents.
     if (results_.size() < population_ || members_.size() < 2) {
       return untried_at(start_.at(trial), trial);
     }
@@ -130,12 +133,14 @@ class Nsga2Sampler final : public IncrementalSampler {
     const Point& mother = parent(random);
     const Point& father = parent(random);
     const bool cross = random.uniform() < kCrossoverProbability;
+    // One parameter of a child on average.
     const double mutation = 1 / static_cast<double>(std::max<std::size_t>(space().dimensions(), 1));
     Point out(space().dimensions(), kInactive);
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (!space().active(i, out)) continue;
       const Dimension& dimension = space().dimension(i);
       const bool from_mother = is_active(mother[i]);
+      // Without a crossing the child has all of its mother's values.
       const bool from_father = is_active(father[i]) && (cross || !from_mother);
       if (!from_mother && !from_father) {
         out[i] = dimension.from_unit(random.uniform());

@@ -31,6 +31,7 @@ std::vector<double> sigmas_of(const std::vector<double>& centres,
   std::vector<double> out(n);
   for (std::size_t i = 0; i < n; ++i) {
     const double centre = centres[ascending[i]];
+    // A single kernel has the farther end of the interval in the place of a neighbour.
     double gap = n == 1 ? std::max(centre, 1 - centre) : 0;
     if (i > 0) gap = std::max(gap, centre - centres[ascending[i - 1]]);
     if (i + 1 < n) gap = std::max(gap, centres[ascending[i + 1]] - centre);
@@ -100,6 +101,7 @@ void Parzen::add_continuous(Axis& axis, const Columns& columns,
   for (std::size_t k = 0; k < axis.kernels.size(); ++k) {
     const auto& [centre, sigma] = axis.kernels[k];
     axis.scales.push_back(1 / (sigma * std::numbers::sqrt2));
+    // Columns has computed this scale for kernels of width kNarrowest in its window.
     const bool kept = k < trials_ && sigma == Columns::kNarrowest && columns.in_window(trials[k]);
     base_[k] += kept ? columns.narrow_log_scale(axis.parameter, trials[k])
                      : unit_normal_log_scale(centre, sigma);
@@ -138,6 +140,7 @@ double Parzen::choice_share(const Axis& axis, bool same) const {
 
 void Parzen::draw(Random& random, Point& point) const {
   const double at = random.uniform() * cumulative_.back();
+  // Kernel trials_ is the prior; rounding may take `at` to the end of the sums.
   const std::size_t kernel = std::min<std::size_t>(
       static_cast<std::size_t>(std::upper_bound(cumulative_.begin(), cumulative_.end(), at) -
                                cumulative_.begin()),
@@ -158,7 +161,7 @@ void Parzen::draw(Random& random, Point& point) const {
     for (int i = 1; i < kMaxDraws && !(unit >= 0 && unit <= 1); ++i) {
       unit = centre + sigma * random.normal();
     }
-    coordinate = dimension.from_unit(unit);
+    coordinate = dimension.from_unit(unit);  // clamps `unit` if no draw fell within
   }
 }
 
@@ -214,7 +217,7 @@ void Parzen::add_choice_logs(const Axis& axis, Lanes coordinates, std::vector<La
     }
     logs[k] = out;
   }
-  for (double& log : logs.back()) log += prior;
+  for (double& log : logs.back()) log += prior;  // the last kernel, uniform over the choices
 }
 
 void Parzen::add_discrete_logs(const Axis& axis, const Lanes& coordinates,

@@ -28,7 +28,7 @@ class TpeSampler final : public IncrementalSampler {
       : IncrementalSampler(std::move(space), seed, /*random_order=*/true),
         settings_(settings),
         enough_(std::clamp<std::int64_t>(settings.startup_trials, 1, DensityRatio::kEnough)),
-        ratio_(this->space(), std::move(objectives)),
+        ratio_(this->space(), std::move(objectives)),  // `space` was moved from
         start_(this->space().dimensions(), seed) {}
 
   std::string description() const override {

@@ -58,6 +58,7 @@ void Columns::push(const Point* point) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     places_[i].push_back(point == nullptr ? kInactive : place(i, (*point)[i]));
   }
+  // The oldest trial leaves the window first: the new one takes its slot.
   if (size_ >= kWindow) erase(size_ - kWindow);
   insert(size_++);
 }
@@ -65,7 +66,7 @@ void Columns::push(const Point* point) {
 void Columns::pop() {
   CHECK(size_ > 0, "there is a trial to take back");
   erase(--size_);
-  if (size_ >= kWindow) insert(size_ - kWindow);
+  if (size_ >= kWindow) insert(size_ - kWindow);  // it comes back into the window
   for (std::vector<double>& places : places_) places.pop_back();
 }
 
@@ -89,6 +90,7 @@ std::vector<std::uint32_t> Columns::ascending(std::size_t parameter,
     });
     return out;
   }
+  // All of `trials` lie in the window, whose order along the parameter is known.
   const std::int64_t begin = window_begin();
   std::vector<std::uint32_t> positions(static_cast<std::size_t>(size_ - begin), kNotGiven);
   for (std::size_t i = 0; i < trials.size(); ++i) {

@@ -90,8 +90,8 @@ Status Dimension::set_lattice(const api::Parameter& parameter) {
       return invalid("an integer parameter needs whole numbers up to 2^53; found " + text(number));
     }
   }
-  const double steps = max_ / step_ - min_ / step_;
-  if (!(steps <= 2 * kMaxExactInteger)) {  // the number of integers from -2^53 to 2^53
+  const double steps = max_ / step_ - min_ / step_;  // the length of the range may overflow
+  if (!(steps <= 2 * kMaxExactInteger)) {            // the number of integers from -2^53 to 2^53
     return invalid("the step " + text(step_) + " is too small for a range from " + text(min_) +
                    " to " + text(max_));
   }
@@ -135,7 +135,7 @@ Dimension Dimension::with_points(std::uint64_t points) const {
 // The value at a cell or on the continuum.
 double Dimension::number(double coordinate) const {
   if (continuous()) return coordinate;
-  if (coordinate == 0) return min_;
+  if (coordinate == 0) return min_;  // also the only cell, for which cells_ - 1 is 0 below
   if (step_ > 0) {
     double value = min_ + coordinate * step_;
     const double tidied = tidy(value);

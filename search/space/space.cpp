@@ -107,6 +107,7 @@ void Space::count() {
 }
 
 void Space::group() {
+  // The first parameter cannot have a condition, so the first group has none.
   groups_.clear();
   for (std::size_t index = 0; index < dimensions_.size(); ++index) {
     const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const auto& members) {
@@ -169,7 +170,7 @@ Point Space::at(std::uint64_t index) const {
       left -= plain;
       next = branch.cell;
       if (left < branch.size) {
-        open(i, next, left, digits);
+        open(i, next, left, digits);  // `left` numbers the points of its children
         left = 0;
         break;
       }
@@ -230,6 +231,7 @@ std::optional<Point> Space::read(const Json& parameters) const {
     point[i] = *coordinate;
     ++read;
   }
+  // A member that is left over is unknown, or belongs to a parameter that is not active.
   return read == members.size() ? std::optional(std::move(point)) : std::nullopt;
 }
 

@@ -16,6 +16,7 @@ bool is_numeric(const api::Parameter& parameter) {
 Json on_step(const api::Parameter& parameter, const Json& value) {
   if (!is_numeric(parameter) || !value.is_number()) return value;
   double number = value.as_double();
+  // Beyond a bound: unchanged, so that Dimension::coordinate() rejects it.
   if (!(number >= parameter.min && number <= parameter.max)) return value;
   const bool whole = parameter.type == api::ParameterType::kInteger;
   const double step = parameter.step.value_or(whole ? 1 : 0);

@@ -54,7 +54,7 @@ Axes axes_of(const Space& space) {
   for (std::size_t i = 0; i < out.list.size(); ++i) {
     if (!out.list[i].categorical) out.numbers.push_back(static_cast<Index>(i));
   }
-  const Point nothing(space.dimensions(), std::nan(""));
+  const Point nothing(space.dimensions(), std::nan(""));  // no parameter has a value
   for (const std::vector<std::size_t>& group : space.groups()) {
     if (space.active(group.front(), nothing)) continue;  // the group without a condition
     for (const std::size_t i : group) out.list[i].branch = out.branches;
@@ -68,7 +68,7 @@ void Inputs::set(Index row, const Space& space, const Point& point) {
     const auto column = static_cast<Index>(i);
     const bool exists = is_active(point[i]);
     active(row, column) = exists ? 1.0 : 0.0;
-    at(row, column) = 0.5;
+    at(row, column) = 0.5;  // any number: it counts only where `active` is 1
     if (!exists) continue;
     const Dimension& dimension = space.dimension(i);
     at(row, column) = dimension.categorical() ? point[i] : dimension.to_unit(point[i]).centre();
@@ -113,7 +113,7 @@ Kernel::Kernel(const Axes& axes, const Hyperparameters& hyperparameters)
     const double share = sigmoid(hyperparameters.ties[branch]);
     factor.tie = share * std::exp(limit.log_tie);
     factor.tie_slope = limit.slope;
-    factor.tie_change = 1 - share;
+    factor.tie_change = 1 - share;  // d log(sigmoid) / d logit
   }
 }
 
@@ -130,6 +130,7 @@ void Kernel::warp(Inputs& inputs, Index first, Index count) const {
 double Kernel::warp_slope(Index axis, double unwarped) const {
   if (warps_.size() == 0) return 1;
   const auto at = std::lower_bound(axes_.numbers.begin(), axes_.numbers.end(), axis);
+  // `axis` is a number (choices have no slope), and numbers ascend. Two exponents each.
   const Index index = 2 * (at - axes_.numbers.begin());
   const double a = warps_[index];
   const double b = warps_[index + 1];
@@ -145,7 +146,7 @@ void Kernel::multiply_conditional(Index axis, const Inputs& inputs, Index first,
   const Factor& factor = factors_[static_cast<std::size_t>(axis)];
   const auto active = inputs.active.col(axis).segment(first, count).array();
   if (points.active(x, axis) == 0) {
-    product *= active * factor.tie + (1 - active);
+    product *= active * factor.tie + (1 - active);  // one point has it; neither has it
     return;
   }
   const auto at = inputs.at.col(axis).segment(first, count).array();
@@ -241,6 +242,7 @@ void Kernel::contract_conditional(const Inputs& inputs, Index axis, const Matrix
     const Index count = n - j - 1;
     const auto active = inputs.active.col(axis).segment(j + 1, count).array();
     const auto column = weighted.col(j).segment(j + 1, count).array();
+    // Point j lacks the parameter: the factor is the tie where the other point has it, else 1.
     if (inputs.active(j, axis) == 0) {
       by_tie += (column * active).sum();
       continue;

@@ -57,6 +57,7 @@ bool Likelihood::factorise(const Hyperparameters& hyperparameters, Covariance& o
   out.slopes.setZero(n, n);
   Kernel::Row row;
   for (Index j = 0; j < n; ++j) {
+    // Row j against rows j to n - 1: column j of the lower triangle, all that LLT reads.
     out.kernel.row(out.warped, j, n - j, out.warped, j, row);
     out.values.col(j).tail(n - j) = row.value;
     out.slopes.col(j).tail(n - j) = row.slope;
@@ -79,6 +80,7 @@ void Likelihood::differentiate(const Covariance& covariance, Value& out) const {
   weights.noalias() += (0.5 / out.scale) * covariance.alpha * covariance.alpha.transpose();
   out.gradient = covariance.kernel.contract(inputs_, covariance.warped, covariance.values,
                                             covariance.slopes, weights);
+  // By log_noise, which comes after the lengths in pack(); contract() leaves it 0.
   out.gradient[static_cast<Index>(axes_.list.size())] = covariance.kernel.noise() * weights.trace();
 }
 
@@ -137,6 +139,7 @@ Likelihood::Value Likelihood::posterior(const Hyperparameters& hyperparameters) 
 Hyperparameters Likelihood::prior_mode(double log_factor, bool warps) const {
   const auto lengths = static_cast<Index>(axes_.list.size());
   Hyperparameters out;
+  // The mode of a log-normal lies a variance below its centre, of the other priors at it.
   out.log_lengths = VectorXd::Constant(lengths, length_centre_ - kLengthVariance + log_factor);
   out.log_noise = kNoiseCentre - kNoiseVariance;
   out.ties = VectorXd::Constant(axes_.branches, kTieCentre);
@@ -149,7 +152,7 @@ Hyperparameters Likelihood::fit(const std::vector<Hyperparameters>& starts, int 
   const Index warps = starts.front().warps.size();
   VectorXd low(lengths + 1 + axes_.branches + warps);
   VectorXd high(low.size());
-  // In the order of pack().
+  // In the order of pack(). The noise is at least kNoiseFloor and at most the output scale.
   low << VectorXd::Constant(lengths, kShortestLogLength), std::log(kNoiseFloor),
       VectorXd::Constant(axes_.branches, -kLargestTie), VectorXd::Constant(warps, -kLargestWarp);
   high << VectorXd::Constant(lengths, kLongestLogLength), 0,
@@ -163,6 +166,7 @@ Hyperparameters Likelihood::fit(const std::vector<Hyperparameters>& starts, int 
   best.value = std::numeric_limits<double>::infinity();
   for (const Hyperparameters& start : starts) {
     Minimum found = minimize(loss, start.pack(), low, high, evaluations, kTolerance);
+    // The first start counts even if no value was finite, so that a result exists.
     if (found.value < best.value || best.x.size() == 0) best = std::move(found);
   }
   return Hyperparameters::unpack(axes_, best.x);

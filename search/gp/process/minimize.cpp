@@ -26,6 +26,7 @@ double evaluate(unsigned n, const double* x, double* gradient, void* data) {
   std::copy(x, x + n, search.x.data());
   const double value = search.function(search.x, search.gradient);
   const bool finite = std::isfinite(value) && search.gradient.allFinite();
+  // NLopt passes nullptr where it needs the value alone.
   if (gradient != nullptr) {
     if (!finite) search.gradient.setZero();
     std::copy(search.gradient.data(), search.gradient.data() + n, gradient);
@@ -42,6 +43,7 @@ Minimum minimize(const Differentiable& function, const Eigen::VectorXd& start,
                  double tolerance) {
   const auto n = static_cast<unsigned>(start.size());
   Eigen::VectorXd x = start.cwiseMax(low).cwiseMin(high);
+  // If no value is finite, the answer is the start with an infinite value.
   Search search{function,
                 x,
                 Eigen::VectorXd::Zero(start.size()),

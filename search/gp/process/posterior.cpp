@@ -136,6 +136,7 @@ Posterior::Prediction Posterior::predict(const Inputs& points, Index x) const {
     slopes.row(i) *= kernel_.warp_slope(i, points.at(x, i));
   }
   out.mean_slope = slopes.col(0);
+  // sd = sqrt(scale variance), and the slope of k' K^-1 k is twice slopes.col(1).
   out.sd_slope = slopes.col(1) * (-scale_ / out.sd);
   return out;
 }
@@ -154,6 +155,7 @@ Pool::Pool(const Posterior& posterior, Inputs candidates)
     posterior.kernel_.row(posterior.inputs_, 0, base_, candidates_, c, row);
     solved_.col(c).head(base_) = row.value + kMeanVariance;
   }
+  // Rows that are added later have no target, so the mean stays. `solved_` still holds k here.
   mean_ = solved_.topRows(posterior.observed_).transpose() * posterior.alpha_;
   auto block = solved_.topRows(base_);
   posterior.factor_.topLeftCorner(base_, base_).triangularView<Eigen::Lower>().solveInPlace(block);
@@ -173,6 +175,7 @@ void Pool::add_row(Index row) {
 }
 
 void Pool::update() {
+  // Only the number of rows shows that some were removed: see the header.
   rows_ = std::min(rows_, posterior_.rows_);
   for (; rows_ < posterior_.rows_; ++rows_) add_row(rows_);
 }

@@ -69,7 +69,8 @@ class Pool {
   // Reads `posterior` now and in update(); it must outlive the pool.
   Pool(const Posterior& posterior, Inputs candidates);
 
-  // Call after rows were added to or removed from the posterior: O(rows * candidates) per row.
+  // Call after rows were added to or removed from the posterior, and between a removal and the next
+  // addition, or rows that were replaced go unnoticed. O(rows * candidates) per row.
   void update();
 
   Index size() const { return candidates_.at.rows(); }

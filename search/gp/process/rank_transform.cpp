@@ -61,7 +61,7 @@ void standardise(std::vector<double>& values) {
     value -= mean;
     variance += value * value / n;
   }
-  if (variance <= 0) return;
+  if (variance <= 0) return;  // all are tied, and 0 by now
   for (double& value : values) value /= std::sqrt(variance);
 }
 
@@ -72,7 +72,7 @@ std::vector<double> rank_transform(const std::vector<Ranked>& order, std::size_t
   std::vector<double> out = quantiles(order);
   const std::size_t most = std::max((order.size() + 1) / 2, std::min(kept, order.size()));
   std::size_t good = 0;
-  while (good < most && order[good].loss) ++good;
+  while (good < most && order[good].loss) ++good;  // trials with a loss come first
   if (good > 0) {
     const std::vector<double> advantage = advantages(order, good);
     const double unit = unit_of(advantage, out);  // 0: all good trials are tied
@@ -90,8 +90,8 @@ double inverse_rank_transform(const std::vector<double>& targets, const std::vec
                               double target) {
   const std::size_t count = losses.size();
   if (target >= targets[count - 1]) return losses[count - 1];
-  std::size_t above = 0;  // the first target that is larger
-  while (targets[above] <= target) ++above;
+  std::size_t above = 0;                     // the first target that is larger
+  while (targets[above] <= target) ++above;  // ends: the last one is larger
   // The line goes through these two targets; beyond the best, through the best and the middle one.
   const std::size_t from = above == 0 ? 0 : above - 1;
   const std::size_t to = above == 0 ? (count - 1) / 2 : above;
