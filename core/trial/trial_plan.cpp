@@ -137,6 +137,8 @@ const Run* TrialPlanner::find_run(std::int64_t id) const {
 void TrialPlanner::decide() {
   const RunRecord* newest = status_.runs.empty() ? nullptr : &status_.runs.back();
   if (api::is_terminal(status_.phase)) {
+    // Paused without a value, and the Study found that none will come (kNoResult): the only stop
+    // with which a terminal trial is active. A Completed trial always has a run.
     if (is_active(trial_) && spec_.stop)
       return enter_phase(TrialPhase::kFailed, kNoResult, newest->message);
     const bool grown = status_.phase == TrialPhase::kCompleted && newest != nullptr &&
@@ -172,6 +174,7 @@ void TrialPlanner::decide_open(RunRecord& record) {
   }
   if (now_ms_ < record.started_ms + kStartAgainMs)
     return wake_at(record.started_ms + kStartAgainMs);
+  // It starts with the sizes in the spec by now. If the run exists after all, this changes nothing.
   record.workers = spec_.workers;
   record.gpu_memory = spec_.gpu_memory;
   wake_at(now_ms_ + kStartAgainMs);
@@ -186,6 +189,7 @@ void TrialPlanner::decide_short(const RunRecord& record) {
     return enter_phase(none ? TrialPhase::kCompleted : TrialPhase::kStopped, spec_.stop->reason,
                        spec_.stop->message);
   }
+  // The Study has decided: it gives more than this run had.
   if (spec_.gpu_memory.value_or(0) > record.gpu_memory.value_or(0)) return retry(now_ms_);
   status_.phase = spec_.suspend ? TrialPhase::kPaused : TrialPhase::kPending;
   if (spec_.suspend) return;
@@ -216,8 +220,9 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   // Succeeded, and was promoted since; or stopped for a suspension.
   if (!counts_against_retries(outcome)) return retry(now_ms_);
   const std::int64_t failures = failures_of(status_);
-  // Another run of a program that succeeded without the objective would do the same again.
+  // nullptr once it is deleted: then an earlier plan has passed the two checks that need it.
   const Run* run = find_run(record.run);
+  // Another run of a program that succeeded without the objective would do the same again.
   const bool no_result =
       run != nullptr && run->outcome == Outcome::kSucceeded && outcome == Outcome::kFailed;
   if (no_result) return end_without_result(record, *run);
@@ -300,6 +305,7 @@ void TrialPlanner::start_next() {
 void TrialPlanner::wait_for_end() {
   wake_at(now_ms_ + kStaleViewMs);
   const std::int64_t since_ms = status_.runs.empty() ? now_ms_ : status_.runs.back().ended_ms;
+  // Always returns here if there is no record: then no time has passed since `since_ms`.
   if (now_ms_ < since_ms + kLingeringMs || is_true(status_.conditions, "Waiting")) return;
   const std::string message =
       run_name(trial_.metadata.name, status_.runs.back().run) +
@@ -341,10 +347,11 @@ void TrialPlanner::report_waiting(RunRecord& record, const Run& run) {
   const bool is_slow = !running && run.reason.empty() && starts_slowly(trial_, record, now_ms_);
   const std::string reason = is_slow ? kStartsSlowly : run.reason;
   const bool is_news = update_message(record, trial_.status.runs, reason, now_ms_);
-  // The reports of a run whose output cannot be read are not known, whether it has ended or not.
+  // A Running run gives a reason if some of its workers find no place, or else if its output cannot
+  // be read.
   const bool unread = running && run.unplaced_workers == 0;
   const bool waits = (!running || unread) && !record.message.empty();
-  if (waits && !is_news) return;
+  if (waits && !is_news) return;  // the stored condition stays
   if (!waits) end_trial_waiting(status_.conditions, now_ms_);
   if (waits) {
     set_waiting(unread                            ? "Unread"
@@ -448,6 +455,8 @@ TrialPlan TrialPlanner::assemble() {
   const bool write = changed && !later_ms;
   plan.wake_at_ms = draft_.wake_at_ms;
   if (write) plan.actions.emplace_back(UpdateTrialStatus{std::move(status_)});
+  // In this order (plan.h): the status above has the results of the runs that are deleted, and the
+  // intents and causes of those that are started and stopped.
   for (auto* actions : {&draft_.cleanups, &draft_.commands}) {
     for (TrialAction& action : *actions) plan.actions.push_back(std::move(action));
   }
