@@ -29,7 +29,7 @@ Readiness readiness_of_search(const api::StudyStatus& status) {
   if (running == nullptr || !running->status) {
     return {Stage::kInProgress, "NotBegun", "the search has not begun"};
   }
-  if (running->reason == "Waiting") return as(Stage::kInProgress, *running);
+  if (running->reason == "Waiting") return as(Stage::kInProgress, *running);  // all trials wait
   const api::TrialCounts& counts = status.trials;
   const bool has_begun = counts.running + counts.completed + counts.stopped + counts.failed > 0;
   if (!has_begun) return {Stage::kInProgress, "Starting", "the first trials are being started"};

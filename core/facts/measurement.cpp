@@ -22,7 +22,7 @@ std::optional<double> last_value(const std::vector<HistoryPoint>& curve, std::in
   if (known != newest.end()) return known->second;
   std::optional<double> value;
   for (const HistoryPoint& point : curve) {
-    if (point.step > step) break;
+    if (point.step > step) break;  // the curve ascends
     const auto found = point.metrics.find(metric);
     if (found != point.metrics.end()) value = found->second;
   }
