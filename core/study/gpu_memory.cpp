@@ -80,7 +80,7 @@ GpuMemory::GpuMemory(const api::StudySpec& spec, const Ledger& ledger) : spec_(s
   }
   for (const api::TrialPtr& trial : ledger.trials()) {
     const double need = need_of(*trial);
-    if (need == 0) continue;
+    if (need == 0) continue;  // not known
     const std::string shape = shape_of(trial->spec.parameters);
     needed_[shape] = std::max(needed_[shape], need);
     for (const api::RunRecord& run : trial->status.runs) {

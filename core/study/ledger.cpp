@@ -89,6 +89,7 @@ StudyVersion version_of(const api::Study& study) {
 }
 
 void Ledger::reset(const api::Study& study) {
+  // Counts on: a sampler that was made before must not seem to fit the new history.
   const std::int64_t rebuilds = rebuilds_;
   *this = Ledger();
   rebuilds_ = rebuilds;
@@ -109,6 +110,7 @@ void Ledger::update(const api::Study& study, const std::vector<TrialPtr>& trials
     }
     return false;
   };
+  // In this order: differs_in_order() needs at least as many trials as are known.
   if (version_ != version_of(study) || trials.size() < trials_.size() || differs_in_order())
     reset(study);
   for (std::size_t i = 0; i < trials.size(); ++i) {
@@ -183,7 +185,7 @@ void Ledger::count_replicate(std::size_t position, const Trial& trial, bool is_t
 std::vector<api::BestTrial> Ledger::best() const {
   const FactKind kind = results_.empty() ? FactKind::kStopped : FactKind::kResult;
   if (!spec_.replicates) return best_trials(spec_, front(), trials_, kind);
-  Front repeated;
+  Front repeated;  // of the leader alone
   const std::optional<std::size_t> leader = best_by_replicates();
   if (leader) repeated.set(*leader, results_.losses(*leader));
   std::vector<api::BestTrial> best = best_trials(spec_, leader ? repeated : front(), trials_, kind);

@@ -95,6 +95,7 @@ class Collection {
       const std::vector<std::size_t> best = best_first();
       for (std::size_t i = 0; i < most / 2; ++i) chosen[best[i]] = true;
       std::size_t left = most - most / 2;
+      // From the end: sort() has put the newest there.
       for (std::size_t i = candidates_.size(); i-- > 0 && left > 0;) {
         if (chosen[i]) continue;
         chosen[i] = true;
