@@ -162,6 +162,7 @@ Status TrialController::set_refused(const Key& key, const std::string& words) {
   const std::string message = core::truncate_message(words);
   const bool is_as_wanted = words.empty() ? !was : was && same_reason(said->message, message);
   if (is_as_wanted) return success();
+  // "": the condition again says what the record of the run does.
   core::set_condition(conditions, words.empty() ? waiting_of(next) : refused_with(message),
                       clock_.now_ms());
   FETTLE_TRY(store_.update_trial_status(next));
