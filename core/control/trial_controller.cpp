@@ -75,6 +75,7 @@ Result<ReconcileResult> TrialController::reconcile_found(const api::Trial& trial
   FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(trial));
   Pass pass{*study, trial, {}};
   Result<ReconcileResult> result = carry_out(pass, runs);
+  // After a refusal the next reconcile asks: the write below brings it about.
   if (result.ok() && pass.refused.empty()) FETTLE_TRY(runs_.check_progress(pass.trial));
   if (!result.ok() || pass.refused.empty()) return result;
   // A run that could not be started never exists, so no notice will follow: its failure is planned

@@ -118,7 +118,7 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
   Fact fact;
   fact.at_ms = now_ms;
   fact.step = ended_at(study, trial);
-  fact.values.resize(study.spec.objectives.size());
+  fact.values.resize(study.spec.objectives.size());  // all absent
   if (study.spec.algorithm.cost_aware) fact.cost = cost_of(study, trial, now_ms);
   if (trial.status.phase == TrialPhase::kFailed) {
     fact.kind = FactKind::kFailed;

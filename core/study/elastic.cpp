@@ -122,6 +122,7 @@ bool SizePlanner::make_room() {
   for (std::size_t i = 0; i < trials_.size(); ++i) {
     const Trial& trial = *trials_[i];
     if (!waits(trial)) continue;
+    // From its newest change on, as in give_back().
     const std::int64_t unplaced_ms = std::max(unplaced_since(trial), changed_ms(trial));
     const bool can_shrink = is_ours(trial) && trial.spec.workers > view_.min;
     if (can_shrink && is_due(unplaced_ms, kMakeRoomMs)) {

@@ -97,6 +97,7 @@ double GpuMemory::with_overhead(double planned) const {
 double GpuMemory::need_of(const api::Trial& trial) const {
   const double planned = metric_of(trial, api::kGpuMemoryPlanned);
   const double used = used_by(trial);
+  // Measured use is more exact than a plan.
   double need = used > 0 ? kRoom * used : planned > 0 ? with_overhead(planned) : 0;
   // A run that had too little raises the need to its request, or to a multiple of its share.
   for (const api::RunRecord& run : trial.status.runs) {

@@ -170,6 +170,7 @@ class StudyPlanner {
 
 void StudyPlanner::record_facts() {
   std::int64_t seq = ledger_.highest_seq();
+  // The ledger forgets the positions that it hands out, so the rest of a cut plan is given back.
   for (const std::size_t position : ledger_.take_unexamined()) {
     const Trial& trial = trial_at(position);
     if (plan_.is_cut) {

@@ -189,6 +189,7 @@ StudyPlan plan_warm_start(const api::Study& study, const std::vector<EarlierStud
   const bool warm = !status.prior_observations.empty();
   const std::string message =
       found + (found.empty() || complaints.empty() ? "" : "; ") + complaints;
+  // Stored even if it is false, which set_condition() would leave out: needs_priors() looks for it.
   status.conditions.push_back(
       {kCondition, warm, warm ? "Learnt" : "NothingLearnt", truncate_message(message), now_ms});
   StudyPlan plan;

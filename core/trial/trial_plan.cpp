@@ -201,10 +201,11 @@ void TrialPlanner::decide_short(const RunRecord& record) {
 // The newest run has ended: the trial ends as well, or gets another run.
 void TrialPlanner::decide_ended(const RunRecord& record) {
   const Outcome outcome = *record.outcome;
+  // A result counts even if the trial is to stop.
   if (outcome == Outcome::kSucceeded && record.until_step >= spec_.until_step) {
     return complete(record);
   }
-  if (record.gpu_memory_short) return decide_short(record);
+  if (record.gpu_memory_short) return decide_short(record);  // has a rule of its own for spec_.stop
   if (spec_.stop) return enter_phase(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
   if (outcome == Outcome::kDisrupted) {
     const std::int64_t row = disruptions_without_progress(status_, resumes_);
@@ -331,6 +332,7 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
     }
   }
   if (record.stopping) {
+    // In each plan until the run has exited, because a stop may have failed (runs.h: no harm).
     draft_.commands.emplace_back(StopRun{record.run});
   } else if (run.workers != spec_.workers) {
     // Once it runs, RunObserver records the actual number, not the requested one.
