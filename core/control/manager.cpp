@@ -76,7 +76,7 @@ Status Manager::run(const std::function<bool()>& finished) {
   };
   std::vector<std::thread> others;
   for (int i = 1; i < options_.workers; ++i) {
-    const Lane lane = i == 1 ? Lane::kTrials : Lane::kAll;
+    const Lane lane = i == 1 ? Lane::kTrials : Lane::kAll;  // kTrials: see manager.h
     Result<std::thread> other =
         start_thread([&, lane] { work_until([&] { return ending.load(); }, lane); });
     if (!other.ok()) break;  // fewer workers do the same work
@@ -165,6 +165,7 @@ void Manager::settle_done(const Item& item, const ReconcileResult& result,
   if (result.wake_at_ms) queue_->add_at(item, *result.wake_at_ms);
   const std::optional<Key> blocked = refusals_.remove(item);
   if (item.kind == Kind::kStudy) {
+    // A condition that is stored may have to be removed, another one to be set.
     if (result.said_refused || !why_blocked(item.key).empty()) write_blocked(item.key, record);
     return;
   }

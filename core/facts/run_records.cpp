@@ -151,7 +151,7 @@ double worker_seconds(const RunRecord& record, std::int64_t now_ms) {
   std::int64_t workers = has_full_resizes(record) ? 0 : record.workers;
   for (const api::Resize& resize : record.resizes) {
     total += seconds_of(workers, from_ms, resize.at_ms);
-    from_ms = std::max(from_ms, resize.at_ms);
+    from_ms = std::max(from_ms, resize.at_ms);  // the clock of a later controller may be behind
     workers = resize.workers;
   }
   return total + seconds_of(workers, from_ms, record.outcome ? record.ended_ms : now_ms);

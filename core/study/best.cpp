@@ -216,6 +216,7 @@ bool reaches_goals(const api::StudySpec& spec, const api::Trial& trial) {
     const api::Objective& objective = spec.objectives[i];
     if (!objective.goal) continue;
     has_goal = true;
+    // A value that equals the goal reaches it.
     if (is_better(objective, *objective.goal, *result->values[i])) return false;
   }
   return has_goal;

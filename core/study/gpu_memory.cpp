@@ -134,6 +134,7 @@ std::optional<double> GpuMemory::wanted_next(const api::Trial& trial,
   const api::RunRecord& newest = trial.status.runs.back();
   const double had = newest.gpu_memory.value_or(kFirstGpuMemory);
   const double asked_for = newest.gpu_memory_short.value_or(0);  // by the trainer; 0 = not known
+  // It had all that a GPU here has, or asked for more than that.
   if (most && (had >= *most || asked_for > *most)) return std::nullopt;
   const auto known = needed_.find(shape_of(trial.spec.parameters));
   const double need = known != needed_.end() ? known->second : need_of(trial);

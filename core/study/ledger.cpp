@@ -164,6 +164,7 @@ void Ledger::count_result(std::size_t position, const Trial& trial) {
   set_member(reaching_goals_, position, competes && reaches_goals(spec_, trial));
   std::optional<search::Losses> losses;
   if (competes) losses = losses_of(spec_, trial, FactKind::kResult);
+  // front(): a Study with replicates has one objective (api/study/check_study.cpp).
   if (spec_.replicates) {
     leaderboard_.rank(trial.spec.index, losses ? std::optional(losses->front()) : std::nullopt);
   }
@@ -231,7 +232,7 @@ std::optional<api::ReplicateResults> Ledger::results_of_replicates(std::int64_t 
 // no ended replicate, or if no leader has a mean.
 std::optional<std::size_t> Ledger::best_by_replicates() const {
   std::vector<std::int64_t> leaders = leaderboard_.leaders(spec_.replicates->leaders);
-  std::ranges::sort(leaders);
+  std::ranges::sort(leaders);  // by index: of equals the trial that was created first
   std::optional<std::int64_t> best;
   double best_mean = 0;
   for (const std::int64_t leader : leaders) {

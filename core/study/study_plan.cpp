@@ -79,7 +79,7 @@ class StudyPlanner {
     if (draining) {
       stop_all(*draining);
     } else {
-      set_suspended(study_.spec.suspend);
+      set_suspended(study_.spec.suspend);  // or resumes
       enlarge_gpus();
       if (!study_.spec.suspend) {
         fill_slots();

@@ -407,11 +407,13 @@ void TrialPlanner::check_deadlines(RunRecord& record, const Run& run) {
 // Silence counts only up to where the output was read: the rest may hold a report.
 void TrialPlanner::check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms) {
   const std::int64_t reported_ms = status_.report ? status_.report->at_ms : 0;
+  // By our own clock if that is known, otherwise by the reporter's.
   const std::int64_t heard_ms = run.heard_ms != 0 ? run.heard_ms : reported_ms;
   const bool apart = may_lack_workers(status_, run);  // which is not the configuration's fault
   patience_ms += meeting_time_ms(status_, run);
   const std::int64_t deadline = std::max(record.running_ms, heard_ms) + patience_ms;
   if (now_ms_ < deadline) return wake_at(deadline);
+  // Absent: no output is read that could be behind.
   if (run.read_ms.value_or(now_ms_) < deadline) return wake_at(now_ms_ + kWaitingMs);
   ask_to_stop(
       record, apart ? Outcome::kDisrupted : Outcome::kHung,
