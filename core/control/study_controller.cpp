@@ -174,7 +174,7 @@ Status StudyController::set_blocked(const Key& key, const std::string& words) {
   const bool is_as_wanted = words.empty() ? !was : says_it;
   if (is_as_wanted) return success();
   FETTLE_TRY(store_.update_study_status(next));
-  // Not after `words` that are empty: then the Study was blocked, or this had returned above.
+  // If it was not blocked, `words` is not empty: this would have returned above.
   if (!was) record_event({core::EventType::kWarning, "Blocked", message}, *study);
   return success();
 }

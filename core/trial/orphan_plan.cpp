@@ -61,7 +61,7 @@ TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std
   // A trial without a run is left as it is: only its Study could have started it.
   const bool has_begun = !runs.empty() || !trial.status.runs.empty();
   if (trial.metadata.deleted_ms != 0 || !has_begun) return plan;
-  // A trial ends only once each of its runs has exited; reports of the others would be lost.
+  // The trial ends only once each of its runs has exited.
   const bool any_lives =
       std::ranges::any_of(runs, [](const Run& run) { return run.state != RunState::kExited; });
   api::TrialStatus status = trial.status;

@@ -332,7 +332,7 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
     }
   }
   if (record.stopping) {
-    // In each plan until the run has exited, because a stop may have failed (runs.h: no harm).
+    // In each plan until the run has exited: a stop may have been lost, and another does no harm.
     draft_.commands.emplace_back(StopRun{record.run});
   } else if (run.workers != spec_.workers) {
     // Once it runs, RunObserver records the actual number, not the requested one.
