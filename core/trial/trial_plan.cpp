@@ -459,8 +459,8 @@ TrialPlan TrialPlanner::assemble() {
   const bool write = changed && !later_ms;
   plan.wake_at_ms = draft_.wake_at_ms;
   if (write) plan.actions.emplace_back(UpdateTrialStatus{std::move(status_)});
-  // In this order (plan.h): the status above has the results of the runs that are deleted, and the
-  // intents and causes of those that are started and stopped.
+  // In this order (plan.h): the status above has the result of each run that is deleted, the intent
+  // of each start and the cause of each stop.
   for (auto* actions : {&draft_.cleanups, &draft_.commands}) {
     for (TrialAction& action : *actions) plan.actions.push_back(std::move(action));
   }
