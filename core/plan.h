@@ -57,8 +57,10 @@ struct Run {
   std::int64_t until_step = 0;        // the step it was asked to reach; 0 = as the Trial says
   RunState state = RunState::kPending;
   bool terminating = false;  // Exited, but some of its workers still live: no other run may begin
-  std::string reason;        // Pending: the reason. Exited: explanation
-  std::string silence;       // Exited without a report: the fault of its output, if known
+  // Pending: why it waits. Running: why some workers have no place, or why its output cannot be
+  // read. Exited: the explanation of its end.
+  std::string reason;
+  std::string silence;  // Exited without a report: the fault of its output, if known
   // Why some of its output could not be read, which leaves its reports there unknown. "" = all of
   // it was read, or is still being read.
   std::string read_error;

@@ -29,7 +29,7 @@ Readiness readiness_of_search(const api::StudyStatus& status) {
   if (running == nullptr || !running->status) {
     return {Stage::kInProgress, "NotBegun", "the search has not begun"};
   }
-  if (running->reason == "Waiting") return as(Stage::kInProgress, *running);
+  if (running->reason == "Waiting") return as(Stage::kInProgress, *running);  // all trials wait
   const api::TrialCounts& counts = status.trials;
   const bool has_begun = counts.running + counts.completed + counts.stopped + counts.failed > 0;
   if (!has_begun) return {Stage::kInProgress, "Starting", "the first trials are being started"};
@@ -39,6 +39,7 @@ Readiness readiness_of_search(const api::StudyStatus& status) {
 Readiness readiness_of(const api::StudyStatus& status) {
   const auto condition = [&](const char* type) { return find_condition(status.conditions, type); };
   if (is_true(status.conditions, "Succeeded")) return as(Stage::kCurrent, *condition("Succeeded"));
+  // It is over and has not Succeeded, so it has Failed.
   if (is_finished(status)) return as(Stage::kStalled, *condition("Failed"));
   if (is_true(status.conditions, "Blocked")) {
     return {Stage::kStalled, "Blocked", condition("Blocked")->message};

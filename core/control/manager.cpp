@@ -76,7 +76,7 @@ Status Manager::run(const std::function<bool()>& finished) {
   };
   std::vector<std::thread> others;
   for (int i = 1; i < options_.workers; ++i) {
-    const Lane lane = i == 1 ? Lane::kTrials : Lane::kAll;
+    const Lane lane = i == 1 ? Lane::kTrials : Lane::kAll;  // kTrials: see manager.h
     Result<std::thread> other =
         start_thread([&, lane] { work_until([&] { return ending.load(); }, lane); });
     if (!other.ok()) break;  // fewer workers do the same work
@@ -90,9 +90,10 @@ Status Manager::run(const std::function<bool()>& finished) {
 // The loop of one worker.
 Status Manager::work(const std::function<bool()>& finished, Lane lane) {
   while (true) {
-    const std::uint64_t wakes = queue_->wakes();
+    const std::uint64_t wakes = queue_->wakes();  // before finished(), so no wake() is missed
     if (finished()) return success();
     FETTLE_ASSIGN(const bool worked, step(lane));
+    // At most 0 if a resync is due: then wait() returns at once.
     const std::int64_t most_ms = std::min(kMaxSleepMs, resync_at_ms_ - clock_.now_ms());
     if (!worked) queue_->wait(most_ms, wakes, lane);
   }
@@ -105,6 +106,7 @@ Result<bool> Manager::step(Lane lane) {
   const std::optional<Item> item = queue_->take(lane);
   if (!item) return false;
   if (options_.ready && !options_.ready(item->key.ns)) {
+    // Nothing is reconciled before the namespace is listed. Its Studies only show why that fails.
     ReconcileRecord unseen;
     if (item->kind == Kind::kStudy && !why_blocked(item->key).empty()) {
       write_blocked(item->key, unseen);
@@ -120,6 +122,7 @@ Result<bool> Manager::step(Lane lane) {
   const Result<ReconcileResult> outcome =
       item->kind == Kind::kStudy ? studies_->reconcile(item->key) : trials_->reconcile(item->key);
   record.took_ms = clock_.now_ms() - began_ms;
+  // Before done(), because until then no other worker takes the item.
   Status settled = settle(*item, outcome, record);
   queue_->done(*item);
   observer_.on_reconciled(record);
@@ -162,6 +165,7 @@ void Manager::settle_done(const Item& item, const ReconcileResult& result,
   if (result.wake_at_ms) queue_->add_at(item, *result.wake_at_ms);
   const std::optional<Key> blocked = refusals_.remove(item);
   if (item.kind == Kind::kStudy) {
+    // A condition that is stored may have to be removed, another one to be set.
     if (result.said_refused || !why_blocked(item.key).empty()) write_blocked(item.key, record);
     return;
   }
@@ -195,6 +199,7 @@ void Manager::write_refused(const Key& trial, const std::string& words, Reconcil
 // If a condition could not be written, at least the observer gets the error.
 void Manager::note_unsaid(const std::string& condition, const Status& said,
                           ReconcileRecord& record) {
+  // A conflict means that the object has changed; its next reconcile says it.
   if (said.ok() || said.error().code == ErrorCode::kConflict) return;
   if (!record.error.empty()) record.error += "; ";
   record.error += "the condition " + condition + ": " + said.error().message;
@@ -204,6 +209,7 @@ void Manager::note_unsaid(const std::string& condition, const Status& said,
 Key Manager::study_of(const Item& item) {
   if (item.kind == Kind::kStudy) return item.key;
   const Result<api::TrialPtr> trial = store_.get_trial(item.key);
+  // "": the trial cannot be read. No Study has this name, so its refusals block none.
   return {item.key.ns, trial.ok() ? (*trial)->spec.study : ""};
 }
 

@@ -9,7 +9,7 @@ int Refusals::add(const Item& item, const Key& study, const Error& error, std::i
   Row& row = rows_[item];
   const bool alike =
       row.count > 0 && row.code == error.code && same_reason(row.words, error.message);
-  if (!alike) {
+  if (!alike) {  // a new row, which keeps its count of failures
     row = {.study = study,
            .code = error.code,
            .words = {},

@@ -120,7 +120,7 @@ Status StudyController::decide(Pass& pass) {
 }
 
 Status StudyController::carry_out(const core::StudyPlan& plan, Pass& pass) {
-  pass.result.wake_at_ms = plan.wake_at_ms;
+  pass.result.wake_at_ms = plan.wake_at_ms;  // the last plan's; a plan before it has none
   for (const core::StudyAction& action : plan.actions) {
     Status done = execute(action, pass.objects);
     if (!done.ok()) {
@@ -174,6 +174,7 @@ Status StudyController::set_blocked(const Key& key, const std::string& words) {
   const bool is_as_wanted = words.empty() ? !was : says_it;
   if (is_as_wanted) return success();
   FETTLE_TRY(store_.update_study_status(next));
+  // If it was not blocked, `words` is not empty: this would have returned above.
   if (!was) record_event({core::EventType::kWarning, "Blocked", message}, *study);
   return success();
 }
@@ -183,6 +184,7 @@ Status StudyController::set_blocked(const Key& key, const std::string& words) {
 Result<std::optional<core::StudyPlan>> StudyController::plan_without_search(const Pass& pass) {
   const api::Study& study = pass.objects.study;
   const std::vector<api::TrialPtr>& trials = pass.objects.listed;
+  // kInvalid: no run can ever start, so the Study fails. Any other error may pass (runs.h).
   const Status startable = check(pass);
   if (!startable.ok() && startable.error().code != ErrorCode::kInvalid) return startable.error();
   if (!startable.ok()) {

@@ -75,6 +75,7 @@ Result<ReconcileResult> TrialController::reconcile_found(const api::Trial& trial
   FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(trial));
   Pass pass{*study, trial, {}};
   Result<ReconcileResult> result = carry_out(pass, runs);
+  // After a refusal the next reconcile asks: the write below brings it about.
   if (result.ok() && pass.refused.empty()) FETTLE_TRY(runs_.check_progress(pass.trial));
   if (!result.ok() || pass.refused.empty()) return result;
   // A run that could not be started never exists, so no notice will follow: its failure is planned
@@ -162,6 +163,7 @@ Status TrialController::set_refused(const Key& key, const std::string& words) {
   const std::string message = core::truncate_message(words);
   const bool is_as_wanted = words.empty() ? !was : was && same_reason(said->message, message);
   if (is_as_wanted) return success();
+  // "": the condition again says what the record of the run does.
   core::set_condition(conditions, words.empty() ? waiting_of(next) : refused_with(message),
                       clock_.now_ms());
   FETTLE_TRY(store_.update_trial_status(next));

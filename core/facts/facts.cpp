@@ -39,6 +39,7 @@ bool end_is_recorded(const api::Study& study, const api::Trial& trial) {
   const std::vector<Fact>& facts = trial.status.facts;
   const bool has_end = std::ranges::any_of(facts, [&](const Fact& fact) {
     if (fact.kind == FactKind::kRung) return false;
+    // A trial that failed after a pause has facts about the pause, and still needs its own.
     return fact.kind == FactKind::kFailed || (!failed && fact.step >= reached);
   });
   return has_end &&
@@ -90,7 +91,7 @@ void add_rung_facts(const api::Study& study, const api::Trial& trial,
   const std::int64_t begun = trial.spec.parent ? trial.spec.parent->step : -1;
   auto rung = std::ranges::upper_bound(rungs, newest == nullptr ? begun : newest->step);
   const bool completed = trial.status.phase == TrialPhase::kCompleted;
-  const std::int64_t sent_to = completed ? completed_step(trial) : 0;
+  const std::int64_t sent_to = completed ? completed_step(trial) : 0;  // else it may still report
   // Most reports reach no new rung: return before the curve is read, which takes long.
   if (rung == rungs.end() || *rung > std::max(sent_to, trial.status.report->step)) return;
   const bool pauses = search::promotes(search::problem_of(study));
@@ -117,7 +118,7 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
   Fact fact;
   fact.at_ms = now_ms;
   fact.step = ended_at(study, trial);
-  fact.values.resize(study.spec.objectives.size());
+  fact.values.resize(study.spec.objectives.size());  // all absent
   if (study.spec.algorithm.cost_aware) fact.cost = cost_of(study, trial, now_ms);
   if (trial.status.phase == TrialPhase::kFailed) {
     fact.kind = FactKind::kFailed;

@@ -32,7 +32,7 @@ std::optional<std::string> common_failed_start(const std::vector<api::TrialPtr>&
     for (const RunRecord& record : trial->status.runs) {
       if (!failed_at_start(trial->status, record)) continue;
       const auto same = [&](const std::string& one) { return same_reason(one, record.message); };
-      if (std::ranges::any_of(seen, same)) return record.message;
+      if (std::ranges::any_of(seen, same)) return record.message;  // the second run
       seen.push_back(record.message);
     }
   }

@@ -79,6 +79,7 @@ bool is_done(const api::Trial& trial) {
   const bool was_stopped = newest_fact(trial, FactKind::kStopped) != nullptr;
   switch (trial.status.phase) {
     case api::TrialPhase::kCompleted:  // at a rung, unless it has a result
+      // Paused and then stopped. A trial that is to fail (kNoResult) is active until it has failed.
       return has_result || (was_stopped && trial.spec.stop && !is_active(trial));
     case api::TrialPhase::kFailed:
       return newest_fact(trial, FactKind::kFailed) != nullptr;

@@ -46,7 +46,7 @@ std::optional<std::int64_t> first_late_report(const search::Problem& problem,
   std::optional<std::int64_t> first;
   for (const api::TrialPtr& trial : std::span(trials).first(std::min(trials.size(), kMostTrials))) {
     const auto step = first_step_of(*trial, problem.objectives.front().metric);
-    if (step && *step <= first_rung) return std::nullopt;
+    if (step && *step <= first_rung) return std::nullopt;  // in time
     if (step) first = std::min(first.value_or(*step), *step);
   }
   return first;

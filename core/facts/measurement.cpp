@@ -22,7 +22,7 @@ std::optional<double> last_value(const std::vector<HistoryPoint>& curve, std::in
   if (known != newest.end()) return known->second;
   std::optional<double> value;
   for (const HistoryPoint& point : curve) {
-    if (point.step > step) break;
+    if (point.step > step) break;  // the curve ascends
     const auto found = point.metrics.find(metric);
     if (found != point.metrics.end()) value = found->second;
   }
@@ -34,7 +34,7 @@ std::optional<double> best_value(const std::vector<HistoryPoint>& curve, std::in
   const double sign = objective.direction == api::Direction::kMaximize ? 1 : -1;
   std::optional<double> best;
   for (const HistoryPoint& point : curve) {
-    if (point.step > step) break;
+    if (point.step > step) break;  // the curve ascends
     const auto found = point.metrics.find(objective.metric);
     if (found == point.metrics.end() || !std::isfinite(found->second)) continue;
     if (!best || sign * found->second > sign * *best) best = found->second;

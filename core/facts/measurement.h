@@ -35,7 +35,7 @@ Measurement measure_objectives(const api::StudySpec& spec, const api::Report& re
 // breach.
 bool is_within_constraints(const api::StudySpec& spec, const api::Report& report);
 
-// For messages: the objectives that `report` never mentions, and all metrics that it does.
+// For messages: the objectives that `report` never mentions, and all metrics that it does, sorted.
 std::vector<std::string> missing_metrics(const api::StudySpec& spec, const api::Report& report);
 std::vector<std::string> seen_metrics(const api::Report& report);
 // "a, b, c and 4 more"

@@ -54,6 +54,8 @@ std::int64_t disruptions_without_progress(const api::TrialStatus& status, bool r
 std::int64_t presumed_without_progress(const api::TrialStatus& status) {
   std::int64_t count = 0;
   for (std::size_t i = status.runs.size(); i > 0; --i) {
+    // Even where each run starts at the first step: a program that always exits at the same step
+    // by itself gets nowhere.
     if (!is_vain(status.runs, i - 1, /*resumes=*/true) || status.runs[i - 1].reason != kPresumed)
       break;
     ++count;
@@ -66,7 +68,7 @@ void doubt_disruption(const api::TrialStatus& status, RunRecord& record) {
   const std::int64_t row = presumed_without_progress(status);
   if (row <= kMaxPresumedDisruptions) return;
   record.outcome = Outcome::kFailed;
-  record.reason.clear();
+  record.reason.clear();  // kPresumed is a reason of disruptions only
   record.message += "; " + std::to_string(row) +
                     " runs in a row ended so without getting further, and nothing else says that "
                     "they were disrupted: does the program exit so by itself?";
@@ -149,7 +151,7 @@ double worker_seconds(const RunRecord& record, std::int64_t now_ms) {
   std::int64_t workers = has_full_resizes(record) ? 0 : record.workers;
   for (const api::Resize& resize : record.resizes) {
     total += seconds_of(workers, from_ms, resize.at_ms);
-    from_ms = std::max(from_ms, resize.at_ms);
+    from_ms = std::max(from_ms, resize.at_ms);  // the clock of a later controller may be behind
     workers = resize.workers;
   }
   return total + seconds_of(workers, from_ms, record.outcome ? record.ended_ms : now_ms);
@@ -168,7 +170,7 @@ RunRecord& append_run(api::TrialStatus& status, const api::TrialSpec& spec, std:
   next.gpu_memory = spec.gpu_memory;
   next.until_step = spec.until_step;
   next.started_ms = now_ms;
-  next.last_step = status.report ? status.report->step : 0;
+  next.last_step = status.report ? status.report->step : 0;  // for last_step_of()
   status.runs.push_back(next);
   if (status.runs.size() > kMaxRunRecords) status.runs.erase(status.runs.begin());
   return status.runs.back();
@@ -177,7 +179,7 @@ RunRecord& append_run(api::TrialStatus& status, const api::TrialSpec& spec, std:
 std::string truncate_message(const std::string& text) {
   if (text.size() <= kMaxMessageBytes) return text;
   static constexpr const char* kCut = "...";
-  std::size_t from = text.size() - kMaxMessageBytes + 3;
+  std::size_t from = text.size() - kMaxMessageBytes + 3;  // the length of kCut
   while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0) == 0x80) ++from;
   return kCut + text.substr(from);
 }

@@ -46,6 +46,7 @@ api::Study replay_of(const api::Study& study, const std::vector<Leg>& legs) {
   if (name.size() > room) name.resize(room);
   while (name.ends_with('-')) name.pop_back();
   out.metadata.name = name + kReplayed;
+  // The one trial trains all legs to their end: whatever would choose, stop or repeat trials goes.
   out.spec = study.spec;
   out.spec.suspend = false;
   out.spec.warm_start.reset();

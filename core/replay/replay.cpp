@@ -98,6 +98,7 @@ void compare_suggestion(const api::Study& study, const ReplayedSuggestion& again
   if (again.point && *again.point == trial.spec.parameters) return;
   const api::SearchPeriod* period =
       search::period_at(study.status.search, trial.spec.index, trial.spec.search.basis);
+  // Without a period the machine is not known, and the record has to agree to the bit.
   const bool elsewhere = period != nullptr && period->computed_by != computed_by;
   if (elsewhere && again.point && is_close(trial.spec.parameters, *again.point)) {
     ++out.close;

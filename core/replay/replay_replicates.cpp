@@ -43,6 +43,7 @@ class ReplicateReplay {
       const search::Event& event = events_[next_];
       const auto trial = by_index_.find(event.trial);
       if (trial == by_index_.end() || is_replicate(*trial->second)) continue;
+      // An end or a pause: the end of a leg (ends_of in core/facts/history.h).
       if (event.fact.kind != FactKind::kRung) ++ends_[event.trial];
       if (event.fact.kind != FactKind::kResult) continue;
       const std::optional<search::Losses> losses = losses_of(study_.spec, event.fact);
@@ -79,7 +80,7 @@ class ReplicateReplay {
   const Trial* still_active(const Trial& replicate) const {
     for (const auto& [index, trial] : by_index_) {
       if (index >= replicate.spec.index) break;
-      if (is_replicate(*trial)) continue;
+      if (is_replicate(*trial)) continue;  // replicates run side by side
       const std::int64_t legs =
           1 + std::ranges::count_if(trial->spec.search.promotions, [&](const auto& promotion) {
             return promotion.basis < replicate.spec.search.basis;

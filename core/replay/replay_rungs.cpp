@@ -47,7 +47,7 @@ class PromotionReplay {
   void promote(std::vector<RecordedPromotion>& recorded, bool last) {
     while (!recorded.empty()) {
       const auto again = search::next_promotion(problem_, history_.known(), last);
-      if (!again) return;
+      if (!again) return;  // the rest are last promotions or differences (run)
       auto same = find_same(recorded, *again);
       ++out_.promotions;
       if (same == recorded.end()) {

@@ -126,7 +126,7 @@ WhatIf simulate_stopping(const api::Study& study, const api::EarlyStopping& rule
     if (was_stopped_early(*trial)) ++out.unknown;
   }
   out.best = best_of(study, trials);
-  out.best_left = best_of(study, left);
+  out.best_left = best_of(study, left);  // the ledger takes the others for deleted
   return out;
 }
 

@@ -15,6 +15,7 @@ Backlog backlog_of(const Ledger& ledger) {
     const api::StatusCondition* const waiting = find_condition(trial.status.conditions, "Waiting");
     if (waiting == nullptr || !waiting->status) continue;
     ++backlog.told;
+    // A running trial waits for other workers, or for its output to be read (trial_plan.cpp).
     const bool for_room = !running && waiting->reason != kBackOff && waiting->reason != kStarting;
     if (for_room) ++backlog.waiting;
     if (backlog.words.empty()) backlog.words = trial.metadata.name + ": " + waiting->message;

@@ -106,6 +106,7 @@ void Front::set(std::size_t position, std::optional<search::Losses> losses, std:
   if (!next.empty()) ++count_;
   known = std::move(next);
   volume_.reset();
+  // A new trial is added to the front now; a change leaves that to refresh() (top of this file).
   stale_ = stale_ || !is_new;
   if (!stale_) add(position);
 }
@@ -149,7 +150,7 @@ std::optional<double> Front::hypervolume(const api::StudySpec& spec) const {
     for (const std::size_t member : members_) losses.push_back(losses_[member]);
     volume_ = search::hypervolume(std::move(losses), reference_of(spec, worst_));
     const bool fits = *volume_ && **volume_ <= api::kLargestBound;  // the limit of a status
-    if (!fits) volume_.emplace(std::nullopt);
+    if (!fits) volume_.emplace(std::nullopt);                       // remembered as absent
   }
   return *volume_;
 }
@@ -215,6 +216,7 @@ bool reaches_goals(const api::StudySpec& spec, const api::Trial& trial) {
     const api::Objective& objective = spec.objectives[i];
     if (!objective.goal) continue;
     has_goal = true;
+    // A value that equals the goal reaches it.
     if (is_better(objective, *objective.goal, *result->values[i])) return false;
   }
   return has_goal;

@@ -88,6 +88,7 @@ bool SizePlanner::give_back() {
     const Trial& trial = *trials_[i];
     const std::int64_t since_ms = unplaced_since(trial);
     const std::int64_t running = running_workers(trial);
+    // A run needs min workers: with fewer it has none to give back.
     const bool can = is_ours(trial) && since_ms != 0 && running >= view_.min;
     if (!can || running >= trial.spec.workers) continue;
     // Counted from the newest change: a worker that was just asked for gets the whole time.
@@ -121,6 +122,7 @@ bool SizePlanner::make_room() {
   for (std::size_t i = 0; i < trials_.size(); ++i) {
     const Trial& trial = *trials_[i];
     if (!waits(trial)) continue;
+    // From its newest change on, as in give_back().
     const std::int64_t unplaced_ms = std::max(unplaced_since(trial), changed_ms(trial));
     const bool can_shrink = is_ours(trial) && trial.spec.workers > view_.min;
     if (can_shrink && is_due(unplaced_ms, kMakeRoomMs)) {

@@ -35,7 +35,7 @@ StudyPlan plan_expiry(const api::Study& study, std::int64_t now_ms) {
     return plan;
   }
   const auto& checkpoints = study.spec.trial.checkpoints;
-  const bool loses_claim = checkpoints && checkpoints->size;
+  const bool loses_claim = checkpoints && checkpoints->size;  // the Study owns the claim
   const bool has_warned = is_true(study.status.conditions, kExpiring);
   const std::int64_t warn_ms = at_ms - kExpiryNoticeMs;
   const bool warns_later = loses_claim && !has_warned && now_ms < warn_ms;

@@ -80,7 +80,7 @@ GpuMemory::GpuMemory(const api::StudySpec& spec, const Ledger& ledger) : spec_(s
   }
   for (const api::TrialPtr& trial : ledger.trials()) {
     const double need = need_of(*trial);
-    if (need == 0) continue;
+    if (need == 0) continue;  // not known
     const std::string shape = shape_of(trial->spec.parameters);
     needed_[shape] = std::max(needed_[shape], need);
     for (const api::RunRecord& run : trial->status.runs) {
@@ -97,6 +97,7 @@ double GpuMemory::with_overhead(double planned) const {
 double GpuMemory::need_of(const api::Trial& trial) const {
   const double planned = metric_of(trial, api::kGpuMemoryPlanned);
   const double used = used_by(trial);
+  // Measured use is more exact than a plan.
   double need = used > 0 ? kRoom * used : planned > 0 ? with_overhead(planned) : 0;
   // A run that had too little raises the need to its request, or to a multiple of its share.
   for (const api::RunRecord& run : trial.status.runs) {
@@ -133,6 +134,7 @@ std::optional<double> GpuMemory::wanted_next(const api::Trial& trial,
   const api::RunRecord& newest = trial.status.runs.back();
   const double had = newest.gpu_memory.value_or(kFirstGpuMemory);
   const double asked_for = newest.gpu_memory_short.value_or(0);  // by the trainer; 0 = not known
+  // It had all that a GPU here has, or asked for more than that.
   if (most && (had >= *most || asked_for > *most)) return std::nullopt;
   const auto known = needed_.find(shape_of(trial.spec.parameters));
   const double need = known != needed_.end() ? known->second : need_of(trial);

@@ -89,6 +89,7 @@ StudyVersion version_of(const api::Study& study) {
 }
 
 void Ledger::reset(const api::Study& study) {
+  // Counts on: a sampler that was made before must not seem to fit the new history.
   const std::int64_t rebuilds = rebuilds_;
   *this = Ledger();
   rebuilds_ = rebuilds;
@@ -109,6 +110,7 @@ void Ledger::update(const api::Study& study, const std::vector<TrialPtr>& trials
     }
     return false;
   };
+  // In this order: differs_in_order() needs at least as many trials as are known.
   if (version_ != version_of(study) || trials.size() < trials_.size() || differs_in_order())
     reset(study);
   for (std::size_t i = 0; i < trials.size(); ++i) {
@@ -162,6 +164,7 @@ void Ledger::count_result(std::size_t position, const Trial& trial) {
   set_member(reaching_goals_, position, competes && reaches_goals(spec_, trial));
   std::optional<search::Losses> losses;
   if (competes) losses = losses_of(spec_, trial, FactKind::kResult);
+  // front(): a Study with replicates has one objective (api/study/check_study.cpp).
   if (spec_.replicates) {
     leaderboard_.rank(trial.spec.index, losses ? std::optional(losses->front()) : std::nullopt);
   }
@@ -183,7 +186,7 @@ void Ledger::count_replicate(std::size_t position, const Trial& trial, bool is_t
 std::vector<api::BestTrial> Ledger::best() const {
   const FactKind kind = results_.empty() ? FactKind::kStopped : FactKind::kResult;
   if (!spec_.replicates) return best_trials(spec_, front(), trials_, kind);
-  Front repeated;
+  Front repeated;  // of the leader alone
   const std::optional<std::size_t> leader = best_by_replicates();
   if (leader) repeated.set(*leader, results_.losses(*leader));
   std::vector<api::BestTrial> best = best_trials(spec_, leader ? repeated : front(), trials_, kind);
@@ -229,7 +232,7 @@ std::optional<api::ReplicateResults> Ledger::results_of_replicates(std::int64_t 
 // no ended replicate, or if no leader has a mean.
 std::optional<std::size_t> Ledger::best_by_replicates() const {
   std::vector<std::int64_t> leaders = leaderboard_.leaders(spec_.replicates->leaders);
-  std::ranges::sort(leaders);
+  std::ranges::sort(leaders);  // by index: of equals the trial that was created first
   std::optional<std::int64_t> best;
   double best_mean = 0;
   for (const std::int64_t leader : leaders) {

@@ -73,7 +73,7 @@ std::optional<std::int64_t> Leaderboard::next(const api::Replicates& wanted) con
   std::int64_t fewest = wanted.runs;
   for (const std::int64_t leader : leaders(wanted.leaders)) {
     const std::int64_t has = replicates_of(leader);
-    if (has >= fewest) continue;
+    if (has >= fewest) continue;  // best first: of equally few the best stays
     fewest = has;
     next = leader;
   }

@@ -108,7 +108,7 @@ StudyPlan plan_search_period(const api::Study& study, const Ledger& ledger,
   status.search.push_back(std::move(next));
   StudyPlan plan;
   api::Study begun = study;
-  begun.status = status;
+  begun.status = status;  // warn_of_lost_checkpoints() reads the new period
   plan.actions.emplace_back(UpdateStudyStatus{std::move(status)});
   if (begins) warn_of_lost_checkpoints(begun, plan);
   if (differs) plan.actions.emplace_back(Note{{EventType::kNormal, "SearchChanged", words}});

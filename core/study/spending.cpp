@@ -83,6 +83,7 @@ bool keeps_time(const api::Trial& before, const api::Trial& after) {
 void SpendingTally::update(std::size_t position, const api::Trial* before,
                            const api::Trial& after) {
   const bool is_known = before != nullptr;
+  // covered_ cannot give back the intervals of `before`, so all of them must be in `after`, too.
   is_stale_ = is_stale_ || (is_known && !keeps_time(*before, after));
   if (is_known && is_settled(*before)) count(*before, -1);
   if (is_settled(after)) {

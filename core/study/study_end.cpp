@@ -141,6 +141,7 @@ StudyEnd final_end(const api::Study& study, const Ledger& ledger,
         " trials";
   }
   ending.message += shortfall(study, ledger);
+  // A cause ended the Study before its trials could come to the last step, so other results count.
   if (cause || !search::promotes(ledger.problem()) || has_result(ledger)) return ending;
   return {false, "NoneReachedEnd", ending.message};
 }

@@ -79,7 +79,7 @@ class StudyPlanner {
     if (draining) {
       stop_all(*draining);
     } else {
-      set_suspended(study_.spec.suspend);
+      set_suspended(study_.spec.suspend);  // or resumes
       enlarge_gpus();
       if (!study_.spec.suspend) {
         fill_slots();
@@ -170,6 +170,7 @@ class StudyPlanner {
 
 void StudyPlanner::record_facts() {
   std::int64_t seq = ledger_.highest_seq();
+  // The ledger forgets the positions that it hands out, so the rest of a cut plan is given back.
   for (const std::size_t position : ledger_.take_unexamined()) {
     const Trial& trial = trial_at(position);
     if (plan_.is_cut) {
@@ -197,7 +198,7 @@ void StudyPlanner::record_facts() {
 // learns of. Rungs that an earlier reconcile recorded are judged again, because it may have crashed
 // before it wrote the stop; the verdict is the same.
 void StudyPlanner::judge_trials() {
-  if (!problem_.early_stopping || pauses_) return;
+  if (!problem_.early_stopping || pauses_) return;  // pauses_: promotions judge the rungs
   std::map<std::int64_t, std::size_t> by_seq;
   for (const std::size_t position : ledger_.take_unjudged()) {
     const Trial& trial = trial_at(position);
@@ -230,6 +231,7 @@ void StudyPlanner::fail_silent() {
   if (!pauses_ || ledger_.counts().failed == 0 || !ledger_.best().empty()) return;
   for (const std::int64_t trial : search::silent_for_good(problem_, ledger_.history())) {
     if (is_full()) return;
+    // The trial, which has paused, then fails (decide() in trial/trial_plan.cpp).
     stop(
         ledger_.position_of(trial),
         {kNoResult, "no trial has reported the objective by the last step", ledger_.highest_seq()});
@@ -272,7 +274,7 @@ void StudyPlanner::set_suspended(bool suspend) {
 // Trials whose GPU memory was too small get more, or end if no larger GPU can be had.
 void StudyPlanner::enlarge_gpus() {
   if (!sizes_gpu_memory(study_.spec)) return;
-  std::vector<std::size_t> too_small;
+  std::vector<std::size_t> too_small;  // apart from active(), which the loop below changes
   for (const std::size_t position : ledger_.active()) {
     const Trial& trial = trial_at(position);
     if (needs_more_gpu_memory(trial) && !trial.spec.stop) too_small.push_back(position);
@@ -329,7 +331,7 @@ void StudyPlanner::promote_trials() {
     const search::History& history = ledger_.history();
     const bool last = no_more_trials();  // then one of few is promoted, too (promotion.h)
     if (const auto promotion = search::next_promotion(problem_, history, last)) {
-      if (!is_full()) promote(*promotion);
+      if (!is_full()) promote(*promotion);  // full: the plan is cut, which ends the loop
     } else if (auto replacement = search::next_replacement(problem_, history, last)) {
       if (is_full()) return;
       replace(std::move(*replacement));
@@ -387,7 +389,7 @@ void StudyPlanner::promote(const search::Promotion& promotion) {
 }
 
 void StudyPlanner::create_trials() {
-  const std::int64_t free = std::min(free_slots(), trials_left());
+  const std::int64_t free = std::min(free_slots(), trials_left());  // either may be negative
   if (free <= 0) return;
   std::int64_t wanted = room_beside(backlog_of(ledger_), free);  // backlog.h
   if (wanted <= 0 || is_full()) return;
@@ -402,6 +404,7 @@ void StudyPlanner::create_trials() {
   exhausted_ = suggestion.exhausted;
   std::vector<search::Stage> stages(suggestion.points.size(),
                                     {.until_step = study_.spec.resource.max});
+  // A population that does not pause may prescribe seeds in its stages.
   if (pauses_ || replaces_) stages = search::first_stages(problem_, history, stages.size());
   for (std::size_t i = 0; i < stages.size(); ++i) {
     create_trial(std::move(suggestion.points[i]), stages[i]);
@@ -506,6 +509,7 @@ void StudyPlanner::wake_when_spent(const Spending& spending) {
 void StudyPlanner::report(const Spending& spending, const std::optional<StudyEnd>& draining) {
   std::optional<StudyEnd> ended;
   // While the Study is suspended or has no slots, paused trials may still be promoted later.
+  // Without slots: the room is used up, or the controller plans without new trials after a refusal.
   const bool held = study_.spec.suspend || slots() <= 0;
   const bool no_more = draining || (no_more_trials() && !(pauses_ && held));
   if (no_more && ledger_.active().empty() && (draining || !ledger_.next_to_repeat())) {
@@ -533,10 +537,10 @@ StudyPlan plan_decisions(const StudyView& view, search::Sampler& sampler, Ledger
 StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, Ledger& ledger,
                      std::int64_t now_ms) {
   StudyPlan plan = plan_facts(view, ledger, now_ms);
-  if (plan.is_cut) return plan;
+  if (plan.is_cut) return plan;  // decisions need all facts (plan_decisions)
   StudyPlan decisions = plan_decisions(view, sampler, ledger, now_ms);
   for (StudyAction& action : decisions.actions) plan.actions.push_back(std::move(action));
-  plan.wake_at_ms = decisions.wake_at_ms;
+  plan.wake_at_ms = decisions.wake_at_ms;  // facts wake only a plan that is cut
   plan.is_cut = decisions.is_cut;
   return plan;
 }
@@ -559,6 +563,7 @@ StudyPlan plan_refused_study(const api::Study& study, const std::vector<TrialPtr
                              .algorithm = ""};
   api::StudyStatus next = study_status(study, outlook, now_ms);
   StudyPlan plan;
+  // Absent: the status says already that the Study is refused.
   if (!write_time(study.status, next, /*running=*/false, now_ms)) return plan;
   plan.actions.emplace_back(UpdateStudyStatus{std::move(next)});
   plan.actions.emplace_back(Note{{EventType::kWarning, refused.reason, refused.message}});

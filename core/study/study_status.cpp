@@ -212,7 +212,7 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
 
 std::optional<std::int64_t> write_time(const StudyStatus& before, const StudyStatus& next,
                                        bool running, std::int64_t now_ms) {
-  if (before.updated_ms == 0) return now_ms;
+  if (before.updated_ms == 0) return now_ms;  // never written
   if (timeless(before) == timeless(next)) {
     if (!running) return std::nullopt;
     return std::max(now_ms, before.updated_ms + kSpendingIntervalMs);

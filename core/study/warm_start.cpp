@@ -95,6 +95,7 @@ class Collection {
       const std::vector<std::size_t> best = best_first();
       for (std::size_t i = 0; i < most / 2; ++i) chosen[best[i]] = true;
       std::size_t left = most - most / 2;
+      // From the end: sort() has put the newest there.
       for (std::size_t i = candidates_.size(); i-- > 0 && left > 0;) {
         if (chosen[i]) continue;
         chosen[i] = true;
@@ -188,6 +189,7 @@ StudyPlan plan_warm_start(const api::Study& study, const std::vector<EarlierStud
   const bool warm = !status.prior_observations.empty();
   const std::string message =
       found + (found.empty() || complaints.empty() ? "" : "; ") + complaints;
+  // Stored even if it is false, which set_condition() would leave out: needs_priors() looks for it.
   status.conditions.push_back(
       {kCondition, warm, warm ? "Learnt" : "NothingLearnt", truncate_message(message), now_ms});
   StudyPlan plan;

@@ -140,6 +140,7 @@ void replace(std::string& text, std::string_view placeholder, const std::string&
 JudgedExit judge_exit(const Exit& exit) {
   for (const Rule& rule : kRules) {
     if (!fits(rule, exit)) continue;
+    // Exit code 143 without other evidence: the program may exit with it by itself.
     const bool presumed = rule.how == How::kStopped && !rule.condition;
     JudgedExit out{rule.outcome, std::string(rule.reason), presumed};
     replace(out.reason, "{code}", exit.code ? std::to_string(*exit.code) : "unknown");

@@ -25,6 +25,7 @@ bool may_lack_workers(const api::TrialStatus& status, const Run& run) {
 
 Meeting meeting_of(const api::TrialStatus& status, const Run& run, std::int64_t now_ms) {
   if (run.state != RunState::kRunning || !may_lack_workers(status, run)) return {};
+  // Then its newest report says that it waits for workers (may_lack_workers).
   if (has_reported(status)) return {kWorkersMissing, status.report->waiting};
   const std::int64_t told_ms = status.runs.back().running_ms + kFirstReportMs;
   if (now_ms < told_ms) return {.reason = "", .words = "", .wake_at_ms = told_ms};
@@ -41,6 +42,7 @@ bool set_meeting(const Meeting& meeting, const std::vector<api::StatusCondition>
                         known->message == meeting.words;
   api::StatusCondition waiting{
       .type = "Waiting", .status = true, .reason = meeting.reason, .message = meeting.words};
+  // report_waiting() (trial_plan.cpp) has just set it to false, which would move its time.
   set_condition(conditions, std::move(waiting), is_known ? known->since_ms : now_ms);
   return !is_known;
 }

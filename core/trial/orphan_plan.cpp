@@ -61,6 +61,7 @@ TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std
   // A trial without a run is left as it is: only its Study could have started it.
   const bool has_begun = !runs.empty() || !trial.status.runs.empty();
   if (trial.metadata.deleted_ms != 0 || !has_begun) return plan;
+  // The trial ends only once each of its runs has exited.
   const bool any_lives =
       std::ranges::any_of(runs, [](const Run& run) { return run.state != RunState::kExited; });
   api::TrialStatus status = trial.status;
@@ -73,6 +74,7 @@ TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std
     end(status, now_ms);
     plan.actions.emplace_back(Note{{EventType::kWarning, kReason, kMessage}});
   }
+  // The write goes first: a run is stopped or deleted only after that is recorded (plan.h).
   const bool changed = status.phase != trial.status.phase || status.runs != trial.status.runs;
   if (changed) plan.actions.insert(plan.actions.begin(), UpdateTrialStatus{std::move(status)});
   for (const Run& run : runs) {

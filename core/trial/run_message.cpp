@@ -11,6 +11,7 @@ bool update_message(api::RunRecord& record, const std::vector<api::RunRecord>& b
   record.message = truncate_message(reason);
   const bool is_known = !before.empty() && before.back().run == record.run;
   const std::string recorded = is_known ? before.back().message : "";
+  // The first reason is news at once; the end of a reason is no news.
   if (recorded.empty() || record.message.empty()) return !record.message.empty();
   const bool is_due = (now_ms - record.started_ms) % kReasonPeriodMs < kReasonWindowMs;
   if (is_due && !same_reason(recorded, record.message)) return true;

@@ -65,6 +65,7 @@ void RunObserver::stop_or_delete(const Run& run) {
 }
 
 void RunObserver::update_record(RunRecord& record, const Run& run) {
+  // A run whose end is recorded changes nothing any more; its reports are ignored.
   if (!record.outcome) {
     if (run.report) take_report(study_, *run.report, status_);
     const bool has_run = run.state != RunState::kPending;
@@ -138,6 +139,7 @@ void RunObserver::close_record(RunRecord& record, const Run& run) {
   }
   if (run.presumed && disrupted) doubt_disruption(status_, record);  // may make it Failed
   record_gpu_memory(study_.spec, run, record);                       // may make it OutOfMemory
+  // Clamped like running_ms, because a node's clock may be wrong; 0: the end has no time.
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
   record.ended_ms = std::max(ended_ms, record.running_ms);
 }

@@ -35,7 +35,7 @@ bool is_complete_at(const api::StudySpec& study, const Report& report, std::int6
       return point.step >= step && point.metrics.count(objective.metric) > 0;
     });
   });
-  const std::vector<std::string> seen = seen_metrics(report);
+  const std::vector<std::string> seen = seen_metrics(report);  // sorted
   return has_objectives && std::ranges::all_of(study.constraints, [&](const auto& constraint) {
            return std::ranges::binary_search(seen, constraint.metric);
          });
@@ -76,6 +76,7 @@ JudgedRun judge_run(const EndedRun& ended) {
   // it was interrupted.
   const bool interrupted = observed == Outcome::kDisrupted || observed == Outcome::kStopped;
   if (interrupted && finished && run.exit_code == 0) observed = Outcome::kSucceeded;
+  // A run that finished before the stop reached it is judged like any other.
   if (record.stopping && !(observed == Outcome::kSucceeded && finished)) {
     const bool hung = *record.stopping == Outcome::kHung;
     return {*record.stopping, record.message + (hung ? with_reason(run.silence) : "")};
@@ -86,6 +87,7 @@ JudgedRun judge_run(const EndedRun& ended) {
   }
   const std::string missing = explain_missing_objective(ended);
   if (missing.empty()) return {observed, run.reason};
+  // A misspelt name stays wrong at later rungs; a program that evaluates rarely may report there.
   if (!is_misspelt(ended) && may_report_later(ended.study, record.until_step)) {
     return {Outcome::kSucceeded, missing};
   }

@@ -137,7 +137,8 @@ const Run* TrialPlanner::find_run(std::int64_t id) const {
 void TrialPlanner::decide() {
   const RunRecord* newest = status_.runs.empty() ? nullptr : &status_.runs.back();
   if (api::is_terminal(status_.phase)) {
-    // At a rung without a value, and stopped by the Study with kNoResult: the trial has failed.
+    // Paused without a value, and the Study found that none will come (kNoResult): the only stop
+    // with which a terminal trial is active. A Completed trial always has a run.
     if (is_active(trial_) && spec_.stop)
       return enter_phase(TrialPhase::kFailed, kNoResult, newest->message);
     const bool grown = status_.phase == TrialPhase::kCompleted && newest != nullptr &&
@@ -173,6 +174,7 @@ void TrialPlanner::decide_open(RunRecord& record) {
   }
   if (now_ms_ < record.started_ms + kStartAgainMs)
     return wake_at(record.started_ms + kStartAgainMs);
+  // It starts with the sizes in the spec by now. If the run exists after all, this changes nothing.
   record.workers = spec_.workers;
   record.gpu_memory = spec_.gpu_memory;
   wake_at(now_ms_ + kStartAgainMs);
@@ -187,6 +189,7 @@ void TrialPlanner::decide_short(const RunRecord& record) {
     return enter_phase(none ? TrialPhase::kCompleted : TrialPhase::kStopped, spec_.stop->reason,
                        spec_.stop->message);
   }
+  // The Study has decided: it gives more than this run had.
   if (spec_.gpu_memory.value_or(0) > record.gpu_memory.value_or(0)) return retry(now_ms_);
   status_.phase = spec_.suspend ? TrialPhase::kPaused : TrialPhase::kPending;
   if (spec_.suspend) return;
@@ -198,10 +201,11 @@ void TrialPlanner::decide_short(const RunRecord& record) {
 // The newest run has ended: the trial ends as well, or gets another run.
 void TrialPlanner::decide_ended(const RunRecord& record) {
   const Outcome outcome = *record.outcome;
+  // A result counts even if the trial is to stop.
   if (outcome == Outcome::kSucceeded && record.until_step >= spec_.until_step) {
     return complete(record);
   }
-  if (record.gpu_memory_short) return decide_short(record);
+  if (record.gpu_memory_short) return decide_short(record);  // has a rule of its own for spec_.stop
   if (spec_.stop) return enter_phase(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
   if (outcome == Outcome::kDisrupted) {
     const std::int64_t row = disruptions_without_progress(status_, resumes_);
@@ -217,8 +221,9 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   // Succeeded, and was promoted since; or stopped for a suspension.
   if (!counts_against_retries(outcome)) return retry(now_ms_);
   const std::int64_t failures = failures_of(status_);
-  // Another run of a program that succeeded without the objective would do the same again.
+  // nullptr once it is deleted: then an earlier plan has passed the two checks that need it.
   const Run* run = find_run(record.run);
+  // Another run of a program that succeeded without the objective would do the same again.
   const bool no_result =
       run != nullptr && run->outcome == Outcome::kSucceeded && outcome == Outcome::kFailed;
   if (no_result) return end_without_result(record, *run);
@@ -301,6 +306,7 @@ void TrialPlanner::start_next() {
 void TrialPlanner::wait_for_end() {
   wake_at(now_ms_ + kStaleViewMs);
   const std::int64_t since_ms = status_.runs.empty() ? now_ms_ : status_.runs.back().ended_ms;
+  // Always returns here if there is no record: then no time has passed since `since_ms`.
   if (now_ms_ < since_ms + kLingeringMs || is_true(status_.conditions, "Waiting")) return;
   const std::string message =
       run_name(trial_.metadata.name, status_.runs.back().run) +
@@ -326,6 +332,7 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
     }
   }
   if (record.stopping) {
+    // In each plan until the run has exited: a stop may have been lost, and another does no harm.
     draft_.commands.emplace_back(StopRun{record.run});
   } else if (run.workers != spec_.workers) {
     // Once it runs, RunObserver records the actual number, not the requested one.
@@ -342,10 +349,11 @@ void TrialPlanner::report_waiting(RunRecord& record, const Run& run) {
   const bool is_slow = !running && run.reason.empty() && starts_slowly(trial_, record, now_ms_);
   const std::string reason = is_slow ? kStartsSlowly : run.reason;
   const bool is_news = update_message(record, trial_.status.runs, reason, now_ms_);
-  // The reports of a run whose output cannot be read are not known, whether it has ended or not.
+  // A Running run gives a reason if some of its workers find no place, or else if its output cannot
+  // be read.
   const bool unread = running && run.unplaced_workers == 0;
   const bool waits = (!running || unread) && !record.message.empty();
-  if (waits && !is_news) return;
+  if (waits && !is_news) return;  // the stored condition stays
   if (!waits) end_trial_waiting(status_.conditions, now_ms_);
   if (waits) {
     set_waiting(unread                            ? "Unread"
@@ -399,11 +407,13 @@ void TrialPlanner::check_deadlines(RunRecord& record, const Run& run) {
 // Silence counts only up to where the output was read: the rest may hold a report.
 void TrialPlanner::check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms) {
   const std::int64_t reported_ms = status_.report ? status_.report->at_ms : 0;
+  // By our own clock if that is known, otherwise by the reporter's.
   const std::int64_t heard_ms = run.heard_ms != 0 ? run.heard_ms : reported_ms;
   const bool apart = may_lack_workers(status_, run);  // which is not the configuration's fault
   patience_ms += meeting_time_ms(status_, run);
   const std::int64_t deadline = std::max(record.running_ms, heard_ms) + patience_ms;
   if (now_ms_ < deadline) return wake_at(deadline);
+  // Absent: no output is read that could be behind.
   if (run.read_ms.value_or(now_ms_) < deadline) return wake_at(now_ms_ + kWaitingMs);
   ask_to_stop(
       record, apart ? Outcome::kDisrupted : Outcome::kHung,
@@ -449,6 +459,8 @@ TrialPlan TrialPlanner::assemble() {
   const bool write = changed && !later_ms;
   plan.wake_at_ms = draft_.wake_at_ms;
   if (write) plan.actions.emplace_back(UpdateTrialStatus{std::move(status_)});
+  // In this order (plan.h): the status above has the result of each run that is deleted, the intent
+  // of each start and the cause of each stop.
   for (auto* actions : {&draft_.cleanups, &draft_.commands}) {
     for (TrialAction& action : *actions) plan.actions.push_back(std::move(action));
   }

@@ -20,13 +20,14 @@ std::optional<std::int64_t> first_record_due(const StatusChange& change) {
   const Run* const run = change.newest;
   const bool quiet = run != nullptr && run->state == RunState::kRunning && !change.acts &&
                      !change.after.report && change.before.conditions == change.after.conditions;
-  if (!quiet || run->seen_ms == 0) return std::nullopt;
+  if (!quiet || run->seen_ms == 0) return std::nullopt;  // 0: the record may not wait (plan.h)
   return run->seen_ms + kBriefRunMs;
 }
 
 // When a report that no decision waits for is written.
 std::optional<std::int64_t> report_due(const StatusChange& change) {
   const auto [before, after] = std::tie(change.before, change.after);
+  // Early stopping judges reports, so each is due at once; so is every other change of the status.
   const bool judged = search::problem_of(change.study).early_stopping.has_value();
   if (judged || before.runs.empty() || before.phase != after.phase || before.runs != after.runs ||
       before.conditions != after.conditions) {
