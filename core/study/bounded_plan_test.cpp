@@ -136,6 +136,15 @@ TEST_F(BoundedPlanTest, AThousandTrialsAreCreatedFiftyAtATime) {
   }
 }
 
+TEST_F(BoundedPlanTest, AnExhaustedSpaceDoesNotCutThePlan) {
+  sampler_ = FakeSampler(60);
+  EXPECT_TRUE(look());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(look()) << "or it would plan again at once, for nothing";
+    EXPECT_EQ(std::ssize(trials_), 60);
+  }
+}
+
 TEST_F(BoundedPlanTest, FactsOfAThousandTrialsComeBeforeTheDecisionsOnThem) {
   look_until_done();
   begin_all();

@@ -391,16 +391,12 @@ void StudyPlanner::promote(const search::Promotion& promotion) {
 void StudyPlanner::create_trials() {
   const std::int64_t free = std::min(free_slots(), trials_left());  // either may be negative
   if (free <= 0) return;
-  std::int64_t wanted = room_beside(backlog_of(ledger_), free);  // backlog.h
+  const std::int64_t wanted = room_beside(backlog_of(ledger_), free);  // backlog.h
   if (wanted <= 0 || is_full()) return;
-  if (wanted > kMaxWrites - writes_) {
-    wanted = kMaxWrites - writes_;
-    plan_.is_cut = true;
-    wake_at(now_ms_);
-  }
+  const std::int64_t most = kMaxWrites - writes_;
   const search::History& history = ledger_.history();
   if (pauses_ && search::is_probing(problem_, history)) return;
-  search::Suggestion suggestion = sampler_->suggest(history, wanted);
+  search::Suggestion suggestion = sampler_->suggest(history, std::min(wanted, most));
   exhausted_ = suggestion.exhausted;
   std::vector<search::Stage> stages(suggestion.points.size(),
                                     {.until_step = study_.spec.resource.max});
@@ -408,6 +404,11 @@ void StudyPlanner::create_trials() {
   if (pauses_ || replaces_) stages = search::first_stages(problem_, history, stages.size());
   for (std::size_t i = 0; i < stages.size(); ++i) {
     create_trial(std::move(suggestion.points[i]), stages[i]);
+  }
+  // Cut only if it created as many as it may: an exhausted space would be asked again at once.
+  if (wanted > most && std::ssize(stages) == most) {
+    plan_.is_cut = true;
+    wake_at(now_ms_);
   }
 }
 
