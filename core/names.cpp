@@ -18,7 +18,8 @@ std::optional<std::int64_t> trial_index(const std::string& study, const std::str
   const auto read = std::from_chars(trial.data() + prefix.size() + 1, end, index);
   const bool is_number = read.ec == std::errc() && read.ptr == end;
   // Neither "digits13" nor "digits-03" is a name of a trial of "digits".
-  return is_number && trial == trial_name(study, index) ? std::optional(index) : std::nullopt;
+  const bool is_name = is_number && index >= 0 && trial == trial_name(study, index);
+  return is_name ? std::optional(index) : std::nullopt;
 }
 
 std::string run_name(const std::string& trial, std::int64_t run) {

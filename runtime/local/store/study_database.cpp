@@ -96,9 +96,14 @@ Result<bool> StudyDatabase::has_changed() {
 
 Status StudyDatabase::read_objects(
     const std::function<Status(Kind kind, const std::string& json)>& visit) {
-  FETTLE_ASSIGN(data_version_, sqlite_->number("PRAGMA data_version"));
+  // Before the rows, so that a write meanwhile is not missed. Recorded only once all rows are read:
+  // after a failure the next call reads again, and fails again.
+  FETTLE_ASSIGN(const std::int64_t version, sqlite_->number("PRAGMA data_version"));
   FETTLE_ASSIGN(const std::int64_t schema, sqlite_->number("PRAGMA user_version"));
-  if (schema == 0) return success();  // a runner is just creating it
+  if (schema == 0) {  // a runner is just creating it
+    data_version_ = version;
+    return success();
+  }
   Status visited = success();
   FETTLE_TRY(sqlite_->run("SELECT kind, json FROM objects", {}, [&](const Sqlite::Row& row) {
     const auto* kind = std::get_if<std::string>(&row[0]);
@@ -106,7 +111,10 @@ Status StudyDatabase::read_objects(
     if (!visited.ok() || kind == nullptr || json == nullptr) return;
     visited = visit(kind_named(*kind), *json);
   }));
-  if (visited.ok()) return success();
+  if (visited.ok()) {
+    data_version_ = version;
+    return success();
+  }
   return io_error(path_ + " holds an object that cannot be read: " + visited.error().message +
                   "; if a newer fettle wrote it, use that one; else restore it from a copy, or "
                   "move it away to start the Study anew");
