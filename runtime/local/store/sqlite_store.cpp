@@ -135,7 +135,7 @@ Result<Object> SqliteStore::create(const Object& object) {
     FETTLE_TRY(database_.set_durable(true));
     const Status kept = keep(none, created);
     FETTLE_TRY(database_.set_durable(false));
-    FETTLE_TRY(kept);
+    if (!kept.ok()) return kept.error();
   }
   notify(change_of(created));
   return created;
