@@ -9,7 +9,7 @@ For all files, since clang-tidy is given production files only:
   GoogleTest calls, names outside namespace fettle (a stand-in bears those of the interface it stands for), and what is
   local to a function.
 - A function, or the body of a TEST, has at most 70 lines.
-- The name of a test has at most 60 characters: subject, verb, object. LONG_TESTS lists those that are still longer.
+- The name of a test has at most 60 characters: subject, verb, object.
 Usage: names_lint.py FILE...
 """
 import collections
@@ -20,13 +20,6 @@ import sys
 
 LONGEST = 70
 LONGEST_TEST_NAME = 60
-LONG_TESTS = {
-    "ARankZeroThatIsMadeAgainDoesNotWaitForWorkersThatWereTakenAway",
-    "AVolumeThatOneNodeCanHaveIsWarnedOfWhereSeveralTrialsRunAtOnce",
-    "AnEventThatCannotBeReadEndsTheRunsInsteadOfLeavingThemWaiting",
-    "SumsBehindWhatIsEnqueuedBeforeAndTheBackendContinuesBehindTheSum",
-    "TheGradientsOfALargeNetworkAreThoseOfOneWorkerAndTheSameBitsInEveryRun",
-}
 TEST_MACRO = re.compile(r"(?:TYPED_)?TEST(?:_F|_P)?")
 TEST_SIGNATURE = re.compile(r"\(\s*\w+\s*,\s*(\w+)\s*\)")
 TYPES = {"class", "struct", "union", "enum"}
@@ -99,7 +92,7 @@ def badly_named(tag, types):
 def long_test_name(tag):
     """The name of a test, if it is too long."""
     found = TEST_SIGNATURE.fullmatch(tag.get("signature", "")) if TEST_MACRO.fullmatch(tag["name"]) else None
-    too_long = found and len(found[1]) > LONGEST_TEST_NAME and found[1] not in LONG_TESTS
+    too_long = found and len(found[1]) > LONGEST_TEST_NAME
     return found[1] if too_long else None
 
 

@@ -369,7 +369,7 @@ TEST(RankEnds, AnElasticRunEndsWithItsFirstWorker) {
   EXPECT_EQ(run.outcome, Outcome::kSucceeded) << "one that comes too late finds no other";
 }
 
-TEST(RankEnds, ARankZeroThatIsMadeAgainDoesNotWaitForWorkersThatWereTakenAway) {
+TEST(RankEnds, ARecreatedRankZeroDoesNotWaitForRemovedWorkers) {
   const std::vector<kube::Pod> pods = {made_at(running(0), 1200)};
   const core::Run run = read(elastic_job(1, 1, 4), pods, {.first_uid = "pod-0"});
   EXPECT_EQ(run.outcome, Outcome::kDisrupted);

@@ -247,7 +247,7 @@ TEST_F(JobRunsTest, AServiceThatIsDeletedIsMadeAgainForARunThatWaits) {
   EXPECT_TRUE(eventually(is_back));
 }
 
-TEST_F(JobRunsTest, AVolumeThatOneNodeCanHaveIsWarnedOfWhereSeveralTrialsRunAtOnce) {
+TEST_F(JobRunsTest, WarnsOfAOneNodeVolumeIfTrialsRunInParallel) {
   const struct {
     const char* mode;
     std::int64_t parallelism;

@@ -459,7 +459,7 @@ TEST_F(ProcessRunsTest, ASupervisorThatIsKilledTakesItsTrialsAlong) {
   EXPECT_THAT(again.error().message, HasSubstr("killed by signal 9"));
 }
 
-TEST_F(ProcessRunsTest, AnEventThatCannotBeReadEndsTheRunsInsteadOfLeavingThemWaiting) {
+TEST_F(ProcessRunsTest, AnUnreadableEventEndsTheRuns) {
   const std::string fake = scratch_ / "supervisor";
   ASSERT_TRUE(write_file(fake,
                          "#!/bin/sh\nread hello <&3\necho '{\"event\": \"ready\"}' >&3\n"
