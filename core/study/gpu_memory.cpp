@@ -19,15 +19,18 @@ constexpr double kRoom = 1.05;
 
 // Fields of the trainer that do not change the sizes of its arrays; a name that ends with a dot
 // stands for all fields below it. Every other field is part of the shape.
-constexpr std::array<std::string_view, 16> kShapeless = {
+constexpr std::array<std::string_view, 15> kShapeless = {
     "training.learningRate",   "training.learningRateScaling",
-    "training.momentum",       "training.nesterov",
-    "training.beta1",          "training.beta2",
-    "training.epsilon",        "training.smoothing",
-    "training.weightDecay",    "training.clipNorm",
-    "training.labelSmoothing", "training.referenceBatch",
-    "training.threads",        "model.dropout",
-    "data.splitSeed",          "training.schedule."};
+    "training.nesterov",       "training.beta1",
+    "training.beta2",          "training.epsilon",
+    "training.smoothing",      "training.weightDecay",
+    "training.clipNorm",       "training.labelSmoothing",
+    "training.referenceBatch", "training.threads",
+    "model.dropout",           "data.splitSeed",
+    "training.schedule."};
+
+// Decides only whether SGD keeps a state beside the weights.
+constexpr std::string_view kMomentum = "training.momentum";
 
 bool is_shapeless(std::string_view field) {
   if (field.ends_with(".rate") || field.starts_with("data.normalize.") ||
@@ -113,7 +116,12 @@ std::string GpuMemory::shape_of(const Json& parameters) const {
   Json shape = Json::object();
   for (const api::Parameter& parameter : spec_.parameters) {
     const Json* const value = parameters.find(parameter.name);
-    if (value != nullptr && !is_shapeless(parameter.sets)) shape.set(parameter.name, *value);
+    if (value == nullptr) continue;
+    if (parameter.sets == kMomentum) {
+      shape.set(parameter.name, value->as_double() > 0);  // without momentum there is no state
+    } else if (!is_shapeless(parameter.sets)) {
+      shape.set(parameter.name, *value);
+    }
   }
   return shape.dump();
 }

@@ -59,6 +59,8 @@ api::TrialPtr trial_of(const Known& known, std::int64_t index) {
 
 class GpuMemoryTest : public testing::Test {
  protected:
+  api::StudySpec spec_ = spec_of();
+
   // The request of a new trial of that width, in GiB.
   double wanted(const std::vector<Known>& known, double width, std::optional<double> most = {}) {
     learn(known);
@@ -82,7 +84,6 @@ class GpuMemoryTest : public testing::Test {
     ledger_.update(study, trials);
   }
 
-  const api::StudySpec spec_ = spec_of();
   Ledger ledger_;
 };
 
@@ -95,6 +96,13 @@ TEST_F(GpuMemoryTest, LikeTrialsNeedTheSameForAnyLearningRate) {
   const std::vector<Known> known = {{.width = 64, .planned = 30}, {.width = 32, .planned = 2}};
   EXPECT_EQ(wanted(known, 64), 33.5) << "30 and a tenth, and half a GiB";
   EXPECT_EQ(wanted(known, 64, 32), 32) << "no more than there is";
+}
+
+TEST_F(GpuMemoryTest, ATrialWithMomentumNeedsItsState) {
+  spec_.parameters[1].sets = "training.momentum";  // 0 in the first trial, 0.1 in the second
+  EXPECT_EQ(wanted({{.width = 8, .planned = 4, .used = 4}}, 8), 1) << "it had no state";
+  EXPECT_GT(
+      wanted({{.width = 8, .planned = 4, .used = 4}, {.width = 8, .planned = 6, .used = 6}}, 8), 6);
 }
 
 TEST_F(GpuMemoryTest, LearnsTheMarginFromTheUseOfTrials) {

@@ -1,5 +1,6 @@
 #include "trainer/data/image_set.h"
 
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,11 @@
 namespace fettle::trainer {
 
 namespace {
+
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
 
 // Big-endian header: 0, 0, type of the elements, number of dimensions, then the dimensions.
 struct IdxHeader {
@@ -91,7 +97,8 @@ ImageSet::ImageSet(kernels::ImageShape shape, Bytes pixels, const Bytes& labels)
 
 ImageSet::ImageSet(kernels::ImageShape shape, PixelType type, Bytes pixels,
                    std::vector<std::int32_t> labels)
-    : shape_(shape),
+    : serial_(next_serial()),
+      shape_(shape),
       type_(type),
       pixels_(std::move(pixels)),
       labels_(std::move(labels)),
@@ -108,6 +115,7 @@ ImageSet ImageSet::of_text(Bytes tokens, std::int64_t length, std::int64_t class
   const auto count = static_cast<std::int64_t>(tokens.size() / sizeof(std::uint16_t));
   CHECK(length > 0 && count > length, "a piece and its last label");
   ImageSet set;
+  set.serial_ = next_serial();
   set.shape_ = {length, 1, 1};
   set.type_ = PixelType::kToken;
   set.pixels_ = std::move(tokens);

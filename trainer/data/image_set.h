@@ -36,6 +36,10 @@ class ImageSet {
   // shorter than a piece is dropped. At least length + 1 tokens.
   static ImageSet of_text(Bytes tokens, std::int64_t length, std::int64_t classes);
 
+  // Tells sets apart whose samples may differ: each set that is made has its own; a copy keeps it.
+  // 0 = an empty set.
+  std::uint64_t serial() const { return serial_; }
+
   std::int64_t size() const { return size_; }
   std::int64_t classes() const { return classes_; }
   const kernels::ImageShape& shape() const { return shape_; }
@@ -59,6 +63,7 @@ class ImageSet {
   std::int32_t label(std::int64_t i) const { return labels_[static_cast<std::size_t>(i)]; }
 
  private:
+  std::uint64_t serial_ = 0;
   kernels::ImageShape shape_;
   PixelType type_ = PixelType::kByte;
   Bytes pixels_;

@@ -30,6 +30,7 @@ struct Block {
   double deviation = 0;
   float fill = 0;
   bool drawn() const { return bound > 0 || deviation > 0; }
+  bool operator==(const Block&) const = default;
 };
 
 // As a source: the network's input.
@@ -72,6 +73,7 @@ struct LayerPlan {
   double multiply_adds = 0;  // of the forward pass, for one sample
 
   bool has_parameters() const { return weights.count > 0 || shared.count > 0; }
+  bool operator==(const LayerPlan&) const = default;
 };
 
 struct NetworkPlan {
@@ -97,6 +99,10 @@ struct NetworkPlan {
   double training_flops() const;
   // Number of parameters, without the gaps.
   std::int64_t trained() const;
+
+  // Networks of equal plans compute the same from the same parameters. Narrower than an equal
+  // layout (checkpoint/identity.h), which leaves out dropout and initial values.
+  bool operator==(const NetworkPlan&) const = default;
 };
 
 // Errors name the layer, what was found and what was expected.

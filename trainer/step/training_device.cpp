@@ -9,7 +9,6 @@
 #include "api/fields/enum_names.h"
 #include "base/machine/cuda_support.h"
 #include "base/machine/usable.h"
-#include "trainer/checkpoint/identity.h"
 
 namespace fettle::trainer {
 namespace {
@@ -72,8 +71,7 @@ Result<std::unique_ptr<TrainingDevice>> TrainingDevice::open(const api::Training
 Result<Network*> TrainingDevice::network(const NetworkPlan& plan,
                                          const kernels::PlanOptions& options, std::uint64_t seed,
                                          bool recompute, const std::optional<Range>& shard) {
-  const std::string layout = layout_of(plan);
-  const bool fits = network_ != nullptr && layout == layout_ && recompute == recompute_ &&
+  const bool fits = network_ != nullptr && plan == plan_ && recompute == recompute_ &&
                     same(options, network_->options());
   reused_ = fits;
   if (fits) {
@@ -94,7 +92,7 @@ Result<Network*> TrainingDevice::network(const NetworkPlan& plan,
   }
   const std::int64_t before = free_memory();
   FETTLE_ASSIGN(network_, Network::create(plan, *backend_, options, seed, recompute, shard));
-  layout_ = layout;
+  plan_ = plan;
   recompute_ = recompute;
   network_bytes_ = before - free_memory();
   return network_.get();
@@ -103,17 +101,17 @@ Result<Network*> TrainingDevice::network(const NetworkPlan& plan,
 Result<std::optional<kernels::Workspace>> TrainingDevice::workspace(
     const NetworkPlan& plan, const kernels::PlanOptions& options) {
   if (backend_->shares_memory()) return std::optional<kernels::Workspace>();
-  const std::string layout = layout_of(plan);
-  if (workspace_ && asked_layout_ == layout && same(asked_options_, options)) return workspace_;
+  if (workspace_ && asked_plan_ == plan && same(asked_options_, options)) return workspace_;
   FETTLE_ASSIGN(workspace_, Network::workspace(plan, *backend_, options));
-  asked_layout_ = layout;
+  asked_plan_ = plan;
   asked_options_ = options;
   return workspace_;
 }
 
 Result<kernels::Samples> TrainingDevice::hold(const ImageSet& images) {
   kernels::Samples samples = images.samples();
-  if (held_ != &images) {
+  // Not by address: another set may lie where a freed one was.
+  if (held_ != images.serial()) {
     release_samples();
     const std::int64_t before = free_memory();
     using Pixels = kernels::DeviceArray<std::uint8_t>;
@@ -125,7 +123,7 @@ Result<kernels::Samples> TrainingDevice::hold(const ImageSet& images) {
       FETTLE_ASSIGN(labels_, Labels::create(*backend_, images.size()));
       labels_.upload({samples.labels, static_cast<std::size_t>(images.size())});
     }
-    held_ = &images;
+    held_ = images.serial();
     sample_bytes_ = before - free_memory();
   }
   samples.pixels = pixels_.data();
@@ -134,7 +132,7 @@ Result<kernels::Samples> TrainingDevice::hold(const ImageSet& images) {
 }
 
 void TrainingDevice::release_samples() {
-  held_ = nullptr;
+  held_ = 0;
   pixels_ = {};
   labels_ = {};
   sample_bytes_ = 0;

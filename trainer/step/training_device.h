@@ -73,16 +73,16 @@ class TrainingDevice {
 
   const std::unique_ptr<kernels::Backend> backend_;  // first: all else is in its memory
   std::unique_ptr<Network> network_;
-  std::string layout_;  // of the network (identity.h)
+  NetworkPlan plan_;  // of the network
   bool recompute_ = false;
   bool reused_ = false;
   std::int64_t network_bytes_ = 0;
   std::int64_t workspace_bytes_ = 0;  // of the blocks that operations use in turn; never shrink
   // Arguments and result of the last workspace() call.
-  std::string asked_layout_;
+  NetworkPlan asked_plan_;
   kernels::PlanOptions asked_options_;
   std::optional<kernels::Workspace> workspace_;
-  const ImageSet* held_ = nullptr;
+  std::uint64_t held_ = 0;  // the serial number of the set that is held; 0 = none
   kernels::DeviceArray<std::uint8_t> pixels_;
   kernels::DeviceArray<std::int32_t> labels_;
   std::int64_t sample_bytes_ = 0;

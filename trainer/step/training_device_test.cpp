@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "api/fields/enum_names.h"
 #include "kernels/backends/cuda/backend.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/elements.h"
@@ -75,6 +77,29 @@ TEST_F(TrainingDeviceTest, OtherOptionsHaveANetworkOfTheirOwnInThePlaceOfTheOld)
   ASSERT_TRUE(gpu_.network(plan_of(6), {5, DataType::kFloat32}, 7, true, {}).ok());
 }
 
+// Layouts, which decide whether weights fit, are equal here.
+TEST_F(TrainingDeviceTest, ANetworkOfAnotherPlanIsMadeAnew) {
+  const auto with = [](double dropout, double deviation, const char* gelu) {
+    api::ModelConfig model;
+    api::LayerConfig wide = linear(4);
+    wide.deviation = deviation;
+    api::LayerConfig drop = simple(api::LayerType::kDropout);
+    drop.rate = dropout;
+    model.layers = {wide, simple(api::LayerType::kGelu), drop, linear(4)};
+    model.layers[1].approximate = *api::from_string<api::GeluApproximation>(gelu);
+    return *plan_network(model, {2, 2, 1}, 4);
+  };
+  const kernels::PlanOptions options{5, DataType::kFloat32};
+  ASSERT_TRUE(cpu_.network(with(0.5, 0.1, "none"), options, 7, false, {}).ok());
+  ASSERT_TRUE(cpu_.network(with(0.5, 0.1, "none"), options, 7, false, {}).ok());
+  EXPECT_TRUE(cpu_.reused_network());
+  for (const NetworkPlan& other :
+       {with(0.25, 0.1, "none"), with(0.5, 0.2, "none"), with(0.5, 0.1, "tanh")}) {
+    ASSERT_TRUE(cpu_.network(other, options, 7, false, {}).ok());
+    EXPECT_FALSE(cpu_.reused_network());
+  }
+}
+
 TEST_F(TrainingDeviceTest, SamplesAreUploadedOnce) {
   const ImageSet images = SyntheticImages(40).set();
   const ImageSet others = SyntheticImages(20).set();
@@ -96,6 +121,18 @@ TEST_F(TrainingDeviceTest, SamplesAreUploadedOnce) {
       pixels, std::span(static_cast<const std::uint8_t*>(others.samples().pixels), pixels.size())));
   gpu_.release_samples();
   EXPECT_EQ(gpu_.kept_bytes(), 0);
+}
+
+TEST_F(TrainingDeviceTest, ASetInThePlaceOfAFreedOneIsUploaded) {
+  std::optional<ImageSet> images = SyntheticImages(20).set();
+  ASSERT_TRUE(gpu_.hold(*images).ok());
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(images->pixel_bytes()), 9);
+  images.emplace(images->shape(), Bytes::copy_of(pixels),
+                 Bytes::copy_of(std::vector<std::uint8_t>(20, 1)));
+  const auto held = gpu_.hold(*images);
+  ASSERT_TRUE(held.ok());
+  gpu_.backend().download(held->pixels, pixels.data(), images->pixel_bytes());
+  EXPECT_THAT(pixels, testing::Each(9));
 }
 
 }  // namespace
