@@ -134,6 +134,14 @@ Json whole_schema(const FieldRules& rules) {
   if (rules.form == Form::kTimestamp) {  // milliseconds in a struct, RFC 3339 in a document
     return typed("string").set("pattern", kTimestamp).set("maxLength", kLongestTimestamp);
   }
+  if (rules.or_auto) {
+    Json schema =
+        Json::object({{"x-kubernetes-int-or-string", true}, {"maxLength", kLongestNotation}});
+    add_rule(schema,
+             {"type(self) == int ? " + cel_bounds("self", rules, true) + " : self == 'auto'",
+              "expected " + api::expected_number(rules, true), "", Reason::kInvalid});
+    return schema;
+  }
   Json schema = typed("integer").set("format", "int64");
   set_bounds(schema, rules);
   if (rules.odd) {

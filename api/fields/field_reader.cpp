@@ -156,6 +156,10 @@ void read_value(const ReadContext& context, std::int64_t& out) {
     out = *time;
     return;
   }
+  if (rules.or_auto && value == Json("auto")) {
+    out = static_cast<std::int64_t>(kAutoAmount);
+    return;
+  }
   const bool fits = value.is_integer() && within(value.as_double(), context) &&
                     (!rules.odd || !context.errors.checks_bounds() || value.as_integer() % 2 != 0);
   if (!fits) return fail(context, expected_number(rules, true));

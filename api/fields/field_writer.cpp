@@ -14,6 +14,7 @@ Json write_value(bool value, const FieldRules& rules) {
 
 Json write_value(std::int64_t value, const FieldRules& rules) {
   if (rules.form == Form::kTimestamp) return format_timestamp(value);
+  if (rules.or_auto && value == static_cast<std::int64_t>(kAutoAmount)) return "auto";
   return value;
 }
 

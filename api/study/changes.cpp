@@ -55,7 +55,8 @@ bool may_change(std::string_view path) {
   for (const std::string_view field :
        {"spec.suspend", "spec.ttlAfterFinished", "spec.budget", "spec.trial.timeout",
         "spec.trial.heartbeat", "spec.trial.retries", "spec.trial.gracePeriod",
-        "spec.trial.passEnvironment", "spec.trial.queue", "spec.trial.queuePriorityClass"}) {
+        "spec.trial.passEnvironment", "spec.trial.execution", "spec.trial.slots",
+        "spec.trial.queue", "spec.trial.queuePriorityClass"}) {
     if (path == field) return true;
   }
   if (path.substr(0, kBudget.size()) == kBudget) return true;

@@ -5,6 +5,7 @@
 #include "api/fields/nearest.h"
 #include "api/fields/quantity.h"
 #include "api/study/check.h"
+#include "api/study/resolve.h"
 #include "api/study/study_fields.h"
 
 namespace fettle::api {
@@ -128,6 +129,23 @@ void check_queue(const TrialTemplate& trial, const FieldPath& path, FieldErrors&
   }
 }
 
+void check_execution(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors) {
+  if (trial.execution == Execution::kWarm && trial.workers.max > 1) {
+    errors.add(path.member("execution"),
+               "found Warm, with up to " + std::to_string(trial.workers.max) +
+                   " workers for a trial; expected auto or Process, or one worker");
+  }
+  if (trial.slots < 2) return;
+  if (!trial.trainer && !trial.pod_template.is_null()) {
+    errors.add(path.member("slots"),
+               "is for the built-in trainer; your own program trains one trial at a time: remove "
+               "it, and set budget.parallelism");
+  } else if (!trains_warm(trial)) {
+    errors.add(path.member("slots"),
+               "needs execution Warm and one worker; a process of its own has one trial");
+  }
+}
+
 void check_checkpoints(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors) {
   if (!trial.checkpoints || errors.any_under(path)) return;
   const Checkpoints& wanted = *trial.checkpoints;
@@ -215,6 +233,7 @@ void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& erro
   check_checkpoints(trial, path.member("checkpoints"), errors);
   check_auto_memory(trial, path.member("gpu").member("memory"), errors);
   check_queue(trial, path, errors);
+  check_execution(trial, path, errors);
   check_pod(trial, path.member("pod"), errors);
   const FieldPath trainer = path.member("trainer");
   const FieldPath pod = path.member("template");

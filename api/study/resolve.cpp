@@ -35,4 +35,9 @@ Result<TrainerConfig> resolve_trainer(const StudySpec& spec, const Json& paramet
   return config;
 }
 
+bool trains_warm(const TrialTemplate& trial) {
+  if (trial.execution != Execution::kAuto) return trial.execution == Execution::kWarm;
+  return trial.trainer && trial.workers.max == 1 && whole_gpus(trial) == 1;
+}
+
 }  // namespace fettle::api

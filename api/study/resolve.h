@@ -19,6 +19,13 @@ void fill_in_defaults(TrainingConfig& training, std::int64_t epochs);
 // trainer; a value does not fit its field; the configuration as a whole is invalid.
 Result<TrainerConfig> resolve_trainer(const StudySpec& spec, const Json& parameters);
 
+// Whether a local run of the trial may train in a worker that outlives it.
+bool trains_warm(const TrialTemplate& trial);
+// Runs that such a worker trains at once.
+inline std::int64_t slots_of(const TrialTemplate& trial) {
+  return trial.slots > 0 ? trial.slots : 1;
+}
+
 // Returns the whole GPUs of each worker; 1 also if it has none or a part of one.
 inline std::int64_t whole_gpus(const TrialTemplate& trial) {
   return trial.gpu ? trial.gpu->count.value_or(1) : 1;

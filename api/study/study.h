@@ -183,6 +183,11 @@ struct Gpu {
 };
 
 // Who decides how many workers a trial has, between min and max.
+// Where a run trains: in a process of its own, or in a worker, a process that trains one run after
+// another (docs/worker-protocol.md). kAuto: see trains_warm() (resolve.h).
+enum class Execution { kAuto, kProcess, kWarm };
+EnumNames<Execution> names_of(Execution /*any*/);
+
 enum class WorkersSizing { kAuto, kManual };
 EnumNames<WorkersSizing> names_of(WorkersSizing /*any*/);
 
@@ -242,6 +247,8 @@ struct TrialTemplate {
   std::optional<Checkpoints> checkpoints;
   std::optional<Gpu> gpu;
   Workers workers;
+  Execution execution = Execution::kAuto;
+  std::int64_t slots = 0;  // runs that a worker trains at once; 0: auto (slots_of() in resolve.h)
   // Cluster only: the queue that admits a trial, Kueue's LocalQueue or, with gang volcano or kai, a
   // queue of that scheduler; "" = none, the trial starts at once.
   std::string queue;

@@ -380,6 +380,16 @@ void visit_fields(Visitor& v, T& c) {
           "that its image resumes from them.");
   v.field("gpu", c.gpu, "GPUs of each worker. Left out: the trial runs on the CPU.");
   v.field("workers", c.workers, "Number of data-parallel workers.");
+  v.field(
+      "execution", c.execution,
+      "Process: each run of a trial is a process of its own. Warm, without a cluster: a process "
+      "stays and trains one trial after another, so imports, data and the GPU's context are "
+      "paid once; a program of your own takes them with fettle.trials(). auto: Warm for the "
+      "built-in trainer with one worker, else Process.");
+  v.field("slots", c.slots,
+          "With execution Warm and the built-in trainer: number of trials that one process trains "
+          "at once. auto: 1.",
+          whole(1, kMostSlots).or_chosen());
   v.field("queue", c.queue,
           "On a cluster: name of the queue that admits the trials, a LocalQueue of Kueue or, with "
           "gang volcano or kai, a queue of that scheduler. May change to another one: trials that "

@@ -23,6 +23,11 @@ constexpr std::array<EnumName<Take>, 2> kTakes{{
     {Take::kLast, "Last"},
     {Take::kBest, "Best"},
 }};
+constexpr std::array<EnumName<Execution>, 3> kExecutions{{
+    {Execution::kAuto, "auto"},
+    {Execution::kProcess, "Process"},
+    {Execution::kWarm, "Warm"},
+}};
 constexpr std::array<EnumName<WorkersSizing>, 2> kWorkersSizings{{
     {WorkersSizing::kAuto, "Auto"},
     {WorkersSizing::kManual, "Manual"},
@@ -47,6 +52,7 @@ EnumNames<ParameterType> names_of(ParameterType /*any*/) { return kParameterType
 EnumNames<Scale> names_of(Scale /*any*/) { return kScales; }
 EnumNames<Direction> names_of(Direction /*any*/) { return kDirections; }
 EnumNames<Take> names_of(Take /*any*/) { return kTakes; }
+EnumNames<Execution> names_of(Execution /*any*/) { return kExecutions; }
 EnumNames<WorkersSizing> names_of(WorkersSizing /*any*/) { return kWorkersSizings; }
 EnumNames<TolerationOperator> names_of(TolerationOperator /*any*/) { return kTolerationOperators; }
 EnumNames<TaintEffect> names_of(TaintEffect /*any*/) { return kTaintEffects; }

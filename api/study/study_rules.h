@@ -32,6 +32,7 @@ inline constexpr std::size_t kMostVolumes = 32;
 inline constexpr std::size_t kMostMounts = 64;
 inline constexpr std::size_t kMostPodVariables = 256;  // of the environment of a trainer's pod
 inline constexpr std::size_t kMostEnvSources = 32;
+inline constexpr std::int64_t kMostSlots = 64;  // of one worker process
 inline constexpr std::size_t kMostPassedVariables = 64;
 inline constexpr std::size_t kLongestVariable = 128;  // bytes of a name
 inline constexpr double kLongestDuration = 10.0 * 365 * 86400;

@@ -200,6 +200,8 @@ class RandomDocuments {
     if (trial.metrics) trial.metrics->first_step = whole(0, 1);
     if (coin()) trial.pass_environment = {"HF_TOKEN", "_x1"};
     trial.workers = {1, whole(1, 8)};
+    if (coin()) trial.execution = Execution::kProcess;
+    if (trial.workers.max == 1 && coin()) trial.execution = Execution::kWarm;
     if (coin()) trial.workers.sizing = WorkersSizing::kManual;
     if (coin()) trial.gpu = any_gpu(trial.workers.max);
     trial.pod_template = Json::object(

@@ -111,6 +111,14 @@ Status try_pod_group(kube::Client& client, const api::Study& study, const Json& 
                                             " needs; use auto, which needs none"};
 }
 
+Status check_execution(const api::TrialTemplate& trial) {
+  const bool is_warm = trial.execution == api::Execution::kWarm;
+  if (!is_warm && trial.slots < 2) return success();
+  return invalid(std::string(is_warm ? "spec.trial.execution: Warm" : "spec.trial.slots") +
+                 " works without a cluster so far, with fettle run; on a cluster each run of a "
+                 "trial is a Job: remove it");
+}
+
 }  // namespace
 
 bool is_quota_error(const Error& error) {
@@ -129,6 +137,7 @@ Status check_template(kube::Client& client, const api::Study& study, const JobOp
         "applies the Study; put the variables into a Secret and name it under env or envFrom of "
         "the template's container");
   }
+  FETTLE_TRY(check_execution(study.spec.trial));
   FETTLE_ASSIGN(const Json job, build_job(study, sample_trial(study), 0, options));
   FETTLE_ASSIGN(const auto gpus, place_gpus(study.spec, options.gpu_profiles));
   if (gpus && !gpus->claim.is_null()) {  // null: GPUs are requested as a resource, not claimed

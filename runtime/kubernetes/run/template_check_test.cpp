@@ -92,5 +92,21 @@ TEST_F(TemplateCheckTest, AClusterHasNoEnvironmentToPassOn) {
   EXPECT_THAT(checked.error().message, HasSubstr("env or envFrom"));
 }
 
+// A cluster starts a Job for each run; nothing there keeps a worker.
+TEST_F(TemplateCheckTest, WarmWorkersAreRefusedOnACluster) {
+  study_.spec.trial.execution = api::Execution::kWarm;
+  const Status warm = runs().check(study_);
+  ASSERT_FALSE(warm.ok());
+  EXPECT_EQ(warm.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(warm.error().message,
+              HasSubstr("spec.trial.execution: Warm works without a cluster"));
+
+  study_.spec.trial.execution = api::Execution::kAuto;
+  study_.spec.trial.slots = 4;
+  const Status slots = runs().check(study_);
+  ASSERT_FALSE(slots.ok());
+  EXPECT_THAT(slots.error().message, HasSubstr("spec.trial.slots works without a cluster"));
+}
+
 }  // namespace
 }  // namespace fettle::kubernetes
