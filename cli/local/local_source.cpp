@@ -17,7 +17,7 @@
 #include "cli/terminal/text.h"
 #include "core/conditions.h"
 #include "core/control/clock.h"
-#include "runtime/local/process/trial_log_reader.h"
+#include "runtime/local/log/trial_log_reader.h"
 #include "runtime/local/store/deletion.h"
 #include "runtime/local/store/missing_study.h"
 #include "runtime/local/store/pruning.h"

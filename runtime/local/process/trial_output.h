@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/local/log/trial_log.h"
 #include "runtime/local/process/supervisor_wire.h"
-#include "runtime/local/process/trial_log.h"
 #include "runtime/metric_lines.h"
 
 namespace fettle::local {

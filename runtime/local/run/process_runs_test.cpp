@@ -15,8 +15,8 @@
 
 #include "base/file.h"
 #include "core/names.h"
+#include "runtime/local/log/trial_log.h"
 #include "runtime/local/process/process_tree.h"
-#include "runtime/local/process/trial_log.h"
 #include "runtime/local/testing/process_test.h"
 #include "runtime/make_trial_file.h"
 

@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "core/control/clock.h"
 #include "core/names.h"
+#include "runtime/local/log/trial_log_reader.h"
 #include "runtime/local/process/outcome_file.h"
-#include "runtime/local/process/trial_log_reader.h"
 #include "runtime/local/run/run_command.h"
 #include "runtime/metric_lines.h"
 

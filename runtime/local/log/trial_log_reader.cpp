@@ -1,6 +1,6 @@
 // Offsets count bytes of the output. The log may hold only a part of them: the head in the file
 // itself, the rest in pieces or, once the log is finished, at the end of the file.
-#include "runtime/local/process/trial_log_reader.h"
+#include "runtime/local/log/trial_log_reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "base/file.h"
-#include "runtime/local/process/trial_log.h"
+#include "runtime/local/log/trial_log.h"
 
 namespace fettle::local {
 namespace {

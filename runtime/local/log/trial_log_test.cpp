@@ -1,5 +1,5 @@
 // Logs stay bounded and keep their beginning and end.
-#include "runtime/local/process/trial_log.h"
+#include "runtime/local/log/trial_log.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,7 +12,8 @@ namespace {
 class TrialLogTest : public testing::Test {
  protected:
   ~TrialLogTest() override { (void)::remove(path_.c_str()); }
-  const std::string path_ = testing::TempDir() + "fettle_trial_log_test.log";
+  const std::string path_ =
+      testing::TempDir() + "fettle_trial_log_test_" + std::to_string(::getpid());
 };
 
 // Numbered lines of 16 bytes.

@@ -1,5 +1,5 @@
 // A log is read while it is written, after it ended and after its writer was killed.
-#include "runtime/local/process/trial_log_reader.h"
+#include "runtime/local/log/trial_log_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "runtime/local/process/trial_log.h"
+#include "runtime/local/log/trial_log.h"
 
 namespace fettle::local {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/local/process/trial_log.h"
+#include "runtime/local/log/trial_log.h"
 
 #include <fcntl.h>
 #include <sys/statvfs.h>
