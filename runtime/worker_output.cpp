@@ -28,8 +28,12 @@ std::optional<std::int64_t> number_of(std::string_view word) {
 std::optional<WorkerFrame> parse_ready(std::string_view words) {
   const std::optional<std::int64_t> version = number_of(take_word(words));
   const std::optional<std::int64_t> slots = number_of(take_word(words));
-  if (!version || !slots || *version < 1 || *slots < 1 || !words.empty()) return std::nullopt;
-  return WorkerFrame{.word = WorkerFrame::Word::kReady, .version = *version, .slots = *slots};
+  if (!version || !slots || *version < 1 || *slots < 1) return std::nullopt;
+  if (!words.empty() && words != "arguments") return std::nullopt;
+  return WorkerFrame{.word = WorkerFrame::Word::kReady,
+                     .version = *version,
+                     .slots = *slots,
+                     .takes_arguments = !words.empty()};
 }
 
 std::optional<WorkerFrame::Word> word_of(std::string_view name) {

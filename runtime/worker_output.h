@@ -20,11 +20,12 @@ inline constexpr std::size_t kLongestFrame = 4'096;
 struct WorkerFrame {
   enum class Word { kReady, kBegin, kLine, kEnd, kRefuse };
   Word word = Word::kReady;
-  std::string run{};         // not of kReady
-  std::int64_t version = 0;  // kReady
-  std::int64_t slots = 0;    // kReady
-  int exit_code = 0;         // kEnd
-  std::string text{};        // kLine: a JSON line. kRefuse: the reason
+  std::string run{};             // not of kReady
+  std::int64_t version = 0;      // kReady
+  std::int64_t slots = 0;        // kReady
+  bool takes_arguments = false;  // kReady: runs may differ in their arguments
+  int exit_code = 0;             // kEnd
+  std::string text{};            // kLine: a JSON line. kRefuse: the reason
   bool operator==(const WorkerFrame&) const = default;
 };
 

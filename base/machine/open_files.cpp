@@ -9,6 +9,8 @@ namespace {
 
 // Files of a run: status, output, errors, the end of its start, and its log.
 constexpr std::int64_t kFilesOfRun = 5;
+// Files of a worker besides: its assignments, and a log of its own.
+constexpr std::int64_t kFilesOfWorker = kFilesOfRun + 2;
 // Files of the supervisor, and of one run that is starting: eight ends of pipes, its claim.
 constexpr std::int64_t kFilesBeside = 24;
 constexpr std::int64_t kUnlimited = 1 << 30;
@@ -43,6 +45,10 @@ std::int64_t most_open_files() {
 
 std::int64_t runs_within(std::int64_t open_files) {
   return std::max<std::int64_t>((open_files - kFilesBeside) / kFilesOfRun, 1);
+}
+
+std::int64_t workers_instead(std::int64_t runs) {
+  return std::max<std::int64_t>(runs * kFilesOfRun / kFilesOfWorker, 1);
 }
 
 }  // namespace fettle::machine

@@ -20,5 +20,7 @@ std::int64_t most_open_files();
 
 // Runs that one supervisor can have at once within that number of open files; at least 1. Pure.
 std::int64_t runs_within(std::int64_t open_files);
+// Workers, each with one run at a time, that need as many open files as `runs`; at least 1. Pure.
+std::int64_t workers_instead(std::int64_t runs);
 
 }  // namespace fettle::machine

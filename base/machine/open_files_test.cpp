@@ -27,6 +27,8 @@ TEST(OpenFiles, LimitTheNumberOfRuns) {
   EXPECT_EQ(runs_within(1024), 200);
   EXPECT_EQ(runs_within(40), 3);
   EXPECT_EQ(runs_within(0), 1);
+  EXPECT_EQ(workers_instead(7), 5);
+  EXPECT_EQ(workers_instead(1), 1);
 }
 
 }  // namespace

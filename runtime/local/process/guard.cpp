@@ -156,6 +156,7 @@ void start_program(const std::vector<char*>& arguments) {
   // logged.
   ::dup2(rank == 0 ? pipes.output.write : pipes.errors.write, STDOUT_FILENO);
   ::dup2(pipes.errors.write, STDERR_FILENO);
+  if (request.assignments_fd >= 0) ::fcntl(request.assignments_fd, F_SETFD, 0);
   if (null > STDERR_FILENO) ::close(null);
   const std::string& directory = request.command.directory;
   if (!directory.empty() && ::chdir(directory.c_str()) != 0) {
@@ -508,7 +509,7 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
   ::prctl(PR_SET_PDEATHSIG, guard_kill_signal());
   if (::getppid() != supervisor) ::_exit(1);  // it died before prctl()
   close_all_but({pipes.status.write, pipes.output.write, pipes.errors.write, request.lock_fd,
-                 request.claim_fd});
+                 request.claim_fd, request.assignments_fd});
 
   Workers workers(request, pipes);
   workers.reconcile();

@@ -35,6 +35,7 @@ struct GuardRequest {
   std::vector<std::vector<std::string>> environments;
   int lock_fd = -1;             // kept open by the guard; -1 = none
   int claim_fd = -1;            // likewise
+  int assignments_fd = -1;      // inherited by the program of a worker; -1 = none
   std::int64_t open_files = 0;  // soft limit of the workers; 0 = that of this process
 };
 

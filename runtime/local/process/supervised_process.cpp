@@ -57,11 +57,11 @@ void drain(int& fd, const SupervisedProcess::Sink& sink) {
 
 SupervisedProcess::SupervisedProcess(const SupervisorCommand& command,
                                      std::vector<std::vector<std::string>> environments,
-                                     int lock_fd, std::int64_t open_files)
+                                     int lock_fd, std::int64_t open_files, int assignments_fd)
     : is_open_(command.open), grace_ms_(std::max<std::int64_t>(command.grace_ms, 1)) {
   int claim_fd = hold_claim(command.claim_file);
-  const Result<Guard> started =
-      start_guard({command, std::move(environments), lock_fd, claim_fd, open_files});
+  const Result<Guard> started = start_guard(
+      {command, std::move(environments), lock_fd, claim_fd, assignments_fd, open_files});
   close_fd(claim_fd);  // the guard has it now
   if (started.ok()) {
     guard_ = *started;

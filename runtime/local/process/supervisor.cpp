@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -25,7 +24,7 @@
 #include "runtime/local/process/environment.h"
 #include "runtime/local/process/proc_table.h"
 #include "runtime/local/process/process_tree.h"
-#include "runtime/local/process/supervised_run.h"
+#include "runtime/local/process/run_host.h"
 #include "runtime/local/process/supervisor_wire.h"
 
 namespace fettle::local {
@@ -63,11 +62,11 @@ class Supervisor {
 
   int run() {
     while (!done()) {
-      const std::vector<SupervisedRun*> ready = wait();
+      const std::vector<RunHost*> ready = wait();
       const std::int64_t now = clock_.now_ms();
-      for (SupervisedRun* run : ready) run->read(now);  // notes the ends that collect() reports
+      for (RunHost* host : ready) host->read(now);  // notes the ends that collect() reports
       receive(now);
-      for (auto& [key, run] : runs_) run->tick(now);
+      for (const auto& host : hosts_) host->tick(now);
       collect(now);
       report(now);
       send();
@@ -77,31 +76,30 @@ class Supervisor {
 
  private:
   bool done() const {
-    return (control_ < 0 || (shutdown_ && outgoing_.empty())) && runs_.empty() && !has_strays();
+    return (control_ < 0 || (shutdown_ && outgoing_.empty())) && hosts_.empty() && !has_strays();
   }
 
   bool backlogged() const { return outgoing_.size() > kMaxBacklogBytes; }
 
-  // Sleeps until there is work. Returns the runs that have something to read.
-  std::vector<SupervisedRun*> wait() {
+  // Sleeps until there is work. Returns the hosts whose processes have something to read.
+  std::vector<RunHost*> wait() {
     std::vector<pollfd> polls;
-    std::vector<SupervisedRun*> owners;  // of each of `polls`
+    std::vector<RunHost*> owners;  // of each of `polls`
     const std::int64_t now = clock_.now_ms();
     std::int64_t wake = now + (has_strays() ? kStrayIntervalMs : kLongestSleepMs);
-    for (const auto& [key, run] : runs_) {
-      run->process().add_polls(polls);
-      owners.resize(polls.size(), run.get());  // the new polls are this run's
-      wake = std::min(wake, run->process().wake_ms());
+    for (const auto& host : hosts_) {
+      host->add_polls(polls);
+      owners.resize(polls.size(), host.get());  // the new polls are this host's
       // With a backlog it is the runner that wakes the loop, by reading.
-      if (!backlogged()) wake = std::min(wake, run->output().report_wake_ms());
+      wake = std::min(wake, host->wake_ms(/*with_reports=*/!backlogged()));
     }
     const short events = static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT));
     // The last, without an owner: receive() and send() are called in any case.
     if (control_ >= 0) polls.push_back({control_, events, 0});
     ::poll(polls.data(), polls.size(), static_cast<int>(std::max<std::int64_t>(wake - now, 0)));
-    std::vector<SupervisedRun*> ready;
+    std::vector<RunHost*> ready;
     for (std::size_t i = 0; i < owners.size(); ++i) {
-      const bool again = !ready.empty() && ready.back() == owners[i];  // another poll of that run
+      const bool again = !ready.empty() && ready.back() == owners[i];  // another poll of that host
       if (polls[i].revents != 0 && !again) ready.push_back(owners[i]);
     }
     return ready;
@@ -128,24 +126,29 @@ class Supervisor {
   }
 
   void handle(const SupervisorCommand& command, std::int64_t now) {
-    const auto addressed = runs_.find({command.trial, command.run});
+    RunHost* const host = host_of({command.trial, command.run});
     switch (command.kind) {
       case SupervisorCommand::Kind::kHello:
         return handle_hello(command);
       case SupervisorCommand::Kind::kStart:
         return start(command, now);
+      case SupervisorCommand::Kind::kAssign:
+        return assign(command);
+      case SupervisorCommand::Kind::kEndWorker:
+        if (RunHost* const worker = worker_of(command.worker)) worker->finish_worker(now);
+        return;
       case SupervisorCommand::Kind::kStop:
-        if (addressed != runs_.end()) addressed->second->process().stop(StopCause::kAsked, now);
+        if (host != nullptr) host->stop_run({command.trial, command.run}, now);
         return;
       case SupervisorCommand::Kind::kResize:
-        if (addressed != runs_.end()) addressed->second->process().resize(command.worker_count);
+        if (host != nullptr) host->resize(command.worker_count);
         return;
       case SupervisorCommand::Kind::kShutdown:
         shutdown_ = true;
-        for (auto& [key, run] : runs_) run->process().stop(StopCause::kShutdown, now);
+        for (const auto& each : hosts_) each->stop(StopCause::kShutdown, now);
         return;
       case SupervisorCommand::Kind::kKill:
-        for (auto& [key, run] : runs_) run->process().kill(StopCause::kShutdown, now);
+        for (const auto& each : hosts_) each->kill(StopCause::kShutdown, now);
         return;
     }
   }
@@ -157,54 +160,68 @@ class Supervisor {
     sweep(command.study_directory);
     const std::string trouble = trouble_with_proc();
     if (!trouble.empty()) std::fprintf(stderr, "fettle: %s\n", trouble.c_str());
-    queue_event(
-        {SupervisorEvent::Kind::kReady, /*trial=*/"", /*run=*/0, /*started_ms=*/0, {}, {}, ""});
+    SupervisorEvent ready;
+    ready.kind = SupervisorEvent::Kind::kReady;
+    queue_event(ready);
+  }
+
+  // The host of a run; null if it is not known.
+  RunHost* host_of(const RunKey& run) const {
+    const auto found =
+        std::ranges::find_if(hosts_, [&](const auto& host) { return host->has(run); });
+    return found == hosts_.end() ? nullptr : found->get();
+  }
+
+  RunHost* worker_of(std::int64_t number) const {
+    const auto found =
+        std::ranges::find_if(hosts_, [&](const auto& host) { return host->worker() == number; });
+    return number == 0 || found == hosts_.end() ? nullptr : found->get();
   }
 
   void start(const SupervisorCommand& command, std::int64_t now) {
     const RunKey key{command.trial, command.run};
-    if (runs_.count(key) > 0 || shutdown_) return;
-    if (runs_.size() >= kMaxRuns) {
+    if (host_of(key) != nullptr || shutdown_) return;
+    if (hosts_.size() >= kMaxRuns) {
       return refuse(key, "one supervisor runs " + std::to_string(kMaxRuns) + " trials at most");
     }
-    // Forks the guard. If there is no room for the program itself, collect() refuses the run.
-    auto run =
-        std::make_unique<SupervisedRun>(command, environments_of(command), lock_, open_files_, now);
-    if (run->process().ended() && !run->no_room().empty()) {
-      run->output().remove();
-      return refuse(key, run->no_room());
+    // Forks the guard. If there is no room for the process, collect() refuses the run.
+    SupervisorEvent started;
+    started.kind = SupervisorEvent::Kind::kStarted;
+    std::tie(started.trial, started.run) = key;
+    started.started_ms = now;
+    auto host = std::make_unique<RunHost>(
+        command, environments_of(command), lock_, open_files_,
+        [this](const SupervisorEvent& event) { queue_event(event); }, now);
+    // A process that cannot be made has ended: collect() refuses its run.
+    if (!host->ended()) queue_event(started);
+    hosts_.push_back(std::move(host));
+  }
+
+  void assign(const SupervisorCommand& command) {
+    const RunKey key{command.trial, command.run};
+    if (host_of(key) != nullptr) return;
+    RunHost* const worker = worker_of(command.worker);
+    if (worker == nullptr || worker->ended() || shutdown_) {
+      return refuse(key, "its worker has ended");
     }
-    queue_event(
-        {SupervisorEvent::Kind::kStarted, key.first, key.second, /*started_ms=*/now, {}, {}, ""});
-    runs_.emplace(key, std::move(run));
+    worker->assign(command);
   }
 
   void refuse(const RunKey& key, const std::string& reason) {
-    queue_event({SupervisorEvent::Kind::kRefused, key.first, key.second, 0, {}, {}, reason});
+    SupervisorEvent event;
+    event.kind = SupervisorEvent::Kind::kRefused;
+    std::tie(event.trial, event.run) = key;
+    event.reason = reason;
+    queue_event(event);
   }
 
   void collect(std::int64_t now) {
     bool guard_lost = false;
-    for (auto it = runs_.begin(); it != runs_.end();) {
-      if (!it->second->process().ended()) {
-        ++it;
-        continue;
-      }
-      if (const std::string missing = it->second->no_room(); !missing.empty()) {
-        it->second->output().remove();
-        refuse(it->first, missing);
-        it = runs_.erase(it);
-        continue;
-      }
-      SupervisorEvent event;
-      event.kind = SupervisorEvent::Kind::kExited;
-      std::tie(event.trial, event.run) = it->first;
-      event.outcome = it->second->finish(now);
-      // One cause of this outcome is a guard that was killed; then the trial may have left orphans.
-      guard_lost = guard_lost || event.outcome->outcome == api::Outcome::kDisrupted;
-      queue_event(event);
-      it = runs_.erase(it);
+    for (const auto& host : hosts_) {
+      // One cause of a disruption is a guard that was killed; then the trial may have left orphans.
+      if (host->ended()) guard_lost = host->collect(now) || guard_lost;
     }
+    std::erase_if(hosts_, [](const auto& host) { return host->ended(); });
     if (guard_lost) strays_until_ms_ = now + kStrayTimeoutMs;
     // Without any stray in this round, none is left.
     if (has_strays() && (now >= strays_until_ms_ || !kill_strays())) strays_until_ms_ = 0;
@@ -218,8 +235,7 @@ class Supervisor {
   bool kill_strays() {
     bool found = false;
     const auto is_guard = [&](pid_t pid) {
-      return std::any_of(runs_.begin(), runs_.end(),
-                         [&](const auto& entry) { return entry.second->process().guard() == pid; });
+      return std::ranges::any_of(hosts_, [&](const auto& host) { return host->guard() == pid; });
     };
     for (const pid_t pid : children(::getpid())) {
       if (is_guard(pid)) continue;
@@ -232,12 +248,9 @@ class Supervisor {
   }
 
   void report(std::int64_t now) {
-    for (auto& [key, run] : runs_) {
+    for (const auto& host : hosts_) {
       if (backlogged()) return;  // a report waits, and a newer one replaces it
-      if (!run->output().report_due(now)) continue;
-      SupervisorEvent event{SupervisorEvent::Kind::kReport, key.first, key.second, 0, {}, {}, ""};
-      event.report = run->output().take_report(now);
-      queue_event(event);
+      host->report(now);
     }
   }
 
@@ -266,7 +279,7 @@ class Supervisor {
     control_ = -1;
     outgoing_.clear();  // outcome.json keeps the ends of runs
     const StopCause cause = shutdown_ ? StopCause::kShutdown : StopCause::kRunnerGone;
-    for (auto& [key, run] : runs_) run->process().stop(cause, now);
+    for (const auto& host : hosts_) host->stop(cause, now);
   }
 
   void fail(const std::string& what, std::int64_t now) {
@@ -282,7 +295,7 @@ class Supervisor {
   control::SystemClock clock_;
   LineBuffer incoming_{kMaxMessageBytes};
   std::string outgoing_;
-  std::map<RunKey, std::unique_ptr<SupervisedRun>> runs_;
+  std::vector<std::unique_ptr<RunHost>> hosts_;
   bool shutdown_ = false;
   std::int64_t strays_until_ms_ = 0;  // when to give up killing strays; 0: none is left
   std::string failure_;

@@ -13,12 +13,18 @@ using Command = SupervisorCommand::Kind;
 using Event = SupervisorEvent::Kind;
 
 constexpr api::EnumName<Command> kCommands[] = {
-    {Command::kHello, "hello"}, {Command::kStart, "start"},       {Command::kResize, "resize"},
-    {Command::kStop, "stop"},   {Command::kShutdown, "shutdown"}, {Command::kKill, "kill"},
+    {Command::kHello, "hello"},         {Command::kStart, "start"},   {Command::kAssign, "assign"},
+    {Command::kEndWorker, "endWorker"}, {Command::kResize, "resize"}, {Command::kStop, "stop"},
+    {Command::kShutdown, "shutdown"},   {Command::kKill, "kill"},
 };
 constexpr api::EnumName<Event> kEvents[] = {
-    {Event::kReady, "ready"},   {Event::kStarted, "started"}, {Event::kRefused, "refused"},
-    {Event::kReport, "report"}, {Event::kExited, "exited"},
+    {Event::kReady, "ready"},
+    {Event::kStarted, "started"},
+    {Event::kRefused, "refused"},
+    {Event::kReport, "report"},
+    {Event::kExited, "exited"},
+    {Event::kWorkerReady, "workerReady"},
+    {Event::kWorkerEnded, "workerEnded"},
 };
 
 // Messages of fettle itself are read without bounds, like another version's outcome.
@@ -35,6 +41,9 @@ void visit_fields(Visitor& v, T& c) {
   v.field("command", c.kind, "What is to be done.", FieldRules{}.needed());
   v.field("studyDirectory", c.study_directory, "Whose processes are cleaned up.");
   v.field("lockFd", c.lock_fd, "The Study's lock, inherited.");
+  v.field("worker", c.worker, "The number of the worker.");
+  v.field("slots", c.slots, "Runs that the worker trains at once.");
+  v.field("workerLog", c.worker_log, "Log of the worker itself.");
   v.field("trial", c.trial, "The name of the trial.");
   v.field("run", c.run, "The run of the trial.");
   v.field("podUid", c.pod_uid, "What FETTLE_POD_UID says.");
@@ -82,6 +91,9 @@ void visit_fields(Visitor& v, T& c) {
   v.field("report", c.report, "The newest.");
   v.field("outcome", c.outcome, "How the run ended.");
   v.field("reason", c.reason, "What is missing.");
+  v.field("worker", c.worker, "The number of the worker.");
+  v.field("takesArguments", c.takes_arguments, "Whether runs may differ in their arguments.");
+  v.field("workerMemory", c.worker_memory, "Bytes that the worker holds.");
 }
 
 std::string write_command(const SupervisorCommand& command) {
@@ -92,8 +104,8 @@ Result<SupervisorCommand> read_command(const std::string& line) {
   FETTLE_ASSIGN(const Json document, parse_json(line));
   FETTLE_ASSIGN(SupervisorCommand command,
                 api::read_document<SupervisorCommand>(document, kTrusted));
-  const bool is_start = command.kind == SupervisorCommand::Kind::kStart;
-  if (is_start && command.arguments.empty()) return invalid("start: expected a command");
+  const bool starts_a_run = command.kind == Command::kStart || command.kind == Command::kAssign;
+  if (starts_a_run && command.arguments.empty()) return invalid("start: expected a command");
   return command;
 }
 

@@ -37,18 +37,23 @@ using RunKey = std::pair<std::string, std::int64_t>;  // trial, run
 // Runner to supervisor.
 struct SupervisorCommand {
   enum class Kind {
-    kHello,     // first: study_directory, lock_fd
-    kStart,     // trial, run and everything below
-    kResize,    // trial, run, worker_count
-    kStop,      // trial, run: SIGTERM, after the grace period SIGKILL
-    kShutdown,  // stop every run, then exit
-    kKill,      // SIGKILL to every run now
+    kHello,      // first: study_directory, lock_fd
+    kStart,      // trial, run and everything below; with `worker`, its first run
+    kAssign,     // trial, run and everything of that run, to `worker`
+    kEndWorker,  // worker: no further runs
+    kResize,     // trial, run, worker_count
+    kStop,       // trial, run: SIGTERM, after the grace period SIGKILL
+    kShutdown,   // stop every run, then exit
+    kKill,       // SIGKILL to every run now
   };
   Kind kind = Kind::kHello;
 
   std::string study_directory;
   std::int64_t lock_fd = -1;
 
+  std::int64_t worker = 0;  // number of the worker; 0: a process of its own
+  std::int64_t slots = 1;   // runs that the worker trains at once
+  std::string worker_log;   // path: what it prints between runs
   std::string trial;
   std::int64_t run = 0;
   std::string pod_uid;                 // the value of FETTLE_POD_UID
@@ -91,6 +96,8 @@ struct SupervisorEvent {
     kRefused,  // this machine has no room for it now: it did not begin
     kReport,
     kExited,
+    kWorkerReady,  // worker
+    kWorkerEnded,  // worker: none of its processes is left
   };
   Kind kind = Kind::kReady;
   std::string trial;
@@ -99,6 +106,9 @@ struct SupervisorEvent {
   std::optional<api::Report> report;  // kReport
   std::optional<RunOutcome> outcome;  // kExited
   std::string reason;                 // kRefused: the missing resource
+  std::int64_t worker = 0;            // kWorkerReady, kWorkerEnded; kRefused: it refused
+  bool takes_arguments = false;       // kWorkerReady: each run may have arguments of its own
+  std::int64_t worker_memory = 0;     // kExited: bytes that the worker holds; 0 = unknown
 };
 
 std::string write_command(const SupervisorCommand& command);  // ends in a newline

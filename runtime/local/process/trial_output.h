@@ -59,6 +59,8 @@ class TrialOutput {
   explicit TrialOutput(const SupervisorCommand& command);
 
   void feed(OutputMetrics::Stream stream, std::string_view bytes, std::int64_t now_ms);
+  // Output of several runs, which is logged and not read.
+  void log_only(std::string_view bytes) { log_.append(bytes); }
   // Completes the log. `is_whole`: the program was not killed, so its last line counts even without
   // a newline. Nothing can be fed afterwards.
   void finish(bool is_whole, std::int64_t now_ms);

@@ -1,4 +1,4 @@
-#include "runtime/local/process/supervised_run.h"
+#include "runtime/local/process/hosted_run.h"
 
 #include <sys/wait.h>
 
@@ -55,61 +55,52 @@ bool exited_with_zero(const ProcessEnd& end) {
 
 }  // namespace
 
-SupervisedRun::SupervisedRun(const SupervisorCommand& command,
-                             std::vector<std::vector<std::string>> environments, int lock_fd,
-                             std::int64_t open_files, std::int64_t now_ms)
-    : command_(command),
-      started_ms_(now_ms),
-      output_(command),
-      process_(command, std::move(environments), lock_fd, open_files) {
-  oom_watch().sample(now_ms);  // so that recent_kills() ignores earlier kills
+HostedRun::HostedRun(const SupervisorCommand& command, std::int64_t now_ms)
+    : command_(command), started_ms_(now_ms), output_(command) {
+  sample_oom_kills(now_ms);  // so that recent_kills() ignores earlier kills
 }
 
-void SupervisedRun::read(std::int64_t now_ms) {
-  using Stream = OutputMetrics::Stream;
-  process_.read([&](std::string_view bytes) { output_.feed(Stream::kOutput, bytes, now_ms); },
-                [&](std::string_view bytes) { output_.feed(Stream::kErrors, bytes, now_ms); });
-}
-
-void SupervisedRun::tick(std::int64_t now_ms) {
-  if (!process_.ended()) oom_watch().sample(now_ms);
-  process_.tick(now_ms);
-}
-
-std::string SupervisedRun::no_room() const {
-  if (!process_.start_error().empty()) return process_.start_error();
-  const ProcessEnd& end = process_.end();
-  // A worker that came later may have failed to begin.
-  const bool lacks_room = end.reported && end.report.failure == GuardReport::kNoRoom;
-  if (!lacks_room || output_.has_begun()) return "";
-  return "cannot make a process: " + system_message(end.report.error);
-}
-
-RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
+RunOutcome HostedRun::finish(const ProcessEnd& process, const std::string& remark,
+                             std::int64_t now_ms) {
   const OutputMetrics& metrics = output_.metrics();
-  output_.finish(exited_with_zero(process_.end()), now_ms);  // first: it may read the last line
+  output_.finish(exited_with_zero(process), now_ms);  // first: it may read the last line
   RunEnd end;
   end.command = command_;
-  end.process = process_.end();
+  end.process = process;
   end.has_metrics = metrics.has_report();
   end.final_result = metrics.report().final_result;
   end.oom_kills = oom_watch().recent_kills();
   end.machine_memory = machine::usable_memory();
   end.last_lines = output_.log().last_lines(kLastLines);
   end.log_error = output_.log().error();
-  RunOutcome outcome = explain(end);
+  return record(explain(end), remark, now_ms);
+}
+
+RunOutcome HostedRun::disrupt(const std::string& reason, std::int64_t now_ms) {
+  output_.finish(/*is_whole=*/false, now_ms);
+  RunOutcome outcome;
+  outcome.outcome = api::Outcome::kDisrupted;
+  outcome.message = reason;
+  return record(std::move(outcome), "", now_ms);
+}
+
+RunOutcome HostedRun::record(RunOutcome outcome, const std::string& remark, std::int64_t now_ms) {
+  const OutputMetrics& metrics = output_.metrics();
   outcome.pod_uid = command_.pod_uid;
   outcome.started_ms = started_ms_;
   outcome.ended_ms = now_ms;
   if (metrics.has_report()) outcome.report = metrics.report();
   outcome.silence = metrics.silence();
-  // Remarks warn that a result may not be what its user expects; any other outcome has its own
-  // reason.
+  // Remarks on the output warn that a result may not be the expected one; any other outcome has its
+  // own reason.
   const bool succeeded = outcome.outcome == api::Outcome::kSucceeded;
   if (succeeded) add_sentence(outcome.message, metrics.remarks());
+  if (!remark.empty()) add_sentence(outcome.message, remark);
   const Status written = write_outcome_file(command_.run_directory, outcome);
   if (!written.ok()) add_sentence(outcome.message, written.error().message);
   return outcome;
 }
+
+void sample_oom_kills(std::int64_t now_ms) { oom_watch().sample(now_ms); }
 
 }  // namespace fettle::local
