@@ -76,12 +76,12 @@ RunOutcome HostedRun::finish(const ProcessEnd& process, const std::string& remar
   return record(explain(end), remark, now_ms);
 }
 
-RunOutcome HostedRun::disrupt(const std::string& reason, std::int64_t now_ms) {
+RunOutcome HostedRun::end_as(api::Outcome outcome, const std::string& reason, std::int64_t now_ms) {
   output_.finish(/*is_whole=*/false, now_ms);
-  RunOutcome outcome;
-  outcome.outcome = api::Outcome::kDisrupted;
-  outcome.message = reason;
-  return record(std::move(outcome), "", now_ms);
+  RunOutcome ended;
+  ended.outcome = outcome;
+  ended.message = reason;
+  return record(std::move(ended), "", now_ms);
 }
 
 RunOutcome HostedRun::record(RunOutcome outcome, const std::string& remark, std::int64_t now_ms) {

@@ -27,8 +27,8 @@ class HostedRun {
   // Completes the log and writes outcome.json: the run ended as a process that ends so. `remark`:
   // a further sentence for people; may be "". Once.
   RunOutcome finish(const ProcessEnd& process, const std::string& remark, std::int64_t now_ms);
-  // The same for a run that is no cause of its end.
-  RunOutcome disrupt(const std::string& reason, std::int64_t now_ms);
+  // The same for an end that its process does not explain.
+  RunOutcome end_as(api::Outcome outcome, const std::string& reason, std::int64_t now_ms);
 
  private:
   RunOutcome record(RunOutcome outcome, const std::string& remark, std::int64_t now_ms);

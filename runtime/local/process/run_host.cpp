@@ -195,7 +195,7 @@ void RunHost::take_frame(const WorkerFrame& frame, std::int64_t now_ms) {
       return end(assigned, frame.exit_code, now_ms);
     case WorkerFrame::Word::kRefuse:
       if (assigned.announced) return object("it refused " + frame.run + " after it began");
-      return refuse(assigned, frame.text);
+      return refuse(assigned, frame.text, /*by_worker=*/true);
   }
 }
 
@@ -239,12 +239,12 @@ void RunHost::end(Assigned& assigned, int exit_code, std::int64_t now_ms) {
   sink_(event);
 }
 
-void RunHost::refuse(Assigned& assigned, const std::string& reason) {
+void RunHost::refuse(Assigned& assigned, const std::string& reason, bool by_worker) {
   const RunKey key = key_of(assigned.command);
   if (assigned.run) assigned.run->output().remove();
   SupervisorEvent event = event_of(SupervisorEvent::Kind::kRefused, key);
   event.reason = reason;
-  event.worker = worker_;
+  event.worker = by_worker ? worker_ : 0;
   runs_.erase(name_in_protocol(key));
   sink_(event);
 }
@@ -282,9 +282,15 @@ std::string RunHost::no_room() const {
 
 RunOutcome RunHost::outcome_by_process(Assigned& assigned, bool is_alone, std::int64_t now_ms) {
   ProcessEnd end = process_->end();
-  const bool is_cause = is_alone || assigned.overdue || end.cause != StopCause::kNone;
-  if (!is_cause) {
-    return assigned.run->disrupt(
+  if (objections_ > kMostObjections) {
+    return assigned.run->end_as(
+        api::Outcome::kFailed,
+        "its worker was killed, since it does not speak the worker protocol: " + objection_,
+        now_ms);
+  }
+  if (!is_alone && !assigned.overdue && end.cause == StopCause::kNone) {
+    return assigned.run->end_as(
+        api::Outcome::kDisrupted,
         "its worker ended while it trained several trials, and the cause is not known; it is "
         "repeated in a process of its own",
         now_ms);
@@ -292,9 +298,6 @@ RunOutcome RunHost::outcome_by_process(Assigned& assigned, bool is_alone, std::i
   if (assigned.stops) end.cause = StopCause::kAsked;
   end.killed_after_grace = end.killed_after_grace || assigned.overdue;
   std::string remark;
-  if (objections_ > kMostObjections) {
-    remark = "its worker was killed, since it does not speak the worker protocol: " + objection_;
-  }
   const bool exited_well = end.reported && end.report.failure == GuardReport::kNone &&
                            end.report.wait_status == 0 && end.cause == StopCause::kNone;
   if (worker_ > 0 && !is_ready_ && exited_well) remark = kTookNone;
@@ -304,12 +307,18 @@ RunOutcome RunHost::outcome_by_process(Assigned& assigned, bool is_alone, std::i
 bool RunHost::collect(std::int64_t now_ms) {
   bool disrupted = false;
   const std::string missing = no_room();
+  if (worker_ > 0) {  // first, so that the runner gives it no further run
+    SupervisorEvent ended;
+    ended.kind = SupervisorEvent::Kind::kWorkerEnded;
+    ended.worker = worker_;
+    sink_(ended);
+  }
   const auto training =
       std::ranges::count_if(runs_, [](const auto& entry) { return entry.second.run != nullptr; });
   while (!runs_.empty()) {
     Assigned& assigned = runs_.begin()->second;
     if (!missing.empty() || !assigned.run) {
-      refuse(assigned, missing.empty() ? "its worker has ended" : missing);
+      refuse(assigned, missing.empty() ? "its worker has ended" : missing, /*by_worker=*/false);
       continue;
     }
     SupervisorEvent event = event_of(SupervisorEvent::Kind::kExited, assigned.run->key());
@@ -318,11 +327,6 @@ bool RunHost::collect(std::int64_t now_ms) {
     runs_.erase(runs_.begin());
     sink_(event);
   }
-  if (worker_ == 0) return disrupted;
-  SupervisorEvent event;
-  event.kind = SupervisorEvent::Kind::kWorkerEnded;
-  event.worker = worker_;
-  sink_(event);
   return disrupted || !process_->end().reported;
 }
 

@@ -84,7 +84,8 @@ class RunHost {
   void take_ready(const runtime::WorkerFrame& frame);
   void begin(Assigned& assigned, std::int64_t now_ms);
   void end(Assigned& assigned, int exit_code, std::int64_t now_ms);
-  void refuse(Assigned& assigned, const std::string& reason);
+  // The run has not begun. `by_worker`: the worker says that it cannot train it.
+  void refuse(Assigned& assigned, const std::string& reason, bool by_worker);
   void object(const std::string& what);
   RunOutcome outcome_by_process(Assigned& assigned, bool is_alone, std::int64_t now_ms);
   std::string no_room() const;

@@ -258,27 +258,46 @@ Claims::~Claims() {
 
 // Called with the directory locked, if it can be used.
 Grant Claims::decide(const Claim& wanted) const {
-  std::vector<Claim> claims;
+  std::vector<Claim> claims = claims_of_others();
   for (const auto& [run, own] : own_) {
     if (own.claim.name != wanted.name) claims.push_back(own.claim);
   }
-  // Without the directory, only this Session's runs count.
-  if (!problem_.empty()) return grant(room_, claims, wanted);
+  return grant(room_, claims, wanted);
+}
+
+// Empty without the directory: then only this Session's runs count. Called with it locked.
+std::vector<Claim> Claims::claims_of_others() const {
+  std::vector<Claim> claims;
+  if (!problem_.empty()) return claims;
   const auto is_own = [&](const std::string& name) {
     return std::ranges::any_of(own_,
                                [&](const auto& entry) { return entry.second.claim.name == name; });
   };
   const Descriptor opened(open_directory(directory_));
-  if (opened.get() < 0) return grant(room_, claims, wanted);
+  if (opened.get() < 0) return claims;
   Need most = whole_machine();
   most.cores = std::max(most.cores, room_.cores);
   most.memory = std::max(most.memory, room_.memory);
   std::map<uid_t, std::size_t> seen;
   for_each_claim_file(opened.get(), [&](const std::string& name) {
-    if (name == wanted.name || is_own(name)) return;
-    append_live_claim(opened.get(), name, most, seen, claims);
+    if (!is_own(name)) append_live_claim(opened.get(), name, most, seen, claims);
   });
-  return grant(room_, claims, wanted);
+  return claims;
+}
+
+bool Claims::others_wait() const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const Descriptor opened(problem_.empty() ? open_directory(directory_) : -1);
+  if (opened.get() < 0 || !lock_directory(opened.get())) return false;
+  return std::ranges::any_of(claims_of_others(), [](const Claim& c) { return !c.granted; });
+}
+
+void Claims::rename(const std::string& run, const std::string& to) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  auto node = own_.extract(run);
+  if (node.empty()) return;
+  node.key() = to;
+  own_.insert(std::move(node));
 }
 
 // Writes in place, since the lock belongs to the open file: a replacement would not be locked.

@@ -49,6 +49,10 @@ class Claims {
   Grant add(const std::string& run, const Need& more);
   // The file that the guard of a run holds; "" = none.
   std::string file(const std::string& run) const;
+  // The claim of a run that has begun is another one's from now on.
+  void rename(const std::string& run, const std::string& to);
+  // Whether runs of other Sessions wait for room. False if that is not known.
+  bool others_wait() const;
   // The guard holds the file from now on.
   void hand_over(const std::string& run);
   // The run has ended, or no longer waits.
@@ -63,6 +67,7 @@ class Claims {
   };
 
   Grant decide(const Claim& wanted) const;
+  std::vector<Claim> claims_of_others() const;
   Status store(Own& own);
   std::string locked() const { return "another process has locked " + directory_; }
   std::string path(const std::string& name) const { return directory_ + "/" + name; }

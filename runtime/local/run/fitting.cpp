@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "api/study/resolve.h"
+#include "base/machine/open_files.h"
 #include "base/machine/units.h"
 #include "runtime/local/run/run_command.h"
 
@@ -44,6 +45,14 @@ Need need_of(const api::Study& study, std::int64_t workers) {
   return need;
 }
 
+Need need_of_worker(const api::Study& study) {
+  const std::int64_t slots = api::slots_of(study.spec.trial);
+  Need need = need_of(study, 1);
+  need.cores *= static_cast<double>(slots);
+  need.memory *= slots;
+  return need;
+}
+
 Fitting fitting_trials(const api::Study& study, const Room& room) {
   const api::TrialTemplate& trial = study.spec.trial;
   const Need need = need_of(study, std::max<std::int64_t>(trial.workers.min, 1));
@@ -54,9 +63,13 @@ Fitting fitting_trials(const api::Study& study, const Room& room) {
         fitting);
   if (need.gpus > 0) {
     const auto gpus = static_cast<double>(room.gpus.size());
-    bound(gpus / static_cast<double>(need.gpus),
-          "this machine has " + count(gpus, "GPU") + ", and each trial takes " +
-              std::to_string(need.gpus) + " (spec.trial.gpu)",
+    const std::int64_t slots = api::slots_of(trial);
+    const std::string who = slots == 1
+                                ? "each trial takes "
+                                : std::to_string(slots) + " trials (spec.trial.slots) share ";
+    bound(gpus / static_cast<double>(need.gpus) * static_cast<double>(slots),
+          "this machine has " + count(gpus, "GPU") + ", and " + who + std::to_string(need.gpus) +
+              " (spec.trial.gpu)",
           fitting);
   }
   if (need.memory > 0 && room.memory > 0) {  // 0: no memory is requested; the machine's is unknown
@@ -67,10 +80,12 @@ Fitting fitting_trials(const api::Study& study, const Room& room) {
               " (resources.requests.memory of its container)",
           fitting);
   }
-  bound(static_cast<double>(room.runs),
-        "the limit on open files of this machine (ulimit -Hn) is enough for " +
-            std::to_string(room.runs),
-        fitting);
+  const std::int64_t runs =
+      api::trains_warm(trial) ? machine::workers_instead(room.runs) : room.runs;
+  bound(
+      static_cast<double>(runs),
+      "the limit on open files of this machine (ulimit -Hn) is enough for " + std::to_string(runs),
+      fitting);
   return fitting;
 }
 

@@ -12,6 +12,8 @@ namespace fettle::local {
 
 // The resources that a run with that many workers takes.
 Need need_of(const api::Study& study, std::int64_t workers);
+// The resources that a worker takes, with all its slots: they share its GPUs.
+Need need_of_worker(const api::Study& study);
 
 struct Fitting {
   std::int64_t trials = 1;  // at least one: a trial alone may have the whole machine

@@ -17,7 +17,7 @@ std::string name_of(const RunKey& run) { return core::run_name(run.first, run.se
 
 }  // namespace
 
-Status RunQueue::start(std::function<void()> serve) {
+Status RunQueue::start(std::function<bool()> serve) {
   serve_ = std::move(serve);
   FETTLE_ASSIGN(thread_, start_thread([this] { serve_until_closed(); }));
   return success();
@@ -25,14 +25,16 @@ Status RunQueue::start(std::function<void()> serve) {
 
 void RunQueue::serve_until_closed() {
   Clock::time_point renewed = Clock::now();
+  bool soon = false;
   std::unique_lock<std::mutex> lock(mutex_);
   while (!closed_) {
-    const std::chrono::milliseconds pause = waiting_.empty() ? kKeepInterval : kAskInterval;
+    const std::chrono::milliseconds pause =
+        waiting_.empty() && !soon ? kKeepInterval : kAskInterval;
     woken_.wait_for(lock, pause, [this] { return closed_ || wake_; });
     wake_ = false;
     if (closed_) return;
     lock.unlock();  // serve_() calls functions of this object
-    serve_();
+    soon = serve_();
     if (Clock::now() > renewed + kRenewInterval) {
       claims_->renew();
       renewed = Clock::now();
@@ -117,6 +119,13 @@ Grant RunQueue::admit(const RunKey& run, const Need& need) {
   std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.run == run; });
   admitted_.insert(run);
   return granted;
+}
+
+void RunQueue::give_to(const RunKey& run, const RunKey& worker) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  claims_->rename(name_of(run), name_of(worker));
+  admitted_.erase(run);
+  admitted_.insert(worker);
 }
 
 Grant RunQueue::extend(const RunKey& run, const Need& more) {

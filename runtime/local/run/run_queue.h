@@ -29,8 +29,9 @@ class RunQueue {
   explicit RunQueue(std::unique_ptr<Claims> claims) : claims_(std::move(claims)) {}
   ~RunQueue() { close(); }
 
-  // `serve` tries the runs that are due(). kUnavailable: no thread can be made.
-  Status start(std::function<void()> serve);
+  // `serve` tries the runs that are due(), and returns whether it should be called again soon even
+  // if no run waits. kUnavailable: no thread can be made.
+  Status start(std::function<bool()> serve);
   // Ends the thread; no run can begin to wait afterwards. Not from `serve`.
   void close();
   bool is_closed() const;
@@ -52,6 +53,9 @@ class RunQueue {
   Grant admit(const RunKey& run, const Need& need);
   // Gives an admitted run more resources, all or nothing, after all waiting runs.
   Grant extend(const RunKey& run, const Need& more);
+  // The resources of an admitted run are a worker's from now on, which has a key of its own here.
+  void give_to(const RunKey& run, const RunKey& worker);
+  bool others_wait() const { return claims_->others_wait(); }
   // The file that the guard of the run holds; "" = none.
   std::string claim_file(const RunKey& run) const;
   // The guard holds the file from now on.
@@ -69,7 +73,7 @@ class RunQueue {
   void serve_until_closed();
 
   const std::unique_ptr<Claims> claims_;
-  std::function<void()> serve_;
+  std::function<bool()> serve_;
   mutable std::mutex mutex_;
   std::condition_variable woken_;
   bool wake_ = false;

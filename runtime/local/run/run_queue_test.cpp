@@ -74,6 +74,7 @@ TEST(RunQueue, ServesWhenItIsWoken) {
                   .start([&] {
                     served = true;
                     served.notify_all();
+                    return false;
                   })
                   .ok());
   queue.wake();  // without it the thread sleeps for minutes, since no run waits

@@ -28,7 +28,8 @@ struct KnownRun {
   // The number of workers whose cores and memory it has claimed. The run keeps them, like its GPUs,
   // to its end, however few workers are left.
   std::int64_t claimed_workers = 0;
-  std::string stable_reason;  // of run.reason: see Shortage
+  bool needs_process = false;  // a worker has refused it
+  std::string stable_reason;   // of run.reason: see Shortage
 
   bool has_ended() const { return run.state == core::RunState::kExited; }
   void end(api::Outcome outcome, const std::string& reason);

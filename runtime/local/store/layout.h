@@ -7,6 +7,8 @@
 //                                /output.log     output of the run, bounded
 //                                /outcome.json   how it ended; absent before its end
 //                                /outcome.room   room for the outcome meanwhile (outcome_file.h)
+//   <root>/<study>/workers/<number>.log          output of a worker between its runs
+//   <root>/<study>/workers/workers.json          the workers, while a runner lives (worker_list.h)
 //   <root>/<study>/checkpoints/<uid>/<trial>/    checkpoints, by the Study's uid
 //
 // Pure, but for make_layout (asks for the working directory) and recorded_runs (lists a directory).
@@ -31,6 +33,8 @@ struct Layout {
   std::string trial_file(const std::string& trial, std::int64_t run) const;
   std::string log_file(const std::string& trial, std::int64_t run) const;
   std::string outcome_file(const std::string& trial, std::int64_t run) const;
+  std::string worker_log(std::int64_t worker) const;
+  std::string workers_file() const;
   std::string checkpoint_root() const;  // of all trials: runtime/make_trial_file.h
 };
 
