@@ -19,12 +19,14 @@ using std::string_view;
 // ---- Options -----------------------------------------------------------------------------------
 
 constexpr const char* kTraining = "Training, with a trainer's configuration as FILE";
+constexpr const char* kWorker = "As a worker";
 constexpr const char* kPlanning = "Without training";
 constexpr const char* kBenchmarks = "Benchmarks";
 constexpr const char* kGeneral = "General";
-constexpr const char* kSections[] = {kTraining, kPlanning, kBenchmarks, kGeneral};
+constexpr const char* kSections[] = {kTraining, kWorker, kPlanning, kBenchmarks, kGeneral};
 
 constexpr int kMostGpus = 64;
+constexpr int kMostSlots = 64;
 constexpr int kNoLimit = 0;
 
 // Reads decimal digits alone, where CLI11's own conversion takes 010 for 8.
@@ -102,6 +104,17 @@ void add_training(CLI::App& app, Arguments& to) {
       ->type_name("PATH");
 }
 
+void add_worker(CLI::App& app, Arguments& to) {
+  app.option_defaults()->group(kWorker);
+  add_flag(
+      app, "--worker", to.worker,
+      "train one trial after another, as fettle run assigns them, and keep data, libraries and "
+      "plans between them");
+  add_number<std::int64_t>(app, "--slots", to.slots,
+                           "with --worker: train N trials at once (FETTLE_WORKER_SLOTS, or 1)",
+                           /*least=*/1, kMostSlots);
+}
+
 void add_planning(CLI::App& app, Arguments& to) {
   app.option_defaults()->group(kPlanning);
   add_flag(app, "--dry-run", to.dry_run,
@@ -146,6 +159,7 @@ void describe(CLI::App& app, Arguments& to) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("FILE", to.file)->envname("FETTLE_TRIAL");
   add_training(app, to);
+  add_worker(app, to);
   add_planning(app, to);
   add_benchmarks(app, to);
   app.option_defaults()->group(kGeneral);

@@ -25,6 +25,8 @@ struct Arguments {
   bool backends = false;
   bool as_json = false;
   std::optional<std::int64_t> workers;
+  bool worker = false;
+  std::optional<std::int64_t> slots;
   bool help = false;
   bool version = false;
 };

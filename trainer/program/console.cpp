@@ -37,8 +37,7 @@ void log_line(const std::string& line) {
   std::fprintf(stderr, "fettle-trainer%s: %s\n", speaker().c_str(), line.c_str());
 }
 
-int fail(const Error& error) {
-  log_line(error.message);
+int code_of(const Error& error) {
   switch (error.code) {
     case ErrorCode::kInvalid:
     case ErrorCode::kNotFound:
@@ -46,6 +45,11 @@ int fail(const Error& error) {
     default:
       return kFailed;
   }
+}
+
+int fail(const Error& error) {
+  log_line(error.message);
+  return code_of(error);
 }
 
 }  // namespace fettle::trainer

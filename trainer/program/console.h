@@ -21,6 +21,8 @@ bool lost_a_line();  // whether a write has failed
 // Prints to standard error, with the rank if there are several workers.
 void log_line(const std::string& line);
 
+// The exit code of a program that fails with that error.
+int code_of(const Error& error);
 // Prints the error and returns its exit code.
 int fail(const Error& error);
 

@@ -6,6 +6,7 @@
 #include "trainer/program/console.h"
 #include "trainer/program/tools.h"
 #include "trainer/program/train.h"
+#include "trainer/program/worker.h"
 
 namespace fettle::trainer {
 namespace {
@@ -20,6 +21,7 @@ int run(int argc, char** argv) {
   }
   if (arguments->backends) return print_backends();
   if (arguments->benches) return bench(*arguments);
+  if (arguments->worker) return run_worker(arguments->slots);
   if (arguments->file.empty()) {
     return fail(invalid("no trial: set FETTLE_TRIAL or name a file; see fettle-trainer --help"));
   }

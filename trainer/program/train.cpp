@@ -18,8 +18,7 @@
 #include "trainer/parallel/worker_ranks.h"
 #include "trainer/program/console.h"
 #include "trainer/program/process_task.h"
-#include "trainer/reporter/report_sink.h"
-#include "trainer/reporter/tensorboard.h"
+#include "trainer/program/trial_run.h"
 #include "trainer/training.h"
 
 namespace fettle::trainer {
@@ -38,89 +37,28 @@ void on_signal(int number) {
   is_terminating = true;
 }
 
-// Data files are mapped: if one is truncated, or its disk fails, reading it ends here.
-void on_bus_error(int /*number*/) {
-  constexpr char kWords[] =
-      "fettle-trainer: a file that was read became shorter, or cannot be read any more "
-      "(SIGBUS); put new data files in place by rename\n";
-  (void)!::write(STDERR_FILENO, kWords, sizeof kWords - 1);
-  ::_exit(kFailed);
+// ---- This process as the trial's host --------------------------------------------------------
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
-// ---- Reports -----------------------------------------------------------------------------------
-
-double seconds_since_1970() {
-  const auto since = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(since).count();
+TrialHost this_process() {
+  return {.print = print_line,
+          .log = log_line,
+          .is_stopped = [] { return signal_received != 0; },
+          // As if SIGTERM had come, so that the exit code is the same.
+          .stop = [] { signal_received = SIGTERM; },
+          .pod = variable("FETTLE_POD_UID"),
+          .tensorboard = variable("FETTLE_TENSORBOARD")};
 }
-
-// Null if FETTLE_TENSORBOARD is not set.
-Result<std::unique_ptr<TensorBoardFile>> open_tensorboard(const ProcessTask& process) {
-  const char* root = std::getenv("FETTLE_TENSORBOARD");
-  if (root == nullptr || *root == '\0') return std::unique_ptr<TensorBoardFile>();
-  std::string directory = root;
-  if (directory.front() != '/') {
-    return invalid("FETTLE_TENSORBOARD is \"" + directory +
-                   "\", expected a path that begins with /: trials have folders of their own");
-  }
-  if (process.trial) directory += "/" + process.trial->study + "/" + process.trial->trial;
-  FETTLE_ASSIGN(TensorBoardFile file, TensorBoardFile::create(directory, seconds_since_1970()));
-  return std::make_unique<TensorBoardFile>(std::move(file));
-}
-
-// Receivers of rank 0's reports besides standard output; both may be null.
-struct Reporting {
-  std::unique_ptr<ReportSink> sink;
-  std::unique_ptr<TensorBoardFile> scalars;
-  bool says_that_it_waits = false;
-};
 
 // Publishes the ranks that rank 0 waits for in the Trial's status, until it trains.
 void report_waiting(Reporting& reporting, const std::string& waits_for) {
   if (waits_for.empty() || reporting.sink == nullptr) return;
   reporting.says_that_it_waits = true;
   reporting.sink->submit_waiting(waits_for);
-}
-
-Result<Reporting> open_reporting(const ProcessTask& process) {
-  Reporting reporting;
-  if (process.trial) {
-    FETTLE_ASSIGN(reporting.sink, make_report_sink(*process.trial, log_line));
-  }
-  FETTLE_ASSIGN(reporting.scalars, open_tensorboard(process));
-  return reporting;
-}
-
-// `reporting` must outlive the hooks.
-TrainingHooks make_hooks(Reporting& reporting, Trace* trace) {
-  ReportSink* const sink = reporting.sink.get();
-  TensorBoardFile* const scalars = reporting.scalars.get();
-  TrainingHooks hooks;
-  hooks.trace = trace;
-  hooks.report = [sink, scalars](const EpochReport& report) {
-    print_line(to_line(report));
-    if (sink != nullptr) sink->submit(report);
-    if (scalars == nullptr) return;
-    // An event file that cannot be written is no reason to lose a training.
-    const Status drawn = scalars->add(report.step, report.metrics, seconds_since_1970());
-    if (!drawn.ok()) log_line(drawn.error().message);
-  };
-  hooks.log = log_line;
-  hooks.begin = [&reporting](std::int64_t epoch) {
-    if (!std::exchange(reporting.says_that_it_waits, false)) return;
-    EpochReport begins;  // without values: earlier ones stay
-    begins.step = epoch;
-    reporting.sink->submit(begins);  // not null: report_waiting() has used it
-  };
-  hooks.should_stop = [sink, trace] {
-    if (trace != nullptr && trace->is_full()) return true;
-    // As if SIGTERM had come, so that the exit code is the same.
-    if (sink != nullptr && sink->stop_wanted() && signal_received == 0) {
-      signal_received = SIGTERM;
-    }
-    return signal_received != 0;
-  };
-  return hooks;
 }
 
 // ---- The trace of --profile --------------------------------------------------------------------
@@ -180,31 +118,6 @@ std::int64_t least_ranks(const ProcessTask& process, const WorkerPlace& place) {
   return open ? *process.trial->least_workers * process.gpus : place.rendezvous.world_size;
 }
 
-// Names this process to people who read why another process may no longer write checkpoints.
-std::string name_of_this_process() {
-  const char* const pod = std::getenv("FETTLE_POD_UID");
-  if (pod != nullptr && *pod != '\0') return std::string("pod ") + pod;
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return "process " + std::to_string(::getpid()) + " on " + host;
-}
-
-// kUnavailable means that other workers are missing: any other shortage, such as disk space, is
-// this process's failure.
-template <class T>
-Result<T> of_this_process(Result<T> result) {
-  if (result.ok() || result.error().code != ErrorCode::kUnavailable) return result;
-  return io_error(result.error().message);
-}
-
-// Claims before reading, so that no other process writes a newer checkpoint afterwards.
-Status claim_checkpoints(const ProcessTask& process, TrainingTask& task) {
-  if (task.checkpoints.empty()) return success();
-  const std::int64_t run = process.trial ? process.trial->run : 0;
-  FETTLE_ASSIGN(task.fence, CheckpointFence::claim(task.checkpoints, run, name_of_this_process()));
-  return success();
-}
-
 Result<TrainingResult> train_alone(const TrainingTask& task, const TrainingData& data,
                                    const TrainingHooks& hooks) {
   SingleProcess collective;
@@ -217,10 +130,11 @@ Result<TrainingResult> train(const Arguments& arguments, const ProcessTask& proc
   TrainingTask task = process.task;
   FETTLE_ASSIGN(std::optional<WorkerPlace> place, find_place(process));
   const std::int64_t rank = place ? place->rendezvous.rank : 0;
+  const TrialHost host = this_process();
   Reporting reporting;
   if (rank == 0) {
-    FETTLE_ASSIGN(reporting, of_this_process(open_reporting(process)));
-    FETTLE_TRY(of_this_process(claim_checkpoints(process, task)));
+    FETTLE_ASSIGN(reporting, of_this_process(open_reporting(process, host)));
+    FETTLE_TRY(of_this_process(claim_checkpoints(process, host, task)));
   }
   if (place) {
     place->rendezvous.waits_for = [&reporting](const std::string& words) {
@@ -232,7 +146,7 @@ Result<TrainingResult> train(const Arguments& arguments, const ProcessTask& proc
   if (place) place->rendezvous.data = data.fingerprint.digest();
   std::optional<Trace> trace;
   if (arguments.profiled_steps) trace.emplace(rank, *arguments.profiled_steps);
-  const TrainingHooks hooks = make_hooks(reporting, trace ? &*trace : nullptr);
+  const TrainingHooks hooks = make_hooks(reporting, host, trace ? &*trace : nullptr);
   Result<TrainingResult> trained =
       place ? train_elastically(task, data, *place, least_ranks(process, *place), hooks)
             : of_this_process(train_alone(task, data, hooks));
@@ -258,22 +172,6 @@ Result<int> train_on_several(const ProcessTask& process, char** argv) {
   return run_ranks(ranks, argv, log_line);
 }
 
-int exit_code_of(const Result<TrainingResult>& trained) {
-  if (!trained.ok()) {
-    const int code = fail(trained.error());
-    return trained.error().code == ErrorCode::kUnavailable ? kMissesOthers : code;
-  }
-  if (trained->ending != Ending::kStopped) return 0;
-  if (trained->left) {
-    log_line("left; the others continue");
-  } else if (trained->began) {
-    log_line(trained->saved ? "stopped; the checkpoint is written"
-                            : "stopped before the others answered; the newest checkpoint stands");
-  }
-  // This process has received no signal if another worker was told to stop.
-  return kSignalled + (signal_received != 0 ? signal_received.load() : SIGTERM);
-}
-
 }  // namespace
 
 int train_here(const Arguments& arguments, char** argv) {
@@ -285,8 +183,11 @@ int train_here(const Arguments& arguments, char** argv) {
   }
   std::signal(SIGTERM, on_signal);
   std::signal(SIGINT, on_signal);
-  std::signal(SIGBUS, on_bus_error);
-  return exit_code_of(train(arguments, *process));
+  explain_bus_errors();
+  const Result<TrainingResult> trained = train(arguments, *process);
+  // This process has received no signal if another worker was told to stop.
+  const int signal = signal_received != 0 ? signal_received.load() : SIGTERM;
+  return exit_code_of(trained, this_process(), signal);
 }
 
 }  // namespace fettle::trainer

@@ -1,13 +1,17 @@
 #include "trainer/reporter/training_report.h"
 
-#include <sys/resource.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
+#include <string_view>
 
+#include "base/file.h"
 #include "base/json.h"
 
 namespace fettle::trainer {
@@ -60,11 +64,22 @@ double StepTimes::quantile(double share) const {
   return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
 }
 
+void reset_peak_memory() {
+  // Not write_file(), which replaces a file.
+  const int fd = ::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)!::write(fd, "5", 1);
+  ::close(fd);
+}
+
+// Not getrusage(), whose value nothing resets.
 double peak_memory_mib() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
+  constexpr std::string_view kName = "VmHWM:";
+  const Result<std::string> text = read_file("/proc/self/status");
+  const std::size_t at = text.ok() ? text->find(kName) : std::string::npos;
+  if (at == std::string::npos) return 0;
   constexpr double kKibibytesPerMebibyte = 1024;
-  return static_cast<double>(usage.ru_maxrss) / kKibibytesPerMebibyte;
+  return std::strtod(text->c_str() + at + kName.size(), nullptr) / kKibibytesPerMebibyte;
 }
 
 }  // namespace fettle::trainer

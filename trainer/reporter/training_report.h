@@ -45,5 +45,7 @@ class StepTimes {
 
 // Largest resident size of this process so far, in MiB.
 double peak_memory_mib();
+// Counts it from now on, where the system lets a process do so.
+void reset_peak_memory();
 
 }  // namespace fettle::trainer
