@@ -7,6 +7,7 @@
 #include "cli/doctor/doctor_page.h"
 #include "runtime/local/process/proc_table.h"
 #include "runtime/local/run/claims.h"
+#include "runtime/local/run/worker_list.h"
 #include "runtime/local/session.h"
 #include "runtime/local/store/network_disk.h"
 
@@ -26,12 +27,17 @@ Result<Json> backends_of_trainer() {
 
 // Finds the resources that trials may use here, and the resources in use. Claims without a run
 // claims nothing; it tells whether the directory that all Sessions share can be used.
-Shared look_around() {
+Shared look_around(const std::string& root) {
   Shared shared;
   shared.room = local::this_machine();
   shared.directory = local::claims_directory();
   shared.problem = local::Claims("doctor", shared.room, shared.directory).problem();
   if (shared.problem.empty()) shared.claims = local::read_claims(shared.directory);
+  for (const std::string& study : local::recorded_studies(root)) {
+    const std::string workers =
+        local::describe(local::read_workers(local::make_layout(root, study)));
+    if (!workers.empty()) shared.workers.push_back(study + ": " + workers);
+  }
   return shared;
 }
 
@@ -52,7 +58,7 @@ std::vector<std::string> warnings_about(const machine::Disk& disk) {
 Result<int> doctor_command(const Target& place, const DoctorOptions& options) {
   Examination examination;
   examination.machine = machine::inspect_machine(place.root);
-  examination.shared = look_around();
+  examination.shared = look_around(place.root);
   const auto backends = backends_of_trainer();
   if (backends.ok()) examination.backends = *backends;
   if (!backends.ok()) examination.trainer_missing = backends.error().message;

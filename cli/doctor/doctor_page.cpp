@@ -136,6 +136,11 @@ std::string shared_rows(const Shared& shared) {
     text += row(name, printable(study) + ": " + use.text());
     name.clear();
   }
+  name = "workers";
+  for (const std::string& workers : shared.workers) {
+    text += row(name, workers);
+    name.clear();
+  }
   return text;
 }
 

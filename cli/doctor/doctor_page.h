@@ -16,6 +16,7 @@ struct Shared {
   std::string directory;  // of the claims of Sessions on this machine
   std::string problem;    // why the directory cannot be used; "" = it can
   std::vector<local::Claim> claims;
+  std::vector<std::string> workers;  // "digits: 2 warm, ...": of the studies in this directory
 };
 
 struct Examination {

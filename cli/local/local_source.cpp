@@ -18,6 +18,7 @@
 #include "core/conditions.h"
 #include "core/control/clock.h"
 #include "runtime/local/log/trial_log_reader.h"
+#include "runtime/local/run/worker_list.h"
 #include "runtime/local/store/deletion.h"
 #include "runtime/local/store/missing_study.h"
 #include "runtime/local/store/pruning.h"
@@ -197,6 +198,7 @@ Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
       state_of(seen.view.study) == "running" && local::StudyLock::holder(layout.lock()) == 0;
   seen.view.now_ms = seen.view.interrupted ? last_sign_of_life(seen.view) : seen.now_ms;
   bring_up_to_date(seen.view);
+  seen.view.workers = local::describe(local::read_workers(layout));
   return seen;
 }
 

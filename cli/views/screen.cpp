@@ -248,7 +248,8 @@ Lines lay_out(const RunView& view, int columns, int rows, const Style& style) {
   Lines lines = {title_line(view, columns, style), progress_line(view, columns, style),
                  counts_line(view, style)};
   const Lines best = best_section(view, columns, style);
-  const Lines budget = {{{"budget  ", Ink::kDim}, {budget_text(view)}}};
+  Lines budget = {{{"budget  ", Ink::kDim}, {budget_text(view)}}};
+  if (!view.workers.empty()) budget.push_back({{"workers ", Ink::kDim}, {view.workers}});
   const Lines notice =
       view.notice.empty() ? Lines{} : Lines{{{printable(view.notice), Ink::kBold}}};
   const auto height = [](const Lines& section) {

@@ -30,6 +30,7 @@ struct RunView {
   std::int64_t now_ms = 0;
   bool interrupted = false;                   // no runner exists, though the study has not ended
   std::optional<ExpectedBest> expected_best;  // of study.status.best.front(); set by expect_best()
+  std::string workers;                        // the warm workers of a local run; "" = none
   std::string notice;                         // the runner's own message ("stopping ...")
 };
 

@@ -11,12 +11,14 @@
 #include "base/file.h"
 #include "runtime/local/run/fitting.h"
 #include "runtime/local/run/prepare_run.h"
+#include "runtime/local/run/worker_list.h"
 
 namespace fettle::local {
 namespace {
 
 constexpr auto kRefusedPause = std::chrono::milliseconds(1000);  // after an error that may pass
 constexpr std::int64_t kOthersIntervalMs = 250;  // between questions for other Sessions' runs
+constexpr std::int64_t kListIntervalMs = 1'000;  // between two lists of workers
 constexpr const char* kNoRoom = "no room on this machine yet";
 constexpr const char* kShuttingDown = "fettle run is shutting down";
 
@@ -46,6 +48,13 @@ bool may_train_warm(const RunRequest& request) {
   });
   return earlier == records.rend() || earlier->outcome == api::Outcome::kSucceeded ||
          earlier->outcome == api::Outcome::kStopped;
+}
+
+// The share of GPUs that a run in a worker has; absent: as the Study says.
+std::optional<double> gpus_of_slot(const api::TrialTemplate& trial) {
+  const std::int64_t slots = api::slots_of(trial);
+  if (!trial.gpu || slots == 1) return std::nullopt;
+  return static_cast<double>(api::whole_gpus(trial)) / static_cast<double>(slots);
 }
 
 WorkerShape shape_of(const RunRequest& request, const std::string& directory) {
@@ -150,11 +159,15 @@ Status ProcessRuns::start_process(const RunKey& key, const KnownRun& known, bool
   const bool is_known = runs_.update(key, [&](KnownRun& started) {
     started.gpus = granted.gpus;
     started.claimed_workers = request.workers();
+    if (is_worker) started.run.gpus = gpus_of_slot(request.study.spec.trial);
     started.run.pod_uid = command->pod_uid;
     started.clear_reason();
   });
   Status sent = is_known ? supervisor_->send(*command) : success();
-  if (is_known && sent.ok()) return sent;
+  if (is_known && sent.ok()) {
+    if (is_worker) queue_.wake();  // for list_workers()
+    return sent;
+  }
   pool_.erase(command->worker);
   queue_.release(holder);
   return sent;
@@ -172,6 +185,7 @@ Status ProcessRuns::assign(const RunKey& key, const RunRequest& request, std::in
   command->worker = worker;
   queue_.release(key);  // it waits no longer
   const bool is_known = runs_.update(key, [&](KnownRun& started) {
+    started.run.gpus = gpus_of_slot(request.study.spec.trial);
     started.run.pod_uid = command->pod_uid;
     started.clear_reason();
   });
@@ -218,7 +232,21 @@ bool ProcessRuns::serve() {
     }
     runs_.notify(key.first);
   }
-  return pool_.has_idle();
+  const bool is_listed = list_workers();
+  return pool_.has_idle() || !is_listed;
+}
+
+// Writes the list of workers if it has changed, once a second at most. Returns whether it is up to
+// date.
+bool ProcessRuns::list_workers() {
+  std::vector<WorkerView> views = pool_.views();
+  if (views == listed_) return true;
+  const std::int64_t now = now_ms();
+  if (now < listed_ms_ + kListIntervalMs) return false;
+  listed_ms_ = now;
+  // A list that cannot be written is only for people.
+  if (write_workers(options_.layout, views).ok()) listed_ = std::move(views);
+  return true;
 }
 
 // Ends idle workers that should not stay. Other Sessions wait in vain for the room of a worker that

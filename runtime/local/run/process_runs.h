@@ -77,6 +77,7 @@ class ProcessRuns final : public control::Runs {
   Status assign(const RunKey& key, const RunRequest& request, std::int64_t worker);
   Status keep_waiting(const RunKey& key, const Error& error);
   void end_spent_workers();
+  bool list_workers();
   void end_worker(std::int64_t worker);
   void on_worker_ended(std::int64_t worker);
   void wait(const RunKey& key, const Shortage& shortage, std::chrono::milliseconds pause);
@@ -92,7 +93,10 @@ class ProcessRuns final : public control::Runs {
   RunTable runs_;
   RunQueue queue_;
   WorkerPool pool_;
-  std::int64_t others_asked_ms_ = 0;  // when; on the queue's thread
+  // On the queue's thread.
+  std::int64_t others_asked_ms_ = 0;  // when
+  std::int64_t listed_ms_ = 0;        // when the list of workers was written
+  std::vector<WorkerView> listed_;
   mutable std::mutex failure_mutex_;
   std::string failure_;
   std::unique_ptr<SupervisorClient> supervisor_;  // last: its thread uses the members above
