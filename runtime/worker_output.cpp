@@ -10,7 +10,7 @@ constexpr char kRecordSeparator = '\x1e';
 constexpr std::size_t kLongestRun = 256;  // bytes of a run's name
 constexpr int kLargestExitCode = 255;
 
-// Removes and returns the first word; "" if there is none. Words are separated by one space.
+// Removes and returns the first word; "" at the end. Words are separated by one space.
 std::string_view take_word(std::string_view& words) {
   const std::size_t end = std::min(words.find(' '), words.size());
   const std::string_view word = words.substr(0, end);
@@ -100,7 +100,7 @@ bool WorkerOutput::take_frame(const TextSink& text, const FrameSink& frame) {
     malformed_ += parsed ? 0 : 1;
     if (parsed) frame(*parsed);
   }
-  // What follows, up to the next byte that may begin a frame, is text.
+  // The rest, up to the next byte that may begin a frame, is text.
   const std::size_t next = std::min(held_.find(kRecordSeparator, done), held_.size());
   if (next > done) text(std::string_view(held_).substr(done, next - done));
   held_.erase(0, next);

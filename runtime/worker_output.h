@@ -1,5 +1,5 @@
-// WorkerOutput: splits the standard output of a worker into frames and the text between them, by the
-// worker protocol (docs/worker-protocol.md).
+// WorkerOutput: splits the standard output of a worker into frames and the text between them, by
+// the worker protocol (docs/worker-protocol.md).
 //
 // Only bytes that may still become a frame are held back, at most kLongestFrame. Text is handed on
 // as it comes, so a frame may follow half a line. No IO; not synchronised.

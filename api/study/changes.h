@@ -19,8 +19,8 @@ bool may_change(std::string_view path);
 
 // Returns an error for each field that differs although it may not. These may change, from now on:
 // budget.*, suspend, ttlAfterFinished, objectives[].goal and reference, and trial.timeout,
-// heartbeat, retries, gracePeriod, passEnvironment, execution, slots, queue and queuePriorityClass. Errors are in
-// document order, with both values and a remedy.
+// heartbeat, retries, gracePeriod, passEnvironment, execution, slots, queue and queuePriorityClass.
+// Errors are in document order, with both values and a remedy.
 std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after);
 
 // The same for a Trial: how far it goes, its number of workers, and whether it stops may change;

@@ -183,8 +183,8 @@ struct Gpu {
 };
 
 // Who decides how many workers a trial has, between min and max.
-// Where a run trains: in a process of its own, or in a worker, a process that trains one run after
-// another (docs/worker-protocol.md). kAuto: see trains_warm() (resolve.h).
+// A run trains in a process of its own, or in a worker, a process that trains one run after another
+// (docs/worker-protocol.md). kAuto: see trains_warm() (resolve.h).
 enum class Execution { kAuto, kProcess, kWarm };
 EnumNames<Execution> names_of(Execution /*any*/);
 

@@ -18,7 +18,7 @@
 #include "core/conditions.h"
 #include "core/control/clock.h"
 #include "runtime/local/log/trial_log_reader.h"
-#include "runtime/local/run/worker_list.h"
+#include "runtime/local/worker/worker_list.h"
 #include "runtime/local/store/deletion.h"
 #include "runtime/local/store/missing_study.h"
 #include "runtime/local/store/pruning.h"

@@ -42,7 +42,7 @@ class Assignments {
   void forget(const std::string& run);
   // Stops all runs. Gives out no further run, like finish(). Safe in a signal handler.
   void stop_all() const;
-  // Gives out no further run: those that wait are dropped.
+  // Gives out no further run: waiting runs are dropped.
   void finish() const;
 
  private:

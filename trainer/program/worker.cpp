@@ -40,7 +40,7 @@ Assignments* signalled = nullptr;  // of the only worker in this process
 
 void on_signal(int /*number*/) { signalled->stop_all(); }
 
-// What all slots share.
+// Shared by all slots.
 struct Worker {
   WorkerFrames frames;
   DataShelf data;
@@ -164,7 +164,7 @@ class Slot {
     return success();
   }
 
-  // What a backend depends on: fp16 on a CPU takes another one.
+  // The settings that choose a backend: fp16 on a CPU takes another one.
   struct Key {
     api::BackendKind backend = api::BackendKind::kAuto;
     std::int64_t threads = 1;

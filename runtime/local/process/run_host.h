@@ -3,8 +3,8 @@
 //
 // A worker starts for its first run, and until it is ready it is that run's process like any other:
 // its output and its end are the run's. So a program that never speaks the protocol trains one run.
-// What a worker prints between two runs goes to a log of its own. Only the runs that a worker was
-// given can be reported by it. Owned and driven by the supervisor's poll loop; not synchronised;
+// A worker's output between two runs goes to a log of its own. Only the runs that a worker was given
+// can be reported by it. Owned and driven by the supervisor's poll loop; not synchronised;
 // nothing here blocks. Times are Unix milliseconds, handed in.
 #pragma once
 
@@ -53,7 +53,7 @@ class RunHost {
 
   // Gives the worker a further run (kAssign).
   void assign(const SupervisorCommand& command);
-  // The worker gets no further runs: it ends when it has trained those that it has.
+  // The worker gets no further runs: it ends after its present runs.
   void finish_worker(std::int64_t now_ms);
   void resize(std::int64_t workers) { process_->resize(workers); }
   // Ends one run, within its grace period.

@@ -34,8 +34,8 @@ class SupervisedProcess {
   using Sink = std::function<void(std::string_view bytes)>;
 
   // Starts the process. Never fails: a process that could not be started has ended().
-  // `environments`: one for each worker. `open_files`: their soft limit. `assignments_fd`: inherited
-  // by the program; -1 = none.
+  // `environments`: one for each worker. `open_files`: their soft limit. `assignments_fd`: the
+  // program inherits it; -1 = none.
   SupervisedProcess(const SupervisorCommand& command,
                     std::vector<std::vector<std::string>> environments, int lock_fd,
                     std::int64_t open_files, int assignments_fd);

@@ -11,14 +11,11 @@
 #include "base/file.h"
 #include "runtime/local/run/fitting.h"
 #include "runtime/local/run/prepare_run.h"
-#include "runtime/local/run/worker_list.h"
 
 namespace fettle::local {
 namespace {
 
 constexpr auto kRefusedPause = std::chrono::milliseconds(1000);  // after an error that may pass
-constexpr std::int64_t kOthersIntervalMs = 250;  // between questions for other Sessions' runs
-constexpr std::int64_t kListIntervalMs = 1'000;  // between two lists of workers
 constexpr const char* kNoRoom = "no room on this machine yet";
 constexpr const char* kShuttingDown = "fettle run is shutting down";
 
@@ -29,49 +26,15 @@ SupervisorCommand command_to(SupervisorCommand::Kind kind, const RunKey& run = {
   return command;
 }
 
-std::int64_t now_ms() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
-// Under this key the queue knows the resources of a worker. No trial has such a name, since a
-// trial's name ends with its index.
-RunKey key_of_worker(std::int64_t worker) { return {"worker", worker}; }
-
-// Whether the run may share a process with other runs. After a failure or a disruption it has a
-// process of its own, so a worker that is damaged cannot fail a trial twice.
-bool may_train_warm(const RunRequest& request) {
-  if (!api::trains_warm(request.study.spec.trial) || request.workers() > 1) return false;
-  const std::vector<api::RunRecord>& records = request.trial.status.runs;
-  const auto earlier = std::ranges::find_if(records.rbegin(), records.rend(), [&](const auto& r) {
-    return r.run < request.run && r.outcome;
-  });
-  return earlier == records.rend() || earlier->outcome == api::Outcome::kSucceeded ||
-         earlier->outcome == api::Outcome::kStopped;
-}
-
-// The share of GPUs that a run in a worker has; absent: as the Study says.
-std::optional<double> gpus_of_slot(const api::TrialTemplate& trial) {
-  const std::int64_t slots = api::slots_of(trial);
-  if (!trial.gpu || slots == 1) return std::nullopt;
-  return static_cast<double>(api::whole_gpus(trial)) / static_cast<double>(slots);
-}
-
-WorkerShape shape_of(const RunRequest& request, const std::string& directory) {
-  const api::TrialTemplate& trial = request.study.spec.trial;
-  const RunCommand& command = request.command;
-  return {.arguments = command.arguments,
-          .directory = command.directory.empty() ? directory : command.directory,
-          .memory_limit = command.memory_limit,
-          .pass_environment = trial.pass_environment,
-          .slots = api::slots_of(trial)};
-}
-
 }  // namespace
 
 ProcessRuns::ProcessRuns(ProcessRunsOptions options, std::unique_ptr<SupervisorClient> supervisor,
                          std::unique_ptr<Claims> claims)
-    : options_(std::move(options)), queue_(std::move(claims)), supervisor_(std::move(supervisor)) {
+    : options_(std::move(options)),
+      queue_(std::move(claims)),
+      workers_(options_.layout, options_.directory, queue_),
+      supervisor_(std::move(supervisor)) {
+  workers_.use(*supervisor_);
   Status started = supervisor_->listen([this](const SupervisorEvent& event) { on_event(event); },
                                        [this](const std::string& reason) { on_lost(reason); });
   if (started.ok()) started = queue_.start([this] { return serve(); });
@@ -119,41 +82,34 @@ Status ProcessRuns::begin(const RunKey& key) {
     queue_.release(key);
     return success();
   }
-  const bool is_warm = !waiting->needs_process && may_train_warm(*waiting->request);
-  if (is_warm) {
-    const auto worker = pool_.place(key, shape_of(*waiting->request, options_.directory));
-    if (worker) return assign(key, *waiting->request, *worker);
-  }
-  return start_process(key, *waiting, is_warm);
+  const RunRequest& request = *waiting->request;
+  const bool is_warm = !waiting->needs_process && may_train_warm(request);
+  const auto worker = is_warm ? workers_.place(key, request) : std::nullopt;
+  Status begun =
+      worker ? assign(key, request, *worker) : start_process(key, request, /*is_worker=*/is_warm);
+  // With a full disk it waits, unless the queue is closed.
+  const bool disk_is_full = !begun.ok() && begun.error().code == ErrorCode::kUnavailable;
+  if (disk_is_full && !queue_.waits(key) && !queue_.wait(key)) runs_.erase(key);
+  return begun;
 }
 
 // Starts a process for the run, which with `is_worker` may take further runs.
-Status ProcessRuns::start_process(const RunKey& key, const KnownRun& known, bool is_worker) {
-  const RunRequest& request = *known.request;
+Status ProcessRuns::start_process(const RunKey& key, const RunRequest& request, bool is_worker) {
   const Grant granted = queue_.admit(
       key, is_worker ? need_of_worker(request.study) : need_of(request.study, request.workers()));
   if (!granted.ok()) {
-    // An idle worker of another shape has no use for its room.
-    const auto idle = is_worker ? pool_.take_idle() : pool_.make_room();
-    if (idle) end_worker(*idle);
+    workers_.make_room(is_worker);
     wait(key, granted.shortage, {});
     return Error{ErrorCode::kUnavailable, granted.shortage.text()};
   }
   Result<SupervisorCommand> command = prepare_run(request, options_.layout, options_.directory,
                                                   granted.gpus, queue_.room().gpus_by_pci);
-  if (!command.ok()) return keep_waiting(key, command.error());
-  RunKey holder = key;
-  if (is_worker) {
-    // Without the directory, output between runs is lost, and nothing else.
-    (void)make_directories(options_.layout.study_directory() + "/workers");
-    command->worker = pool_.add(key, shape_of(request, options_.directory), now_ms());
-    command->slots = api::slots_of(request.study.spec.trial);
-    command->memory_limit *= command->slots;
-    if (request.study.spec.trial.trainer) command->arguments.emplace_back("--worker");
-    command->worker_log = options_.layout.worker_log(command->worker);
-    holder = key_of_worker(command->worker);
-    queue_.give_to(key, holder);
+  if (!command.ok()) {
+    queue_.release(key);
+    return command.error();
   }
+  if (is_worker) workers_.start(request, *command);
+  const RunKey holder = workers_.holder_of(key);
   command->claim_file = queue_.claim_file(holder);
   // false: remove() was called meanwhile, which does not take start_mutex_.
   const bool is_known = runs_.update(key, [&](KnownRun& started) {
@@ -164,11 +120,8 @@ Status ProcessRuns::start_process(const RunKey& key, const KnownRun& known, bool
     started.clear_reason();
   });
   Status sent = is_known ? supervisor_->send(*command) : success();
-  if (is_known && sent.ok()) {
-    if (is_worker) queue_.wake();  // for list_workers()
-    return sent;
-  }
-  pool_.erase(command->worker);
+  if (is_known && sent.ok()) return sent;
+  workers_.erase(command->worker);
   queue_.release(holder);
   return sent;
 }
@@ -177,29 +130,21 @@ Status ProcessRuns::start_process(const RunKey& key, const KnownRun& known, bool
 Status ProcessRuns::assign(const RunKey& key, const RunRequest& request, std::int64_t worker) {
   Result<SupervisorCommand> command =
       prepare_run(request, options_.layout, options_.directory, /*gpus=*/{}, /*by_pci=*/false);
+  queue_.release(key);  // it waits no longer
   if (!command.ok()) {
-    pool_.release(key, /*memory=*/0, now_ms());
-    return keep_waiting(key, command.error());
+    workers_.release(key, /*worker_memory=*/0);
+    return command.error();
   }
   command->kind = SupervisorCommand::Kind::kAssign;
   command->worker = worker;
-  queue_.release(key);  // it waits no longer
   const bool is_known = runs_.update(key, [&](KnownRun& started) {
     started.run.gpus = gpus_of_slot(request.study.spec.trial);
     started.run.pod_uid = command->pod_uid;
     started.clear_reason();
   });
   Status sent = is_known ? supervisor_->send(*command) : success();
-  if (!is_known || !sent.ok()) pool_.release(key, /*memory=*/0, now_ms());
+  if (!is_known || !sent.ok()) workers_.release(key, /*worker_memory=*/0);
   return sent;
-}
-
-// The files of a run cannot be written. With a full disk it waits.
-Status ProcessRuns::keep_waiting(const RunKey& key, const Error& error) {
-  queue_.release(key);
-  const bool disk_is_full = error.code == ErrorCode::kUnavailable;
-  if (disk_is_full && !queue_.wait(key)) runs_.erase(key);  // false: the queue is closed
-  return error;
 }
 
 // Lets the run wait, or drops it once the queue is closed: it has not begun, so nothing is recorded
@@ -216,7 +161,7 @@ void ProcessRuns::wait(const RunKey& key, const Shortage& shortage,
 bool ProcessRuns::serve() {
   const std::lock_guard<std::mutex> starting(start_mutex_);
   if (queue_.is_closed() || !failure().empty()) return false;
-  end_spent_workers();
+  const bool soon = workers_.serve();
   for (const RunKey& key : queue_.due()) {
     const Status begun = begin(key);
     // kUnavailable: begin() has let it wait again.
@@ -232,41 +177,7 @@ bool ProcessRuns::serve() {
     }
     runs_.notify(key.first);
   }
-  const bool is_listed = list_workers();
-  return pool_.has_idle() || !is_listed;
-}
-
-// Writes the list of workers if it has changed, once a second at most. Returns whether it is up to
-// date.
-bool ProcessRuns::list_workers() {
-  std::vector<WorkerView> views = pool_.views();
-  if (views == listed_) return true;
-  const std::int64_t now = now_ms();
-  if (now < listed_ms_ + kListIntervalMs) return false;
-  listed_ms_ = now;
-  // A list that cannot be written is only for people.
-  if (write_workers(options_.layout, views).ok()) listed_ = std::move(views);
-  return true;
-}
-
-// Ends idle workers that should not stay. Other Sessions wait in vain for the room of a worker that
-// always has a run, so each worker gives way after some time.
-void ProcessRuns::end_spent_workers() {
-  if (!pool_.has_idle()) return;
-  const std::int64_t now = now_ms();
-  bool others_wait = false;
-  if (now >= others_asked_ms_ + kOthersIntervalMs) {
-    others_asked_ms_ = now;
-    others_wait = queue_.others_wait();
-  }
-  for (const std::int64_t worker : pool_.take_spent(others_wait, now)) end_worker(worker);
-}
-
-void ProcessRuns::end_worker(std::int64_t worker) {
-  SupervisorCommand command = command_to(SupervisorCommand::Kind::kEndWorker);
-  command.worker = worker;
-  // A supervisor that cannot be reached has ended, with all workers.
-  (void)supervisor_->send(command);
+  return soon;
 }
 
 // No run begins any more.
@@ -423,11 +334,9 @@ std::string ProcessRuns::failure() const {
 void ProcessRuns::on_event(const SupervisorEvent& event) {
   const RunKey key{event.trial, event.run};
   if (event.kind == SupervisorEvent::Kind::kRefused) return on_refused(event);
-  if (event.kind == SupervisorEvent::Kind::kWorkerEnded) return on_worker_ended(event.worker);
+  if (event.kind == SupervisorEvent::Kind::kWorkerEnded) return workers_.erase(event.worker);
   if (event.kind == SupervisorEvent::Kind::kWorkerReady) {
-    pool_.set_ready(event.worker, event.takes_arguments);
-    if (event.takes_arguments) queue_.wake();  // for runs that differ in their arguments
-    return;
+    return workers_.set_ready(event.worker, event.takes_arguments);
   }
   const bool has_started = event.kind == SupervisorEvent::Kind::kStarted;
   const bool is_known = runs_.update(key, [&](KnownRun& known) {
@@ -443,29 +352,19 @@ void ProcessRuns::on_event(const SupervisorEvent& event) {
     known.request.reset();
   });
   if (event.outcome) {
-    const bool had_worker = pool_.release(key, event.worker_memory, now_ms()).has_value();
-    if (!had_worker) queue_.release(key);
+    if (!workers_.release(key, event.worker_memory)) queue_.release(key);
     queue_.wake();  // its resources may be enough for a run that waits
   }
   if (!is_known) return;  // removed meanwhile
-  if (has_started) {
-    const auto worker = pool_.worker_of(key);
-    queue_.hand_over(worker ? key_of_worker(*worker) : key);
-  }
+  if (has_started) queue_.hand_over(workers_.holder_of(key));
   runs_.notify(key.first);
-}
-
-void ProcessRuns::on_worker_ended(std::int64_t worker) {
-  pool_.erase(worker);
-  queue_.release(key_of_worker(worker));
-  queue_.wake();
 }
 
 // It has not begun, so its trial file is removed, and it waits again.
 void ProcessRuns::on_refused(const SupervisorEvent& event) {
   const RunKey key{event.trial, event.run};
   const bool by_worker = event.worker > 0;
-  pool_.release(key, /*memory=*/0, now_ms());
+  workers_.release(key, /*worker_memory=*/0);
   const bool is_known = runs_.update(key, [&](KnownRun& known) {
     known.needs_process = known.needs_process || by_worker;
     // If it was reported running already, the effect is that of a queue that preempts it

@@ -6,9 +6,9 @@
 //
 // A run is admitted to the machine (run_queue.h) before any of its files is written. While the
 // machine has no room it is Pending and names the missing resources; it has a place in a queue, and
-// leaves no trace on disk. So "not now" is neither a failure nor a disruption. A run that may train in
-// a worker (docs/worker-protocol.md) goes to one with a free slot at once: the worker holds the
-// resources, and keeps them between its runs (worker_pool.h).
+// leaves no trace on disk. So "not now" is neither a failure nor a disruption. A run that may train
+// in a worker (docs/worker-protocol.md) goes to one with a free slot at once: the worker holds the
+// resources, and keeps them between its runs (session_workers.h).
 // Thread-safe. One own thread reads the supervisor's events, another starts waiting runs; the
 // listener is called from both.
 #pragma once
@@ -29,7 +29,7 @@
 #include "runtime/local/run/recorded_run.h"
 #include "runtime/local/run/run_queue.h"
 #include "runtime/local/run/run_table.h"
-#include "runtime/local/run/worker_pool.h"
+#include "runtime/local/run/session_workers.h"
 #include "runtime/local/store/layout.h"
 
 namespace fettle::local {
@@ -73,13 +73,8 @@ class ProcessRuns final : public control::Runs {
 
  private:
   Status begin(const RunKey& key);
-  Status start_process(const RunKey& key, const KnownRun& known, bool is_worker);
+  Status start_process(const RunKey& key, const RunRequest& request, bool is_worker);
   Status assign(const RunKey& key, const RunRequest& request, std::int64_t worker);
-  Status keep_waiting(const RunKey& key, const Error& error);
-  void end_spent_workers();
-  bool list_workers();
-  void end_worker(std::int64_t worker);
-  void on_worker_ended(std::int64_t worker);
   void wait(const RunKey& key, const Shortage& shortage, std::chrono::milliseconds pause);
   bool serve();
   void close();
@@ -92,11 +87,7 @@ class ProcessRuns final : public control::Runs {
   std::mutex start_mutex_;  // one run begins, changes or stops at a time
   RunTable runs_;
   RunQueue queue_;
-  WorkerPool pool_;
-  // On the queue's thread.
-  std::int64_t others_asked_ms_ = 0;  // when
-  std::int64_t listed_ms_ = 0;        // when the list of workers was written
-  std::vector<WorkerView> listed_;
+  SessionWorkers workers_;
   mutable std::mutex failure_mutex_;
   std::string failure_;
   std::unique_ptr<SupervisorClient> supervisor_;  // last: its thread uses the members above

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/local/run/worker_pool.h"
 #include "runtime/local/store/layout.h"
+#include "runtime/local/worker/worker_pool.h"
 
 namespace fettle::local {
 
 Status write_workers(const Layout& layout, const std::vector<WorkerView>& workers);
 
-// Empty if there are none, no runner has the Study, or the list cannot be read.
+// Empty without workers, without a runner, or if the list cannot be read.
 std::vector<WorkerView> read_workers(const Layout& layout);
 
 // "2 warm: 236 trials trained, 2 in training, 170 MiB"; "" without workers.

@@ -1,5 +1,5 @@
 // The list of workers, from one process to another.
-#include "runtime/local/run/worker_list.h"
+#include "runtime/local/worker/worker_list.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "runtime/local/run/worker_list.h"
+#include "runtime/local/worker/worker_list.h"
 
 #include "api/fields/field_document.h"
 #include "api/fields/field_writer.h"

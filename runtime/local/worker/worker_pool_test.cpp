@@ -1,5 +1,5 @@
 // Which worker a run goes to, and when a worker ends, as tables.
-#include "runtime/local/run/worker_pool.h"
+#include "runtime/local/worker/worker_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

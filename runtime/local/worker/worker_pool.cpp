@@ -1,4 +1,4 @@
-#include "runtime/local/run/worker_pool.h"
+#include "runtime/local/worker/worker_pool.h"
 
 #include <algorithm>
 
