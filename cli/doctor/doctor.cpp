@@ -7,9 +7,9 @@
 #include "cli/doctor/doctor_page.h"
 #include "runtime/local/process/proc_table.h"
 #include "runtime/local/run/claims.h"
-#include "runtime/local/worker/worker_list.h"
 #include "runtime/local/session.h"
 #include "runtime/local/store/network_disk.h"
+#include "runtime/local/worker/worker_list.h"
 
 namespace fettle::cli {
 namespace {

@@ -18,13 +18,13 @@
 #include "core/conditions.h"
 #include "core/control/clock.h"
 #include "runtime/local/log/trial_log_reader.h"
-#include "runtime/local/worker/worker_list.h"
 #include "runtime/local/store/deletion.h"
 #include "runtime/local/store/missing_study.h"
 #include "runtime/local/store/pruning.h"
 #include "runtime/local/store/scaling.h"
 #include "runtime/local/store/sqlite_store.h"
 #include "runtime/local/store/study_lock.h"
+#include "runtime/local/worker/worker_list.h"
 
 namespace fettle::cli {
 namespace {

@@ -3,9 +3,9 @@
 //
 // A worker starts for its first run, and until it is ready it is that run's process like any other:
 // its output and its end are the run's. So a program that never speaks the protocol trains one run.
-// A worker's output between two runs goes to a log of its own. Only the runs that a worker was given
-// can be reported by it. Owned and driven by the supervisor's poll loop; not synchronised;
-// nothing here blocks. Times are Unix milliseconds, handed in.
+// A worker's output between two runs goes to a log of its own. A worker can report only the runs
+// that it was given. Owned and driven by the supervisor's poll loop; not synchronised; nothing here
+// blocks. Times are Unix milliseconds, handed in.
 #pragma once
 
 #include <poll.h>

@@ -53,7 +53,7 @@ struct SupervisorCommand {
 
   std::int64_t worker = 0;  // number of the worker; 0: a process of its own
   std::int64_t slots = 1;   // runs that the worker trains at once
-  std::string worker_log;   // path: what it prints between runs
+  std::string worker_log;   // path: its output between runs
   std::string trial;
   std::int64_t run = 0;
   std::string pod_uid;                 // the value of FETTLE_POD_UID
