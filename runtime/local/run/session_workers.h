@@ -1,8 +1,8 @@
 // SessionWorkers: the workers of one Session: which run goes to which, their claims on the
 // machine, their ends, and their list on the disk.
 //
-// Decisions are the pool's (worker_pool.h); this class carries them out. A worker has the claim that
-// its first run was granted. Thread-safe, but place() and start() need the caller's lock on starts;
+// The pool (worker_pool.h) decides; this class carries it out. A worker has the claim that its
+// first run was granted. Thread-safe, but place() and start() need the caller's lock on starts;
 // serve() is for the queue's thread alone.
 #pragma once
 
