@@ -12,6 +12,9 @@ TEST(SupervisorWire, CommandsComeBackAsTheyWere) {
   start.trial = "s-0";
   start.run = 3;
   start.pod_uid = "uid-r3";
+  start.worker = 2;
+  start.slots = 4;
+  start.worker_log = "/data/workers/2.log";
   start.run_directory = "/data/s-0/r3";
   start.arguments = {"sh", "-c", "echo \"$(x)\"\n"};
   start.environment = {{"A", "b=c"}, {"ODD", "'\"\n\\"}};
@@ -34,6 +37,9 @@ TEST(SupervisorWire, CommandsComeBackAsTheyWere) {
   const SupervisorCommand back = read_command(line).value();
   EXPECT_EQ(back.arguments, start.arguments);
   EXPECT_EQ(back.environment, start.environment);
+  EXPECT_EQ(back.worker, 2);
+  EXPECT_EQ(back.slots, 4);
+  EXPECT_EQ(back.worker_log, start.worker_log);
   EXPECT_EQ(back.workers, start.workers);
   EXPECT_EQ(back.least_workers, 2);
   EXPECT_EQ(back.worker_count, 2);

@@ -67,6 +67,31 @@ TEST_F(ClaimsTest, TheCoresOfAllStudiesAreCounted) {
   EXPECT_EQ(refusal(two, "two-0-r0", {0, 1, 0}), "");
 }
 
+TEST_F(ClaimsTest, OnlyWaitingRunsOfOtherSessionsAreNoticed) {
+  Claims one("one", room_, directory());
+  Claims two("two", room_, directory());
+  ASSERT_TRUE(one.take("one-0-r0", {0, 4, 0}).ok());
+  EXPECT_FALSE(one.take("one-1-r0", {0, 1, 0}).ok());
+  EXPECT_FALSE(one.others_wait()) << "its own run waits";
+  EXPECT_TRUE(two.others_wait());
+  EXPECT_FALSE(two.take("two-0-r0", {0, 1, 0}).ok());
+  EXPECT_TRUE(one.others_wait());
+  two.release("two-0-r0");
+  EXPECT_FALSE(one.others_wait());
+}
+
+TEST_F(ClaimsTest, AClaimKeepsItsResourcesUnderANewName) {
+  Claims one("one", room_, directory());
+  ASSERT_TRUE(one.take("one-0-r0", {0, 4, 0}).ok());
+  const std::string file = one.file("one-0-r0");
+  one.rename("one-0-r0", "worker-r1");
+  EXPECT_EQ(one.file("worker-r1"), file);
+  one.release("one-0-r0");
+  EXPECT_FALSE(one.take("one-1-r0", {0, 1, 0}).ok()) << "the worker has all cores";
+  one.release("worker-r1");
+  EXPECT_TRUE(one.take("one-1-r0", {0, 1, 0}).ok());
+}
+
 // As when its runner was killed: the process that holds the file counts.
 TEST_F(ClaimsTest, AClaimLivesAsLongAsSomebodyHoldsIt) {
   Claims two("two", room_, directory());

@@ -57,6 +57,32 @@ TEST(Fitting, TheTightestResourceDecides) {
   }
 }
 
+// The trials in the slots of a worker share its GPU, and not its cores.
+TEST(Fitting, SlotsShareAGpu) {
+  api::Study study = study_with(Json::object({{"cpu", "10m"}, {"memory", "1Gi"}}), 30);
+  study.spec.trial.gpu.emplace().count = 1;
+  study.spec.trial.execution = api::Execution::kWarm;
+  study.spec.trial.slots = 4;
+  Room room = two_cores();
+  room.gpus = {{"a", "0"}, {"b", "1"}};
+  const Fitting fitting = fitting_trials(study, room);
+  EXPECT_EQ(fitting.trials, 8);
+  EXPECT_THAT(fitting.why, HasSubstr("2 GPUs, and 4 trials (spec.trial.slots) share 1"));
+  const Need need = need_of_worker(study);
+  EXPECT_EQ(need.gpus, 1);
+  EXPECT_DOUBLE_EQ(need.cores, 0.04);
+  EXPECT_EQ(need.memory, std::int64_t{4} << 30);
+}
+
+// A worker has more files open than a process of one run.
+TEST(Fitting, OpenFilesLimitWorkers) {
+  api::Study study = study_with(Json::object({{"cpu", "1m"}}), 1'000);
+  study.spec.trial.execution = api::Execution::kWarm;
+  Room room = two_cores();
+  room.runs = 140;
+  EXPECT_EQ(fitting_trials(study, room).trials, 100);
+}
+
 TEST(Fitting, IsToldWhereItIsLessThanTheStudyAllows) {
   EXPECT_EQ(explain_parallelism(study_with(Json::object(), 2), two_cores()), "");
   EXPECT_EQ(explain_parallelism(study_with(Json::object(), 30), two_cores()),

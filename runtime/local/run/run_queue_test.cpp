@@ -57,6 +57,17 @@ TEST(RunQueue, OpenFilesLimitTheAdmittedRuns) {
   EXPECT_TRUE(queue.admit(kB, kOneCore).ok());
 }
 
+TEST(RunQueue, AWorkerKeepsTheRoomOfItsFirstRun) {
+  const RunKey worker{"worker", 1};
+  RunQueue queue(two_cores());
+  ASSERT_TRUE(queue.admit(kA, {0, 2, 0}).ok());
+  queue.give_to(kA, worker);
+  queue.release(kA);  // the run has ended
+  EXPECT_FALSE(queue.admit(kB, kOneCore).ok());
+  queue.release(worker);
+  EXPECT_TRUE(queue.admit(kB, kOneCore).ok());
+}
+
 TEST(RunQueue, NoRunBeginsToWaitOnceItIsClosed) {
   RunQueue queue(two_cores());
   EXPECT_TRUE(queue.wait(kA));
