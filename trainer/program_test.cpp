@@ -121,6 +121,7 @@ TEST_F(ProgramTest, SigtermMeansCheckpointReportAnd143) {
 // Like a node that was paused, or cut off, and returns when its trial has a new run elsewhere.
 TEST_F(ProgramTest, OneThatSleptDoesNotWriteOverTheRunThatReplacedIt) {
   trial_.trainer->training.epochs = trial_.until_step = 1'000'000;
+  trial_.rungs = {1};  // leaves a checkpoint, however short the epoch is
   const pid_t slept = start(write_trial());
   await_step_2();
   kill(slept, SIGSTOP);

@@ -229,7 +229,10 @@ Result<Ending> Training::run() {
     FETTLE_TRY(finish_epoch(loader, watch.seconds()));
     if (is_final()) break;  // the same on all workers, so none waits in all_requests()
     FETTLE_ASSIGN(const WorkerRequests requests, all_requests());
-    if (requests.stop) return Ending::kStopped;
+    if (requests.stop) {
+      FETTLE_TRY(reports_->catch_up(state_));
+      return Ending::kStopped;
+    }
     if (requests.regroup) return Ending::kRegroups;
   }
   return Ending::kReached;

@@ -2,8 +2,9 @@
 //
 // Everything that decides the result is a function of the configuration, the seed and the position;
 // stopping and starting again changes nothing (bit for bit on the reference backend). Each epoch
-// ends with validation, a durable checkpoint and a report. One thread, besides the loader's and,
-// with several workers, the thread that all-reduces gradients (gradient_sum.h).
+// ends with validation, a durable checkpoint (of short epochs only some: training_reports.h) and a
+// report. One thread, besides the loader's and, with several workers, the thread that all-reduces
+// gradients (gradient_sum.h).
 //
 // With several workers each runs the same training. Rank 0 alone reads and writes checkpoints and
 // reports, and sends its starting point to the others. All workers end after the same step.

@@ -1,5 +1,6 @@
 #include "trainer/training_reports.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -29,14 +30,40 @@ void TrainingReports::report_start(const TrainingState& state, const std::string
 
 Status TrainingReports::save_and_report(const TrainingState& state, const Metrics& metrics,
                                         bool final_result) {
-  FETTLE_ASSIGN(const std::string saved, save_checkpoint(state));
+  skipped_ = may_skip(state, final_result);
+  return report(state, metrics, final_result, /*saves=*/!skipped_);
+}
+
+Status TrainingReports::catch_up(const TrainingState& state) {
+  if (!std::exchange(skipped_, false)) return success();
+  return report(state, {}, /*final_result=*/false, /*saves=*/true);
+}
+
+bool TrainingReports::may_skip(const TrainingState& state, bool final_result) const {
+  const Position& position = state.position;
+  const auto& rungs = parts_.task.keep.rungs;
+  if (!keeps_checkpoints_ || final_result || position.offset > 0) return false;
+  if (parts_.collective.world_size() > 1) return false;
+  if (std::ranges::binary_search(rungs, position.epoch)) return false;
+  return parts_.hooks.now() - saved_at_ < parts_.task.between_checkpoints;
+}
+
+Status TrainingReports::report(const TrainingState& state, const Metrics& metrics,
+                               bool final_result, bool saves) {
+  std::string saved;
+  if (saves) {
+    FETTLE_ASSIGN(saved, save_checkpoint(state));
+    saved_at_ = parts_.hooks.now();
+  } else {
+    FETTLE_TRY(parts_.store.may_write());  // a process that was replaced reports nothing more
+  }
   if (parts_.collective.rank() != 0) return success();
   EpochReport report;
   report.step = state.position.epoch;  // a trial counts whole epochs as its steps
   report.metrics = metrics;
   report.final_result = final_result;
   report.checkpoint = saved;
-  report.checkpoint_step = state.position.epoch;
+  if (saves) report.checkpoint_step = state.position.epoch;
   report.implementations = implementations_once();
   parts_.hooks.report(report);
   return success();

@@ -22,6 +22,9 @@ struct TrainingTask {
   std::int64_t until_epoch = 1;  // stops there; the schedule is always training.epochs long
   std::string checkpoints;       // directory; "" = none are written
   CheckpointsKept keep;
+  // An epoch that ends sooner after the last checkpoint leaves none, unless something needs it
+  // (training_reports.h). 0: each epoch leaves one.
+  std::chrono::milliseconds between_checkpoints = std::chrono::seconds(2);
   std::optional<CheckpointFence> fence;    // rank 0's claim to that directory; absent: not shared
   std::optional<api::ParentPlace> parent;  // a new trial takes its weights from it
   std::int64_t processes_here = 1;         // of this worker, which share the host's memory
@@ -40,6 +43,8 @@ struct TrainingHooks {
   std::function<bool()> should_stop;
   std::function<bool()> should_regroup;  // may be empty
   Trace* trace = nullptr;                // receives step times; may be null
+  // Tells how old the newest checkpoint is; a test's own, or the steady clock.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 }  // namespace fettle::trainer

@@ -50,6 +50,7 @@ class TrainingTest : public testing::Test {
     task_.seed = 5;
     task_.until_epoch = 4;
     task_.checkpoints = directory_.file("checkpoints");
+    task_.between_checkpoints = {};
   }
 
   // Runs `task`; stops after `steps` optimiser steps, if given.

@@ -40,6 +40,9 @@ class CheckpointStore {
   // are.
   Result<std::string> save(const Checkpoint& checkpoint) const;
 
+  // Errors: kConflict: another process owns the directory now.
+  Status may_write() const { return fence_ ? fence_->check() : success(); }
+
   struct Found {
     std::optional<Checkpoint> checkpoint;
     std::string path;
@@ -62,7 +65,6 @@ class CheckpointStore {
   std::vector<File> list() const;  // newest first, judged by their names
   void remove_superseded(const std::string& newest) const;
   Status give_name(const std::string& unnamed, const std::string& path) const;
-  Status may_write() const { return fence_ ? fence_->check() : success(); }
   bool is_at_rung(const File& file) const;
 
   const std::string directory_;
