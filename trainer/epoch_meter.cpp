@@ -41,7 +41,6 @@ Metrics EpochMeter::measure(const Loader& loader, const RateSchedule& rates, std
       {metric::kStepP95, 1e3 * times_.quantile(0.95)},
       {metric::kStepP99, 1e3 * times_.quantile(0.99)},
       {metric::kDataWait, (waited_for_data(loader) - waited_) / busy},
-      {metric::kMemory, peak_memory_mib()},
       {metric::kOptimizer, learner_.optimizer().state_mib()},
       {metric::kLearningRate, rates.at(last_step)},
       {metric::kGlobalBatch, static_cast<double>(settings_.global_batch)},
@@ -49,6 +48,7 @@ Metrics EpochMeter::measure(const Loader& loader, const RateSchedule& rates, std
       {metric::kAccumulation, static_cast<double>(settings_.accumulation)},
       {metric::kSeconds, seconds},
   };
+  if (!settings_.shares_process) metrics.emplace_back(metric::kMemory, peak_memory_mib());
   const api::Precision precision = precision_on(learner_.backend(), settings_.precision);
   append(metrics,
          compute_metrics(flops, busy, peak_flops_of(learner_.backend().device(), precision),
@@ -60,7 +60,11 @@ Metrics EpochMeter::measure(const Loader& loader, const RateSchedule& rates, std
   if (const auto& all = learner_.network().implementations(); !all.empty()) {
     metrics.emplace_back(metric::kFallbacks, static_cast<double>(fallbacks(all)));
   }
-  if (gpu_meter_) append(metrics, gpu_metrics(gpu_meter_->take()));
+  if (gpu_meter_) {
+    machine::GpuUse use = gpu_meter_->take();
+    if (settings_.shares_process) use.memory.reset();
+    append(metrics, gpu_metrics(use));
+  }
   if (world_size_ > 1) {
     metrics.emplace_back(metric::kCommunicationShare,
                          (learner_.communicated() - communicated_) / busy);

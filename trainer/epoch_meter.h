@@ -25,6 +25,7 @@ class EpochMeter {
     std::int64_t global_batch = 0;
     std::int64_t accumulation = 1;
     std::optional<std::int64_t> planned_gpu_bytes;  // absent if the backend uses host memory
+    bool shares_process = false;  // memory in use is not this training's alone: it is left out
   };
 
   // `learner` and `collective` must outlive it. Opens rank 0's GPU meter.

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <mutex>
 #include <numbers>
 #include <numeric>
 #include <string>
@@ -150,6 +151,10 @@ Status Training::make_learner(TrainingDevice& device) {
   const TrainingWorld world =
       world_of(data_, collective_.world_size(), collective_.rank() == 0 && store_.keeps_any());
   FETTLE_TRY(check_norm_samples(config, plan, world));
+  std::unique_lock<std::mutex> allocating;
+  if (hooks_.allocating != nullptr && !device.backend().shares_memory()) {
+    allocating = std::unique_lock(*hooks_.allocating);
+  }
   AvailableMemory available = available_memory(device.backend(), task_.processes_here);
   // Memory that the previous training left there is reused or released.
   if (available.device) *available.device += device.kept_bytes();
@@ -172,7 +177,8 @@ Status Training::make_learner(TrainingDevice& device) {
   EpochMeter::Settings settings{.precision = config.training.precision,
                                 .global_batch = step_.global_batch,
                                 .accumulation = step_.accumulation,
-                                .planned_gpu_bytes = {}};
+                                .planned_gpu_bytes = {},
+                                .shares_process = task_.shares_process};
   if (memory.has_device()) settings.planned_gpu_bytes = memory.total();
   meter_.emplace(*learner_, collective_, settings);
   return success();

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -30,6 +31,8 @@ struct TrainingTask {
   std::int64_t processes_here = 1;         // of this worker, which share the host's memory
   // Limit on the wait for a parent's checkpoint to appear: network file systems cache directories.
   std::chrono::milliseconds parent_patience = std::chrono::minutes(1);
+  // Other trainings run in this process meanwhile: memory in use cannot be told apart.
+  bool shares_process = false;
   bool new_process = true;  // reports its start again: an earlier process may not have
 };
 
@@ -43,6 +46,9 @@ struct TrainingHooks {
   std::function<bool()> should_stop;
   std::function<bool()> should_regroup;  // may be empty
   Trace* trace = nullptr;                // receives step times; may be null
+  // Held from the look for free memory of a device until it is allocated: trainings on one device
+  // take turns at it. May be null.
+  std::mutex* allocating = nullptr;
   // Tells how old the newest checkpoint is; a test's own, or the steady clock.
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };

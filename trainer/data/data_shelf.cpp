@@ -40,8 +40,9 @@ Result<std::shared_ptr<const TrainingData>> DataShelf::load(const api::DataConfi
     return kept_.back().data;
   }
   std::erase_if(kept_, [&](const Kept& kept) { return kept.config == wanted; });
-  FETTLE_ASSIGN(TrainingData loaded, load_training_data(config, cache_));
-  auto data = std::make_shared<const TrainingData>(std::move(loaded));
+  const auto loaded = std::make_shared<Loaded>(cache_(), TrainingData{});
+  FETTLE_ASSIGN(loaded->data, load_training_data(config, loaded->cache));
+  std::shared_ptr<const TrainingData> data(loaded, &loaded->data);
   kept_.push_back({wanted, std::move(files), data});
   if (kept_.size() > most_) kept_.erase(kept_.begin());
   return data;

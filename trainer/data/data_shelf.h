@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,13 +20,20 @@ namespace fettle::trainer {
 
 class DataShelf {
  public:
-  // Keeps `most` sets of data; trainings that still use others keep them alive.
-  DataShelf(DataCache cache, std::size_t most) : cache_(std::move(cache)), most_(most) {}
+  using MakeCache = std::function<DataCache()>;
+
+  // Keeps `most` sets of data; trainings that still use others keep them alive. `cache`: of one
+  // set, since a cache holds the files that it has mapped.
+  DataShelf(MakeCache cache, std::size_t most) : cache_(std::move(cache)), most_(most) {}
 
   // As load_training_data().
   Result<std::shared_ptr<const TrainingData>> load(const api::DataConfig& config);
 
  private:
+  struct Loaded {
+    DataCache cache;
+    TrainingData data;
+  };
   struct Kept {
     api::DataConfig config;
     std::string files;  // their sizes, times and places
@@ -33,7 +41,7 @@ class DataShelf {
   };
 
   std::mutex mutex_;
-  DataCache cache_;
+  const MakeCache cache_;
   const std::size_t most_;
   std::vector<Kept> kept_;  // the newest last
 };

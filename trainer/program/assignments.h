@@ -1,13 +1,16 @@
 // Assignments: the runs that a worker is given, and the runs that it should end, by the worker
 // protocol (docs/worker-protocol.md).
 //
-// Thread-safe. One own thread reads the descriptor until it ends, or finish() is called.
+// A run is at hand from its assignment until it is forgotten. Lines that are too long, no JSON, or
+// name no run are skipped with a sentence in the log. Thread-safe; a thread of its own reads the
+// descriptor, and calls the answers.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -16,11 +19,13 @@
 #include <string_view>
 #include <thread>
 
+#include "base/json.h"
 #include "base/result.h"
 
 namespace fettle::trainer {
 
-inline constexpr std::size_t kLongestAssignment = 256 << 10;
+inline constexpr std::size_t kLongestAssignment = 256 << 10;  // bytes of its line
+inline constexpr std::size_t kLongestRunName = 256;
 
 struct Assignment {
   std::string run;
@@ -30,37 +35,54 @@ struct Assignment {
 
 class Assignments {
  public:
+  struct Settings {
+    std::size_t most_waiting = 1;  // further runs are refused
+    std::function<void(const std::string& run, const std::string& reason)> refuse;
+    // Ends a run that was stopped while it waited. Empty: next() gives it out, and it is stopped.
+    std::function<void(const std::string& run)> end_waiting;
+    std::function<void(const std::string& line)> log;
+  };
+
+  explicit Assignments(Settings settings) : settings_(std::move(settings)) {}
+  ~Assignments();
+  Assignments(const Assignments&) = delete;
+  Assignments& operator=(const Assignments&) = delete;
+
   // Takes over `fd`. kUnavailable: no thread can be made.
   Status start(int fd);
-  ~Assignments();
 
-  // Waits for the next run; absent: no more come.
-  std::optional<Assignment> next();
+  enum class Next { kRun, kNoneYet, kNoMore };
+  // Waits for the next run, at most for `patience` if it is given.
+  Next next(Assignment& run, std::optional<std::chrono::milliseconds> patience = {});
   // Whether the run should end, or all should.
   bool is_stopped(const std::string& run) const;
   // The run has ended.
   void forget(const std::string& run);
-  // Stops all runs. Gives out no further run, like finish(). Safe in a signal handler.
+  // Stops all runs at hand, and takes no others. Safe in a signal handler.
   void stop_all() const;
-  // Gives out no further run: waiting runs are dropped.
-  void finish() const;
 
  private:
   void read();
-  bool read_some(int fd);
-  void take(std::string_view line);
-  void end(bool drops, bool stops);
+  bool read_some();
+  void split();
+  void take(const std::string& line);
+  void log_too_long() const;
+  void take_run(const std::string& run, const Json& document);
+  void take_stop(const std::string& run);
+  void end(bool stops);
 
+  const Settings settings_;
   int fd_ = -1;
   int wake_[2] = {-1, -1};  // a pipe: a byte in it wakes the thread
-  std::string unread_;
+  std::string unread_;      // of the thread
+  bool skips_ = false;      // the thread reads the rest of a line that is too long
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Assignment> waiting_;
-  std::set<std::string> stopped_;
+  std::set<std::string> at_hand_;  // waiting or given out
+  std::set<std::string> stopped_;  // of those
   bool ended_ = false;
   bool all_stop_ = false;
-  std::atomic<bool> is_ending_ = false;  // the thread ends
   std::thread thread_;
 };
 

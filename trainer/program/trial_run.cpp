@@ -29,6 +29,14 @@ Result<std::unique_ptr<TensorBoardFile>> open_tensorboard(const ProcessTask& pro
   return std::make_unique<TensorBoardFile>(std::move(file));
 }
 
+// The names of a deep network's layers take most of a line.
+std::string line_of(EpochReport report, std::size_t longest) {
+  std::string line = to_line(report);
+  if (longest == 0 || line.size() <= longest) return line;
+  report.implementations = {};
+  return to_line(report);
+}
+
 // Data files are mapped: if one is truncated, or its disk fails, reading it ends here.
 void on_bus_error(int /*number*/) {
   constexpr char kWords[] =
@@ -64,13 +72,13 @@ TrainingHooks make_hooks(Reporting& reporting, const TrialHost& host, Trace* tra
   TensorBoardFile* const scalars = reporting.scalars.get();
   TrainingHooks hooks;
   hooks.trace = trace;
-  hooks.report = [sink, scalars, print = host.print, log = host.log](const EpochReport& report) {
-    print(to_line(report));
+  hooks.report = [sink, scalars, host](const EpochReport& report) {
+    host.print(line_of(report, host.longest_line));
     if (sink != nullptr) sink->submit(report);
     if (scalars == nullptr) return;
     // An event file that cannot be written is no reason to lose a training.
     const Status drawn = scalars->add(report.step, report.metrics, seconds_since_1970());
-    if (!drawn.ok()) log(drawn.error().message);
+    if (!drawn.ok()) host.log(drawn.error().message);
   };
   hooks.log = host.log;
   hooks.begin = [&reporting](std::int64_t epoch) {

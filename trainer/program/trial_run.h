@@ -4,6 +4,7 @@
 // Each call serves one trial; usable from several threads for different trials.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +21,7 @@ namespace fettle::trainer {
 // The surroundings of a trial: where its lines go, and who stops it.
 struct TrialHost {
   std::function<void(const std::string&)> print;  // a line for programs
+  std::size_t longest_line = 0;                   // a longer one says less; 0: any length
   std::function<void(const std::string&)> log;    // a line for people
   std::function<bool()> is_stopped;
   std::function<void()> stop;  // a report sink asks for it

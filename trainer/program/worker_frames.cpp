@@ -4,19 +4,25 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 namespace fettle::trainer {
-namespace {
-
-constexpr std::size_t kLongestFrame = 4'096;
-
-}  // namespace
-
 void WorkerFrames::say(const std::string& words) {
   std::string frame = "\x1e" + nonce_ + " " + words;
   std::ranges::replace(frame, '\n', ' ');
-  frame.resize(std::min(frame.size(), kLongestFrame - 1));
+  frame.resize(std::min(frame.size(), kLongestWorkerFrame - 1));
   write(frame + "\n");
+}
+
+void WorkerFrames::end_stopped(const std::string& run) {
+  constexpr int kStopped = 128 + SIGTERM;
+  say("begin " + run);
+  say("end " + run + " " + std::to_string(kStopped));
+}
+
+std::size_t WorkerFrames::room_for(const std::string& words) const {
+  const std::size_t taken = nonce_.size() + words.size() + 3;  // RS, a space and the line feed
+  return kLongestWorkerFrame - std::min(taken, kLongestWorkerFrame);
 }
 
 void WorkerFrames::print(const std::string& line) { write(line + "\n"); }

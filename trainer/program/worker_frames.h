@@ -3,10 +3,13 @@
 // Thread-safe; each frame and each line is one write.
 #pragma once
 
+#include <cstddef>
 #include <mutex>
 #include <string>
 
 namespace fettle::trainer {
+
+inline constexpr std::size_t kLongestWorkerFrame = 4'096;
 
 class WorkerFrames {
  public:
@@ -14,6 +17,10 @@ class WorkerFrames {
 
   // "end digits-3-r0 143". Cut where it is longer than a frame may be.
   void say(const std::string& words);
+  // Says that a run began and was stopped at once.
+  void end_stopped(const std::string& run);
+  // Bytes that may follow these words in a frame.
+  std::size_t room_for(const std::string& words) const;
   // A line of the program.
   void print(const std::string& line);
   // Whether a write has failed.

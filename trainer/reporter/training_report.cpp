@@ -72,7 +72,7 @@ void reset_peak_memory() {
   ::close(fd);
 }
 
-// Not getrusage(), whose value nothing resets.
+// Not getrusage(), whose value nothing resets, and which begins with that of the parent process.
 double peak_memory_mib() {
   constexpr std::string_view kName = "VmHWM:";
   const Result<std::string> text = read_file("/proc/self/status");
