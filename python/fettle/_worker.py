@@ -8,7 +8,7 @@ import json
 import os
 import select
 import sys
-from collections import deque
+from collections import deque, namedtuple
 
 from fettle._trial import Trial
 
@@ -16,6 +16,9 @@ VERSION = 1
 LONGEST_FRAME = 4096
 LONGEST_ASSIGNMENT = 256 * 1024
 _VARIABLES = ("FETTLE_WORKER_FD", "FETTLE_WORKER_NONCE", "FETTLE_WORKER_VERSION", "FETTLE_WORKER_SLOTS")
+
+# A run to train. `arguments`: the command line that a process of its own would have.
+Assignment = namedtuple("Assignment", "run environment arguments")
 
 
 class ProtocolError(RuntimeError):
@@ -56,7 +59,7 @@ class Connection:
             frame = frame[os.write(self._output, frame):]
 
     def next_assignment(self):
-        """Waits for the next run: (name, environment). None: no more come."""
+        """Waits for the next Assignment. None: no more come."""
         while not self._waiting and self._is_open:
             self._read()
         return self._waiting.popleft() if self._waiting else None
@@ -99,7 +102,7 @@ class Connection:
 
     def _take(self, message):
         if "run" in message:
-            self._waiting.append((message["run"], message["environment"]))
+            self._waiting.append(Assignment(message["run"], message["environment"], message.get("arguments", [])))
         elif "stop" in message:
             self._stopped.add(message["stop"])
 
@@ -119,7 +122,7 @@ def trials():
         return
     connection.say("ready", VERSION, 1)
     while (assignment := connection.next_assignment()) is not None:
-        run, environment = assignment
+        run, environment, _ = assignment
         set_environment(environment)
         connection.say("begin", run)
         trial = Trial(environment, lambda run=run: connection.is_stopped(run))

@@ -1,24 +1,33 @@
 """Runs an unmodified Python script for one trial after another, and imports its slow modules once.
 
     python -m fettle.warm --preload torch,numpy train.py ARGS...
+    python -m fettle.warm --preload torch,numpy -m package.train ARGS...
 
 For each trial a child is forked from a process that has imported the modules; it sets the trial's variables and runs
 the script as `python train.py ARGS...` would. So a trial costs a fork instead of the imports, a crash ends one trial
-alone, and nothing of a trial is left for the next.
+alone, and nothing of a trial is left for the next. ARGS may differ from trial to trial.
 
 A child of a process with several threads, or with a CUDA context, cannot use them. If a preloaded module started a
 thread or CUDA, this program refuses: leave that module out of --preload.
 """
 
 import argparse
+import atexit
+import ctypes
+import gc
 import importlib
+import io
 import os
 import runpy
 import signal
 import sys
-import traceback
+import threading
+import types
+import weakref
 
 from fettle._worker import VERSION, Connection, set_environment
+
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def fail(words):
@@ -28,11 +37,16 @@ def fail(words):
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="python -m fettle.warm", description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m fettle.warm", description=__doc__.split("\n\n")[0],
+                                     allow_abbrev=False)
     parser.add_argument("--preload", default="", metavar="MODULE,...", help="modules to import once, before any trial")
+    parser.add_argument("-m", dest="is_module", action="store_true", help="the script is the name of a module")
     parser.add_argument("script", help="the script to run for each trial")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     return parser.parse_args(arguments)
+
+
+# ---- Before the first trial --------------------------------------------------------------------
 
 
 def threads_after_a_fork():
@@ -62,36 +76,113 @@ def preload(modules):
                  "or use fettle.trials()")
 
 
-def run_script(script, arguments):
+def set_search_path(options):
+    """The first entry of sys.path is the script's folder, as in a process of its own; of a module: this folder."""
+    if not options.is_module and not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.path.dirname(os.path.realpath(options.script))
+
+
+# ---- The child ---------------------------------------------------------------------------------
+
+
+class ExitHandlers:
+    """Those of preloaded modules are of this process alone: a child that ran them would delete what its siblings need."""
+
+    def __init__(self):
+        self._of_parent = weakref.finalize._registry
+
+    def forget(self):
+        """In the child: at its end only the handlers of its script run, and those that every process needs."""
+        atexit._clear()
+        weakref.finalize._registry = {}  # the parent's is kept: to destroy it would copy its pages
+        weakref.finalize._registered_with_atexit = False
+        for module, function in (("logging", "shutdown"), ("multiprocessing.util", "_exit_function")):
+            if module in sys.modules:
+                atexit.register(getattr(sys.modules[module], function))
+
+
+def execute(options):
+    sys.argv = [options.script, *options.arguments]
+    if options.is_module:
+        runpy.run_module(options.script, run_name="__main__", alter_sys=True)
+        return
+    with io.open_code(options.script) as file:
+        code = compile(file.read(), options.script, "exec", dont_inherit=True)
+    main = types.ModuleType("__main__")
+    main.__file__ = options.script
+    main.__builtins__ = __builtins__
+    sys.modules["__main__"] = main
+    exec(code, main.__dict__)
+
+
+def run_script(options):
     """Runs the script as __main__; returns its exit code, as the interpreter would give it."""
-    sys.argv = [script, *arguments]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     try:
-        runpy.run_path(script, run_name="__main__")
+        execute(options)
         return 0
     except SystemExit as error:
         if error.code is None or isinstance(error.code, int):
             return error.code or 0
         sys.stderr.write(f"{error.code}\n")
         return 1
-    except BaseException:
-        traceback.print_exc()
-        return 1
+    except BaseException as error:
+        error = error.with_traceback(error.__traceback__.tb_next.tb_next)  # without run_script() and execute()
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
-def train(environment, script, arguments):
+def finish_interpreter():
+    """What the interpreter does at its end, without the slow destruction of every module."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for one in gc.get_objects():  # without those that were there before the fork (gc.freeze)
+        if issubclass(type(one), io.IOBase):
+            flush(one)
+    flush(sys.stdout)
+    flush(sys.stderr)
+
+
+def flush(stream):
+    try:
+        stream.flush()
+    except (AttributeError, OSError, ValueError):
+        pass
+
+
+def train(environment, options, exit_handlers):
     """The child: trains one trial and ends."""
+    exit_handlers.forget()
+    os.setsid()  # a group of its own, as a process of its own has
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     set_environment(environment)
-    directory = environment.get("FETTLE_RUN_DIRECTORY")
-    if directory:
-        os.chdir(directory)
-    code = run_script(script, arguments)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            pass
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()  # else each trial that sets no seed draws the same numbers
+    set_search_path(options)
+    code = run_script(options)
+    finish_interpreter()
     os._exit(code & 0xFF)
+
+
+# ---- The worker --------------------------------------------------------------------------------
+
+
+def children():
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            return {int(child) for child in file.read().split()}
+    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN; the runner ends orphans with the worker
+        return set()
+
+
+def end_orphans(others, signal_number):
+    """Ends the processes that a trial left, which have become children of this one; their own children come next."""
+    while orphans := children() - others:
+        for orphan in orphans:
+            os.kill(orphan, signal_number)
+        for orphan in orphans:
+            os.waitpid(orphan, 0)
 
 
 def exit_code_of(status):
@@ -99,38 +190,131 @@ def exit_code_of(status):
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def wait_for(child, connection, run):
-    """Waits until the child has ended; passes a stop on to it as SIGTERM. Returns its exit code."""
-    ended = os.pidfd_open(child)
-    try:
-        was_told = False
-        while not connection.wait(ended, run, was_told):
-            os.kill(child, signal.SIGTERM)
-            was_told = True
-    finally:
-        os.close(ended)
-    return exit_code_of(os.waitpid(child, 0)[1])
+def end_like(status):
+    """Ends this process as another one ended. Where SIGTERM reached us, the run ends with the worker."""
+    if os.WIFSIGNALED(status):
+        signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+        os.kill(os.getpid(), os.WTERMSIG(status))
+    os._exit(exit_code_of(status))
 
 
-def main(arguments=None):
-    options = parse(arguments)
-    connection = Connection.from_environment()
-    if connection is None:
-        # Not a worker: run the script once, so that the same command works as a Job.
-        sys.exit(run_script(options.script, options.arguments))
-    if not os.path.isfile(options.script):
-        fail(f"{options.script}: there is no such script")
-    preload(options.preload)
-    connection.say("ready", VERSION, 1)
-    while (assignment := connection.next_assignment()) is not None:
-        run, environment = assignment
-        connection.say("begin", run)
+class Forks:
+    """The children of this process, one at a time. A SIGTERM to this process is passed on to the child."""
+
+    def __init__(self, connection):
+        self._connection = connection
+        self._child = None
+        self._is_terminated = False
+        self._is_told = False
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._others = children()
+        self._exit_handlers = ExitHandlers()
+        signal.signal(signal.SIGTERM, self._take_sigterm)
+
+    def train(self, run, environment, options):
+        """Trains the run in a child; returns its exit code."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # until self._child is known
         child = os.fork()
         if child == 0:
-            connection.close()
-            train(environment, options.script, options.arguments)
-        connection.say("end", run, wait_for(child, connection, run))
-        connection.forget(run)
+            self._connection.close()
+            train(environment, options, self._exit_handlers)
+        self._child = child
+        self._is_told = False
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        status = self._wait(run)
+        self._child = None
+        end_orphans(self._others, signal.SIGTERM if self._is_told else signal.SIGKILL)
+        if self._is_terminated:
+            end_like(status)
+        return exit_code_of(status)
+
+    def _wait(self, run):
+        """Waits until the child has ended; passes a stop on to it. Returns its wait status."""
+        ended = os.pidfd_open(self._child)
+        try:
+            while not self._connection.wait(ended, run, self._is_told):
+                self._tell()
+        finally:
+            os.close(ended)
+        return os.waitpid(self._child, 0)[1]
+
+    def _take_sigterm(self, *_):
+        if self._child is None:
+            os._exit(128 + signal.SIGTERM)
+        self._is_terminated = True
+        self._tell()
+
+    def _tell(self):
+        if not self._is_told:
+            self._is_told = True
+            os.kill(self._child, signal.SIGTERM)
+
+
+class CommandLine:
+    """Finds the options of each run in its command line, at the place where those of this process are in its own."""
+
+    def __init__(self, first, options):
+        """`first`: the command line of the run that this process was started for."""
+        own = getattr(sys, "orig_argv", [])[1:]  # Python 3.10
+        self._is_found = bool(own) and first[-len(own):] == own
+        self._before = first[:len(first) - len(sys.argv[1:])]
+        self._options = options
+
+    @property
+    def is_found(self):
+        """Whether runs may have arguments of their own: not behind a shell, whose words are not ours."""
+        return self._is_found
+
+    def options(self, arguments):
+        """The options of the run with this command line; ValueError: it needs a process of its own."""
+        if not self._is_found or not arguments:
+            return self._options
+        place = len(self._before)
+        if arguments[:place] != self._before:
+            raise ValueError("its command line differs before the arguments of fettle.warm")
+        try:
+            options = parse(arguments[place:])
+        except SystemExit:
+            raise ValueError("its arguments cannot be read") from None
+        if options.preload != self._options.preload:
+            raise ValueError("its --preload differs")
+        return options
+
+
+def work(connection, options):
+    preload(options.preload)
+    first = assignment = connection.next_assignment()  # a worker starts for a first run
+    if first is None:
+        return
+    command_line = CommandLine(first.arguments, options)
+    forks = Forks(connection)
+    gc.collect()
+    gc.freeze()  # children do not copy pages only because the collector visits them
+    connection.say("ready", VERSION, 1, *(["arguments"] if command_line.is_found else []))
+    while assignment is not None:
+        try:
+            run_options = command_line.options(assignment.arguments)
+        except ValueError as error:
+            connection.say("refuse", assignment.run, error)
+        else:
+            connection.say("begin", assignment.run)
+            code = forks.train(assignment.run, assignment.environment, run_options)
+            connection.say("end", assignment.run, code)
+        connection.forget(assignment.run)
+        assignment = connection.next_assignment()
+
+
+def main():
+    options = parse(sys.argv[1:])
+    connection = Connection.from_environment()
+    if not options.is_module and not os.path.isfile(options.script):
+        fail(f"{options.script}: there is no such script")
+    set_search_path(options)
+    if connection is not None:
+        work(connection, options)
+        return
+    # Not a worker: run the script once, so that the same command works as a Job.
+    sys.exit(run_script(options))
 
 
 if __name__ == "__main__":
