@@ -149,7 +149,7 @@ kueue-test: cluster-programs # Studies in queues of Kueue itself, on a cluster t
 .PHONY: cluster
 cluster: cluster-programs ## Bring up a whole Kubernetes cluster on this machine, with Fettle's images
 	@tests/cluster/cluster up --node
-	@for target in operator trainer; do tests/cluster/image.sh fettle-$$target:0.1.0 images/Dockerfile . \
+	@for target in operator trainer; do tests/cluster/image.sh fettle-$$target:0.1.0 helm/images/Dockerfile . \
 	  --target $$target --build-arg FROM_BUILD=$(BUILD)/bin || exit 1; done
 
 .PHONY: cluster-down

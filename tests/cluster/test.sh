@@ -63,7 +63,7 @@ finish() {
 build_images() {
   local target
   for target in operator trainer; do
-    "$here/image.sh" "fettle-$target:0.1.0" images/Dockerfile . --target "$target" \
+    "$here/image.sh" "fettle-$target:0.1.0" helm/images/Dockerfile . --target "$target" \
       --build-arg "FROM_BUILD=$build/bin" || return
   done
 }
