@@ -194,6 +194,10 @@ gpu-prebuild: ## Compile in .gpu/bin what scripts/gpu_day.sh runs on a machine w
 bench: build ## Measure: the example, the trainer against PyTorch, overhead a trial
 	@scripts/bench.sh $(BUILD)
 
+.PHONY: bench-warm
+bench-warm: build ## Measure: a trial in a warm worker against a process and Ray Tune; OPTIONS="--torch-trials 20"
+	@scripts/bench_warm.sh $(BUILD) $(OPTIONS)
+
 .PHONY: bench-search
 bench-search: build ## Measure: the search against its peers; OPTIONS=--quick for a few minutes
 	@scripts/bench_search.sh $(BUILD) $(OPTIONS)
