@@ -89,11 +89,13 @@ bool WorkerOutput::take_frame(const TextSink& text, const FrameSink& frame) {
     done = 1;
   } else {
     const std::size_t end = held_.find('\n', known);
-    if (end == std::string::npos && held_.size() < kLongestFrame) return false;
-    // Too long: the opening is dropped, and the rest is text.
+    const std::size_t again = held_.find(opening_, known);
+    const std::size_t ends = std::min(end, again);
+    if (ends == std::string::npos && held_.size() < kLongestFrame) return false;
+    // Too long, or cut off by the next frame: the opening is dropped, and the rest is text.
     done = known;
     std::optional<WorkerFrame> parsed;
-    if (end < kLongestFrame) {
+    if (end < kLongestFrame && end < again) {
       parsed = parse_worker_frame(std::string_view(held_).substr(known, end - known));
       done = end + 1;
     }

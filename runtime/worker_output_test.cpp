@@ -69,6 +69,14 @@ TEST(WorkerOutput, DropsWhatIsTooLongAndContinues) {
   EXPECT_EQ(malformed, 1);
 }
 
+TEST(WorkerOutput, AFrameThatIsCutOffDoesNotSwallowTheNext) {
+  std::int64_t malformed = 0;
+  const std::string half = frame_of("end s-0-r0 0").substr(0, 40);
+  EXPECT_EQ(split({half + frame_of("end s-0-r0 0") + "text\n"}, &malformed),
+            half.substr(kNonce.size() + 2) + "[end s-0-r0]text\n");
+  EXPECT_EQ(malformed, 1);
+}
+
 TEST(WorkerOutput, RandomBytesNeverHoldBackMoreThanAFrame) {
   std::mt19937 random(2);
   WorkerOutput output(kNonce);
