@@ -45,6 +45,12 @@ void AssignmentPipe::finish() {
   flush();
 }
 
+bool AssignmentPipe::is_lost() const {
+  if (write_ < 0) return !finished_;
+  pollfd end{write_, POLLOUT, 0};
+  return ::poll(&end, 1, 0) > 0 && (end.revents & POLLERR) != 0;
+}
+
 void AssignmentPipe::add_poll(std::vector<pollfd>& polls) const {
   if (write_ >= 0 && !unsent_.empty()) polls.push_back({write_, POLLOUT, 0});
 }

@@ -30,6 +30,8 @@ class AssignmentPipe {
   void send(std::string_view line);
   // No lines follow: closes the pipe once all have been written.
   void finish();
+  // Whether the worker has closed its end, so it gets nothing.
+  bool is_lost() const;
   // Adds the descriptor if lines wait to be written.
   void add_poll(std::vector<pollfd>& polls) const;
   // Writes the waiting lines as far as the pipe takes them.

@@ -517,6 +517,8 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
   if (!request.command.open && !workers.waits_for_room()) {
     ::close(pipes.output.write);
     ::close(pipes.errors.write);
+    // Only the program reads its assignments, so the supervisor notices when it closes them.
+    if (request.assignments_fd >= 0) ::close(request.assignments_fd);
   }
   Watch watch(workers, request);
   watch.run();

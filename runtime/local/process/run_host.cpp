@@ -22,6 +22,10 @@ using Stream = OutputMetrics::Stream;
 
 constexpr std::int64_t kMostObjections = 16;
 constexpr std::int64_t kMemoryIntervalMs = 100;
+// A worker begins a run at once if it has a free slot. After this time it never will.
+constexpr std::int64_t kMostDeafMs = 10'000;
+// A worker that has closed a stream may be about to end.
+constexpr std::int64_t kMostClosedMs = 2'000;
 constexpr int kNonceWords = 4;  // of 32 bits
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kTookNone =
@@ -110,6 +114,7 @@ void RunHost::tick(std::int64_t now_ms) {
     assigned.overdue = true;
     process_->kill(StopCause::kNone, now_ms);
   }
+  if (const std::string fault = deafness(now_ms); !fault.empty()) kill_worker(fault, now_ms);
   process_->tick(now_ms);
 }
 
@@ -156,7 +161,9 @@ void RunHost::take_output(std::string_view text, std::int64_t now_ms) {
   frames_->feed(text, on_text, [&](const WorkerFrame& frame) { take_frame(frame, now_ms); });
   if (process_->ended()) frames_->finish(on_text);
   for (std::int64_t i = malformed; i < frames_->malformed(); ++i) object("a frame cannot be read");
-  if (objections_ > kMostObjections) process_->kill(StopCause::kNone, now_ms);
+  if (objections_ > kMostObjections) {
+    kill_worker("it does not speak the worker protocol: " + objection_, now_ms);
+  }
 }
 
 void RunHost::take_errors(std::string_view text, std::int64_t now_ms) {
@@ -212,6 +219,7 @@ void RunHost::take_ready(const WorkerFrame& frame) {
 }
 
 void RunHost::begin(Assigned& assigned, std::int64_t now_ms) {
+  deaf_since_ms_ = 0;
   const RunKey key = key_of(assigned.command);
   if (slots_ == 1) current_ = name_in_protocol(key);
   if (assigned.run) return;
@@ -280,13 +288,41 @@ std::string RunHost::no_room() const {
   return "cannot make a process: " + system_message(end.report.error);
 }
 
+bool RunHost::keeps_a_run_waiting() const {
+  const auto has_begun = [](const auto& entry) { return entry.second.run != nullptr; };
+  const std::int64_t training = std::ranges::count_if(runs_, has_begun);
+  return is_ready_ && training < slots_ && training < std::ssize(runs_);
+}
+
+// Why the worker will never answer again; "" = it may.
+std::string RunHost::deafness(std::int64_t now_ms) {
+  is_mute_ = is_ready_ && process_->output_ended();
+  const bool waits = keeps_a_run_waiting();
+  const bool is_lost = waits && assignments_->is_lost();
+  if (!is_mute_ && !waits) {
+    deaf_since_ms_ = 0;
+    return "";
+  }
+  if (deaf_since_ms_ == 0) deaf_since_ms_ = now_ms;
+  const std::int64_t most = is_mute_ || is_lost ? kMostClosedMs : kMostDeafMs;
+  if (now_ms < deaf_since_ms_ + most) return "";
+  if (is_mute_) return "it closed its standard output";
+  return is_lost ? "it closed its assignments" : "it did not begin a run within 10 s";
+}
+
+void RunHost::kill_worker(const std::string& fault, std::int64_t now_ms) {
+  if (!fault_.empty()) return;
+  fault_ = fault;
+  process_->kill(StopCause::kNone, now_ms);
+}
+
 RunOutcome RunHost::outcome_by_process(Assigned& assigned, bool is_alone, std::int64_t now_ms) {
   ProcessEnd end = process_->end();
-  if (objections_ > kMostObjections) {
-    return assigned.run->end_as(
-        api::Outcome::kFailed,
-        "its worker was killed, since it does not speak the worker protocol: " + objection_,
-        now_ms);
+  if (!fault_.empty()) {
+    // A run that another one waited behind has done nothing wrong.
+    const bool is_at_fault = objections_ > kMostObjections || is_mute_;
+    return assigned.run->end_as(is_at_fault ? api::Outcome::kFailed : api::Outcome::kDisrupted,
+                                "its worker was killed, since " + fault_, now_ms);
   }
   if (!is_alone && !assigned.overdue && end.cause == StopCause::kNone) {
     return assigned.run->end_as(

@@ -87,6 +87,9 @@ class RunHost {
   // The run has not begun. `by_worker`: the worker says that it cannot train it.
   void refuse(Assigned& assigned, const std::string& reason, bool by_worker);
   void object(const std::string& what);
+  bool keeps_a_run_waiting() const;
+  std::string deafness(std::int64_t now_ms);
+  void kill_worker(const std::string& fault, std::int64_t now_ms);
   RunOutcome outcome_by_process(Assigned& assigned, bool is_alone, std::int64_t now_ms);
   std::string no_room() const;
   std::int64_t memory(std::int64_t now_ms);
@@ -101,10 +104,13 @@ class RunHost {
   std::optional<TrialLog> worker_log_;
   bool is_ready_ = false;
   std::int64_t slots_ = 1;
-  std::string current_;          // the run that unmarked output belongs to; "" = none
-  std::int64_t objections_ = 0;  // frames that do not fit
-  std::string objection_;        // the last
-  std::int64_t memory_ = 0;      // bytes, at the last sample
+  std::string current_;             // the run that unmarked output belongs to; "" = none
+  std::int64_t objections_ = 0;     // frames that do not fit
+  std::string objection_;           // the last
+  std::string fault_;               // why we killed the worker; "" = we did not
+  std::int64_t deaf_since_ms_ = 0;  // it may not answer; 0 = it does
+  bool is_mute_ = false;            // it was ready, and has closed its output
+  std::int64_t memory_ = 0;         // bytes, at the last sample
   std::int64_t sampled_ms_ = 0;
 };
 

@@ -56,6 +56,9 @@ class SupervisedProcess {
   void tick(std::int64_t now_ms);
   std::int64_t wake_ms() const;
 
+  // Whether all its processes have closed their standard output.
+  bool output_ended() const { return guard_.output < 0; }
+
   // Sets the number of workers, if it may change.
   void resize(std::int64_t workers);
   // Stops gently: SIGTERM to its processes in turn (gentle_stop.h), SIGKILL after the grace period.

@@ -255,6 +255,22 @@ TEST_F(WarmRunsTest, AWorkerThatOnlySendsNonsenseIsKilled) {
   EXPECT_THAT(run.reason, HasSubstr("does not speak the worker protocol"));
 }
 
+TEST_F(WarmRunsTest, AWorkerThatClosesItsAssignmentsIsReplaced) {
+  const api::Study study = warm_study(
+      worker_script(std::string(kMetric) + "; say end $run 0; exec 9<&-; "
+                                           "eval \"exec $FETTLE_WORKER_FD<&-\"; sleep 100"));
+  EXPECT_EQ(train(study, 0).outcome, Outcome::kSucceeded);
+  EXPECT_EQ(train(study, 1).outcome, Outcome::kSucceeded);
+  EXPECT_NE(process_of(0), process_of(1));
+}
+
+TEST_F(WarmRunsTest, AWorkerThatClosesItsOutputIsKilled) {
+  const core::Run run = train(
+      warm_study(worker_script(std::string(kMetric) + "; exec >/dev/null 2>&1; sleep 100")), 0);
+  EXPECT_EQ(run.outcome, Outcome::kFailed);
+  EXPECT_THAT(run.reason, HasSubstr("it closed its standard output"));
+}
+
 TEST_F(WarmRunsTest, OnlyAWorkerThatTakesArgumentsIsShared) {
   for (const bool takes : {false, true}) {
     open();
