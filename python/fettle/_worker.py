@@ -120,10 +120,12 @@ def trials():
     if connection is None:
         yield from _only_trial()
         return
+    directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     connection.say("ready", VERSION, 1)
     while (assignment := connection.next_assignment()) is not None:
         run, environment, _ = assignment
         set_environment(environment)
+        os.fchdir(directory)  # the last trial may have left it
         connection.say("begin", run)
         trial = Trial(environment, lambda run=run: connection.is_stopped(run))
         yield trial

@@ -149,6 +149,18 @@ class Trials(WorkerTest):
         self.assertEqual(out[5], "['FETTLE_PARAM_MOMENTUM', 'FETTLE_TRIAL', 'FETTLE_UNTIL_STEP']\n")
         worker.finish()
 
+    def test_each_run_begins_in_the_directory_of_the_worker(self):
+        worker = self.start("""
+            import os, fettle
+            for trial in fettle.trials():
+                print(os.path.exists("train.py"))
+                os.mkdir("gone")
+                os.chdir("gone")
+                os.rmdir("../gone")
+        """)
+        self.assertEqual(worker.lines_of("s-0-r0", "s-1-r0").count("True"), 2)
+        worker.finish()
+
     def test_an_exception_ends_the_worker(self):
         worker = self.start("""
             import fettle
