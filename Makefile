@@ -108,6 +108,14 @@ journey: build ## The example, smaller, from the YAML to the best trial
 rude-programs: build # programs as people write them, under every way of stopping early
 	@tests/rude_programs/run.py $(BUILD)/bin/fettle
 
+.PHONY: rude-workers
+rude-workers: build # workers that break the protocol or harm their process
+	@tests/warm/rude.py $(BUILD)/bin/fettle
+
+.PHONY: python-test
+python-test: # of the Python package, which needs nothing but Python
+	@python3 -B python/tests/worker_test.py
+
 .PHONY: own-program
 own-program: build # programs of users that pause, resume and start from others' checkpoints
 	@tests/own_program/run.py $(BUILD)/bin/fettle

@@ -35,7 +35,7 @@ TEST = re.compile(r"(^|/)(tests|testing|testdata|captured|e2e|emulator)/|_test\.
                   r"|process_test|random_documents|(^|/)plan_(case|text)\.|^search/(gp/)?testing\.")
 # Folders of programs; the others are examples, documents and configuration.
 FOLDERS = ("api", "base", "cli", "control", "core", "crds", "explain", "helm", "images", "kernels", "kube", "machine",
-           "operator", "runtime", "scripts", "search", "trainer")
+           "operator", "python", "runtime", "scripts", "search", "trainer")
 WORDS = ("so many", "so much", "so long", "dear", "borne", "became of", "go on", "goes on", "anew", "afresh",
          "add up", "look at", "a look", "looks at", "whoever", "somebody", "nobody", "wishes", "farewell", "happening",
          "in vain", "Moment", "Recording", "Mailbox", "is told", "says so")
