@@ -153,7 +153,8 @@ std::vector<std::string> unused_parameters(const api::Study& study, const std::s
   const std::string written = container->dump();
   const std::string script = script_text(*container, directory);
   const std::string text = written + script;
-  // The trial file has all parameters, and so may a name that is put together.
+  // The trial file has all parameters, and so has a Trial of Python; a name may be put together.
+  if (text.find("fettle.trials") != std::string::npos) return {};
   if (names(text, "FETTLE_TRIAL") || names(text, "FETTLE_PARAM_")) return {};
   const auto is_named = [&](const api::Parameter& parameter) {
     return names(text, api::parameter_env_name(parameter.name));

@@ -98,6 +98,8 @@ TEST_F(ProgramCheck, AScriptIsReadForWhatItMentions) {
   EXPECT_THAT(unused_of(runs), IsEmpty());
   write("train.py", "os.environ['FETTLE_PARAM_' + name]");
   EXPECT_THAT(unused_of(runs), IsEmpty());
+  write("train.py", "for trial in fettle.trials(): train(**trial.parameters)");
+  EXPECT_THAT(unused_of(runs), IsEmpty());
   write("train.py", "os.environ['FETTLE_TRIAL_NAME']");
   EXPECT_THAT(unused_of(runs), testing::SizeIs(2));
 }
