@@ -132,7 +132,7 @@ Status ProcessRuns::assign(const RunKey& key, const RunRequest& request, std::in
       prepare_run(request, options_.layout, options_.directory, /*gpus=*/{}, /*by_pci=*/false);
   queue_.release(key);  // it waits no longer
   if (!command.ok()) {
-    workers_.release(key, /*worker_memory=*/0);
+    workers_.release(key);
     return command.error();
   }
   command->kind = SupervisorCommand::Kind::kAssign;
@@ -143,7 +143,7 @@ Status ProcessRuns::assign(const RunKey& key, const RunRequest& request, std::in
     started.clear_reason();
   });
   Status sent = is_known ? supervisor_->send(*command) : success();
-  if (!is_known || !sent.ok()) workers_.release(key, /*worker_memory=*/0);
+  if (!is_known || !sent.ok()) workers_.release(key);
   return sent;
 }
 
@@ -352,7 +352,8 @@ void ProcessRuns::on_event(const SupervisorEvent& event) {
     known.request.reset();
   });
   if (event.outcome) {
-    if (!workers_.release(key, event.worker_memory)) queue_.release(key);
+    const bool had_worker = workers_.end_run(key, event.outcome->outcome, event.worker_memory);
+    if (!had_worker) queue_.release(key);
     queue_.wake();  // its resources may be enough for a run that waits
   }
   if (!is_known) return;  // removed meanwhile
@@ -364,7 +365,7 @@ void ProcessRuns::on_event(const SupervisorEvent& event) {
 void ProcessRuns::on_refused(const SupervisorEvent& event) {
   const RunKey key{event.trial, event.run};
   const bool by_worker = event.worker > 0;
-  workers_.release(key, /*worker_memory=*/0);
+  workers_.release(key);
   const bool is_known = runs_.update(key, [&](KnownRun& known) {
     known.needs_process = known.needs_process || by_worker;
     // If it was reported running already, the effect is that of a queue that preempts it

@@ -79,8 +79,13 @@ void SessionWorkers::set_ready(std::int64_t worker, bool takes_arguments) {
   if (takes_arguments) queue_.wake();  // for runs that differ in their arguments
 }
 
-bool SessionWorkers::release(const RunKey& run, std::int64_t worker_memory) {
-  return pool_.release(run, worker_memory, now_ms()).has_value();
+bool SessionWorkers::release(const RunKey& run) {
+  return pool_.release(run, /*failed=*/false, /*memory=*/0, now_ms()).has_value();
+}
+
+bool SessionWorkers::end_run(const RunKey& run, api::Outcome outcome, std::int64_t worker_memory) {
+  const bool failed = outcome != api::Outcome::kSucceeded && outcome != api::Outcome::kStopped;
+  return pool_.release(run, failed, worker_memory, now_ms()).has_value();
 }
 
 void SessionWorkers::erase(std::int64_t worker) {

@@ -36,8 +36,10 @@ class SessionWorkers {
   void make_room(bool is_worker);
 
   void set_ready(std::int64_t worker, bool takes_arguments);
-  // The run has ended or was refused, or was never sent. Returns whether a worker had it.
-  bool release(const RunKey& run, std::int64_t worker_memory);
+  // The run was refused, or never sent. Returns whether a worker had it.
+  bool release(const RunKey& run);
+  // The run has ended. Returns whether a worker had it.
+  bool end_run(const RunKey& run, api::Outcome outcome, std::int64_t worker_memory);
   // The worker has ended, or was never started.
   void erase(std::int64_t worker);
   // The key by which the queue knows the resources of a run.

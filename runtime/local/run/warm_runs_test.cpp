@@ -147,6 +147,9 @@ TEST_F(WarmRunsTest, AnExitCodeInAFrameCountsLikeThatOfAProcess) {
   EXPECT_EQ(run.outcome, Outcome::kFailed);
   EXPECT_EQ(run.exit_code, 7);
   EXPECT_THAT(run.reason, HasSubstr("oops"));
+  // The next run has a new worker, since this one may be damaged.
+  train(study, 1);
+  EXPECT_NE(process_of(0), process_of(1));
 }
 
 TEST_F(WarmRunsTest, TheRunAfterAFailureHasAProcessOfItsOwn) {

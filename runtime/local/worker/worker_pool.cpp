@@ -12,10 +12,11 @@ bool WorkerPool::fits(const Worker& worker, const WorkerShape& shape) {
   return own == shape;
 }
 
-// Whether the worker has trained enough, or has grown.
+// Whether the worker should get no further run.
 bool WorkerPool::is_worn(const Worker& worker) {
   const std::int64_t most_memory = worker.early_memory + worker.early_memory / 4 + kMostGrowth;
-  return worker.trained >= kMostTrained || (worker.early_memory > 0 && worker.memory > most_memory);
+  return worker.may_be_damaged || worker.trained >= kMostTrained ||
+         (worker.early_memory > 0 && worker.memory > most_memory);
 }
 
 std::optional<std::int64_t> WorkerPool::place(const RunKey& run, const WorkerShape& shape) {
@@ -50,12 +51,13 @@ void WorkerPool::set_ready(std::int64_t worker, bool takes_arguments) {
   if (found != workers_.end()) found->second.takes_arguments = takes_arguments;
 }
 
-std::optional<std::int64_t> WorkerPool::release(const RunKey& run, std::int64_t memory,
+std::optional<std::int64_t> WorkerPool::release(const RunKey& run, bool failed, std::int64_t memory,
                                                 std::int64_t now_ms) {
   const std::lock_guard<std::mutex> guard(mutex_);
   for (auto& [number, worker] : workers_) {
     if (worker.runs.erase(run) == 0) continue;
     ++worker.trained;
+    worker.may_be_damaged = worker.may_be_damaged || failed;
     if (memory > 0) worker.memory = memory;
     if (worker.trained == 3) worker.early_memory = worker.memory;
     worker.idle_since_ms = now_ms;

@@ -2,9 +2,9 @@
 // to.
 //
 // A run goes to a worker of its shape with a free slot; without one, a new worker starts. A worker
-// ends between two runs: when it has trained many, has grown, or must give its room to others.
-// Decisions depend on nothing but the calls. Thread-safe: each function is one atomic step. Times
-// are milliseconds of any steady clock, handed in.
+// ends between two runs: when one has failed, when it has trained many or has grown, or when it
+// must give its room to others. Decisions depend on nothing but the calls. Thread-safe: each
+// function is one atomic step. Times are milliseconds of any steady clock, handed in.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +52,11 @@ class WorkerPool {
   std::int64_t add(const RunKey& first, const WorkerShape& shape, std::int64_t now_ms);
   // The worker is ready. `takes_arguments`: runs may differ in their arguments.
   void set_ready(std::int64_t worker, bool takes_arguments);
-  // The run has ended, or was refused. `memory`: that the worker holds now; 0 = unknown. Returns
-  // the worker that had it.
-  std::optional<std::int64_t> release(const RunKey& run, std::int64_t memory, std::int64_t now_ms);
+  // The run has ended, or was refused. `failed`: by itself, so the worker may be damaged, and gets
+  // no further run. `memory`: that the worker holds now; 0 = unknown. Returns the worker that had
+  // the run.
+  std::optional<std::int64_t> release(const RunKey& run, bool failed, std::int64_t memory,
+                                      std::int64_t now_ms);
   // The worker has ended.
   void erase(std::int64_t worker);
 
@@ -77,6 +79,7 @@ class WorkerPool {
     WorkerShape shape;
     bool takes_arguments = false;
     bool ends = false;
+    bool may_be_damaged = false;
     std::set<RunKey> runs;
     std::int64_t trained = 0;
     std::int64_t memory = 0;

@@ -11,6 +11,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr std::int64_t kMiB = 1 << 20;
+constexpr bool kWell = false;  // the run has not failed
 
 RunKey run(std::int64_t number) { return {"digits-" + std::to_string(number), 0}; }
 
@@ -28,7 +29,7 @@ void train(WorkerPool& pool, std::int64_t runs, std::int64_t memory) {
   for (std::int64_t i = 0; i < runs; ++i) {
     const RunKey key = run(1'000 + i);
     if (!pool.place(key, kTrain)) pool.add(key, kTrain, 0);
-    pool.release(key, memory, 0);
+    pool.release(key, kWell, memory, 0);
   }
 }
 
@@ -37,8 +38,8 @@ TEST(WorkerPool, AFreeWorkerTakesTheNextRun) {
   EXPECT_EQ(pool.place(run(1), kTrain), std::nullopt);
   EXPECT_EQ(pool.add(run(1), kTrain, 0), 1);
   EXPECT_EQ(pool.place(run(2), kTrain), std::nullopt) << "its one slot is taken";
-  EXPECT_EQ(pool.release(run(1), 0, 10), 1);
-  EXPECT_EQ(pool.release(run(1), 0, 10), std::nullopt) << "it has no run twice";
+  EXPECT_EQ(pool.release(run(1), kWell, 0, 10), 1);
+  EXPECT_EQ(pool.release(run(1), kWell, 0, 10), std::nullopt) << "it has no run twice";
   EXPECT_EQ(pool.place(run(2), kTrain), 1);
   EXPECT_EQ(pool.worker_of(run(2)), 1);
   pool.erase(1);
@@ -75,7 +76,7 @@ TEST(WorkerPool, OnlyRunsOfOneShapeShareAWorker) {
     WorkerPool pool;
     pool.add(run(1), kTrain, 0);
     pool.set_ready(1, c.takes_arguments);
-    pool.release(run(1), 0, 0);
+    pool.release(run(1), kWell, 0, 0);
     EXPECT_EQ(pool.place(run(2), c.shape).has_value(), c.placed) << c.takes_arguments;
   }
 }
@@ -110,6 +111,18 @@ TEST(WorkerPool, AWorkerEndsBetweenTwoRuns) {
   }
 }
 
+TEST(WorkerPool, AWorkerEndsAfterARunThatFailed) {
+  WorkerPool pool;
+  const WorkerShape two = shape_with({"train"}, 2);
+  pool.add(run(1), two, 0);
+  pool.place(run(2), two);
+  pool.release(run(1), /*failed=*/true, 0, 0);
+  EXPECT_EQ(pool.place(run(3), two), std::nullopt);
+  EXPECT_THAT(pool.take_spent(false, 0), IsEmpty()) << "another run trains in it";
+  pool.release(run(2), kWell, 0, 0);
+  EXPECT_THAT(pool.take_spent(false, 0), ElementsAre(1));
+}
+
 TEST(WorkerPool, ABusyWorkerIsNeverTaken) {
   WorkerPool pool;
   pool.add(run(1), kTrain, 0);
@@ -125,11 +138,11 @@ TEST(WorkerPool, AGrownWorkerDrainsBeforeItEnds) {
   pool.add(run(0), two, 0);
   for (int i = 1; i <= 4; ++i) {
     EXPECT_EQ(pool.place(run(i), two), 1);
-    pool.release(run(i), (i < 4 ? 100 : 300) * kMiB, 0);
+    pool.release(run(i), kWell, (i < 4 ? 100 : 300) * kMiB, 0);
   }
   EXPECT_EQ(pool.place(run(9), two), std::nullopt);
   EXPECT_THAT(pool.take_spent(false, 0), IsEmpty());
-  pool.release(run(0), 300 * kMiB, 0);
+  pool.release(run(0), kWell, 300 * kMiB, 0);
   EXPECT_THAT(pool.take_spent(false, 0), ElementsAre(1));
 }
 
@@ -139,10 +152,10 @@ TEST(WorkerPool, RoomIsMadeByTheNextIdleWorker) {
   pool.add(run(1), kTrain, 0);
   pool.add(run(2), kTrain, 0);
   EXPECT_EQ(pool.make_room(), std::nullopt) << "both are busy";
-  pool.release(run(2), 0, 0);
+  pool.release(run(2), kWell, 0, 0);
   EXPECT_EQ(pool.place(run(3), kTrain), std::nullopt) << "its room is promised";
   EXPECT_THAT(pool.take_spent(false, 0), ElementsAre(2));
-  pool.release(run(1), 0, 0);
+  pool.release(run(1), kWell, 0, 0);
   EXPECT_THAT(pool.take_spent(false, 0), IsEmpty()) << "one worker is enough";
   EXPECT_EQ(pool.make_room(), 1);
   EXPECT_EQ(pool.make_room(), std::nullopt);
@@ -152,7 +165,7 @@ TEST(WorkerPool, TheViewNamesTheRuns) {
   WorkerPool pool;
   pool.add(run(1), kTrain, 0);
   EXPECT_THAT(pool.views(), ElementsAre(WorkerView{1, 0, 0, {"digits-1-r0"}}));
-  pool.release(run(1), kMiB, 0);
+  pool.release(run(1), kWell, kMiB, 0);
   EXPECT_THAT(pool.views(), ElementsAre(WorkerView{1, 1, kMiB, {}}));
 }
 
