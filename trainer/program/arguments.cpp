@@ -203,6 +203,9 @@ constexpr Entry kEnvironment[] = {
     {"FETTLE_RENDEZVOUS_SECONDS",
      "how long workers wait until all are there; 0: without limit (300)"},
     {"FETTLE_COLLECTIVE_SECONDS", "how long they wait for each other afterwards (300)"},
+    {"FETTLE_WORKER_FD, ..._NONCE, ..._VERSION, ..._SLOTS",
+     "with --worker, set by fettle run: where assignments come from, what begins each answer, "
+     "the protocol's version, and how many trials to train at once (1)"},
     {"FETTLE_CUDA_LIBRARY",
      "libfettle_cuda.so, where it is neither beside this program nor in ../lib"},
     {"FETTLE_TENSORBOARD",

@@ -80,7 +80,7 @@ class Assignments {
   std::condition_variable changed_;
   std::deque<Assignment> waiting_;
   std::set<std::string> at_hand_;  // waiting or given out
-  std::set<std::string> stopped_;  // of those
+  std::set<std::string> stopped_;  // at hand, and should end
   bool ended_ = false;
   bool all_stop_ = false;
   std::thread thread_;

@@ -21,6 +21,9 @@ int run(int argc, char** argv) {
   }
   if (arguments->backends) return print_backends();
   if (arguments->benches) return bench(*arguments);
+  if (arguments->slots && !arguments->worker) {
+    return fail(invalid("--slots is for --worker, which trains several trials at once"));
+  }
   if (arguments->worker) return run_worker(arguments->slots);
   if (arguments->file.empty()) {
     return fail(invalid("no trial: set FETTLE_TRIAL or name a file; see fettle-trainer --help"));

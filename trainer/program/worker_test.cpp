@@ -341,6 +341,10 @@ TEST_F(WorkerTest, WithoutARunnerItSaysHowToTrain) {
   if (child == 0) become_trainer(test, "", directory_.file("out"), err(), {"--worker"});
   EXPECT_EQ(exit_code(child), 2);
   EXPECT_THAT(written_to(err()), HasSubstr("without --worker this program trains one trial"));
+  const pid_t slots = fork();
+  if (slots == 0) become_trainer(test, "", directory_.file("out"), err(), {"--slots", "2"});
+  EXPECT_EQ(exit_code(slots), 2);
+  EXPECT_THAT(written_to(err()), HasSubstr("--slots is for --worker"));
 }
 
 }  // namespace
