@@ -26,7 +26,7 @@ class Worker:
         environment = dict(os.environ, PYTHONPATH=str(PACKAGE), FETTLE_WORKER_FD=str(reading), FETTLE_WORKER_NONCE=NONCE,
                            FETTLE_WORKER_VERSION="1", FETTLE_WORKER_SLOTS="1")
         self.process = subprocess.Popen(self.command, cwd=folder, env=environment, pass_fds=[reading],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         os.close(reading)
 
     def send(self, message):
