@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <limits>
 #include <random>
 #include <tuple>
 #include <utility>
@@ -27,7 +26,6 @@ constexpr std::int64_t kMostDeafMs = 10'000;
 // A worker that has closed a stream may be about to end.
 constexpr std::int64_t kMostClosedMs = 2'000;
 constexpr int kNonceWords = 4;  // of 32 bits
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kTookNone =
     "the program ended without taking a trial, so each trial starts a process of its own; for "
     "execution Warm take trials in `for trial in fettle.trials():`, or run the script as "
