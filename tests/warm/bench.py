@@ -138,7 +138,7 @@ class Bench:
         if found["trials"] != trials:
             sys.exit(f"bench-warm: Ray Tune completed {found['trials']} of {trials} trials")
         self.row("ray", "Ray Tune, reuse_actors", found["fit_seconds"], ideal,
-                 f" ({found['seconds']:.2f} s with its own start)")
+                 f" ({found['seconds']:.2f} s with its own start; {found['processes']} processes)")
 
 
 def gaps(log):
