@@ -204,6 +204,7 @@ bench: build ## Measure: the example, the trainer against PyTorch, overhead a tr
 
 .PHONY: bench-warm
 bench-warm: build ## Measure: a trial in a warm worker against a process and Ray Tune; OPTIONS="--torch-trials 20"
+	@cmake --build $(BUILD) --target fettle_cuda_stand_in
 	@scripts/bench_warm.sh $(BUILD) $(OPTIONS)
 
 .PHONY: bench-search

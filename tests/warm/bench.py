@@ -4,11 +4,13 @@
 1. Many short trials, many at a time, of a stub worker that only waits: `execution: Process` and Warm, and fettle.trials().
 2. Idle time of a worker between two trials, with one assigned ahead and without.
 3. Trials of a second in PyTorch: processes, fettle.trials(), fettle.warm, Ray Tune with reuse_actors.
+4. The built-in trainer on the emulated GPU (BUILD/tests/emulated): four slots of one process, and a process for each.
 
-Each row names its ideal time, trials × seconds / at once, and the ratio to it. The results of 3 must be the same bits in
-all ways. The last line is one JSON object with everything.
+Each row names its ideal time, trials × seconds / at once, and the ratio to it. The results of 3 and of 4 must be the
+same bits in all ways. The last line is one JSON object with everything.
 
-Usage: bench.py FETTLE STUB_WORKER [--torch PYTHON] [--ray PYTHON] [--trials N] [--torch-trials N] [--parts LETTERS]
+Usage: bench.py FETTLE STUB_WORKER [--torch PYTHON] [--ray PYTHON] [--trials N] [--torch-trials N]
+                [--slot-trials N] [--parts LETTERS]
 """
 
 import argparse
@@ -26,6 +28,7 @@ sys.path.insert(0, str(HERE))
 PACKAGE = HERE.parents[1] / "python"
 SECOND = 1.0
 
+import slots  # noqa: E402
 from driver import train_one_ahead  # noqa: E402
 
 
@@ -54,9 +57,15 @@ class Bench:
 
     def run(self, name, command, trials, at_once, execution):
         """Seconds of `fettle run` from start to exit, and lr -> loss of its trials."""
+        seconds, done = self.run_study(study(name, command, trials, at_once, execution))
+        return seconds, {t["spec"]["parameters"]["lr"]: t["status"]["report"]["metrics"]["loss"] for t in done}
+
+    def run_study(self, document):
+        """Seconds of `fettle run` from start to exit, and its trials, all of which have completed."""
+        name, trials = document["metadata"]["name"], document["spec"]["budget"]["trials"]
         folder = self.root / name
         folder.mkdir()
-        (folder / "study.yaml").write_text(json.dumps(study(name, command, trials, at_once, execution)))
+        (folder / "study.yaml").write_text(json.dumps(document))
         began = time.monotonic()
         ran = subprocess.run([self.options.fettle, "run", "study.yaml"], cwd=folder, capture_output=True, text=True,
                              stdin=subprocess.DEVNULL)
@@ -66,8 +75,7 @@ class Bench:
         done = [trial for trial in json.loads(listed.stdout) if trial["status"]["phase"] == "Completed"]
         if ran.returncode != 0 or len(done) != trials:
             sys.exit(f"bench-warm: {name}: {len(done)} of {trials} trials completed\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
-        losses = {t["spec"]["parameters"]["lr"]: t["status"]["report"]["metrics"]["loss"] for t in done}
-        return seconds, losses
+        return seconds, done
 
     def row(self, key, what, seconds, ideal, note=""):
         self.numbers[key] = round(seconds, 3)
@@ -141,6 +149,23 @@ class Bench:
                  f" ({found['seconds']:.2f} s with its own start; {found['processes']} processes)")
 
 
+    def slots(self):
+        trials = self.options.slot_trials
+        os.environ.setdefault("FETTLE_CUDA_LIBRARY", str(pathlib.Path(self.options.fettle).parents[1] / "tests/emulated/libfettle_cuda.so"))
+        print(f"{trials} trials of a small MLP by the built-in trainer, four at a time")
+        slots.write_images(self.root)
+        found = []
+        for key, what, how in (("slots_process", "a process a trial", {"execution": "Process"}),
+                               ("slots_four", "four slots of one process", {"execution": "Warm", "slots": 4})):
+            seconds, done = self.run_study(slots.study(key.replace("_", "-"), self.root, trials, how))
+            self.numbers[key] = round(seconds, 3)
+            print(f"  {what:34} {seconds:8.2f} s", flush=True)
+            found.append(slots.results(done))
+        if found[0] != found[1]:
+            sys.exit("bench-warm: slots differ from processes in their results")
+        print(f"  all {trials} results are the same bits in both")
+
+
 def gaps(log):
     """Seconds from each end to the next begin, of one worker, by its own clock."""
     lines = [line.split() for line in log.read_text().splitlines()]
@@ -156,12 +181,13 @@ def main():
     parser.add_argument("--ray", help="a Python that has Ray Tune and torch")
     parser.add_argument("--trials", type=int, default=3000, help="short trials")
     parser.add_argument("--torch-trials", type=int, default=300)
-    parser.add_argument("--parts", default="abc", help="a: short trials, b: idle times, c: PyTorch")
+    parser.add_argument("--slot-trials", type=int, default=200)
+    parser.add_argument("--parts", default="abcd", help="a: short trials, b: idle times, c: PyTorch, d: slots")
     options = parser.parse_args()
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # as in bench_overhead.sh
     with tempfile.TemporaryDirectory(dir=memory, prefix="fettle-bench-") as root:
         bench = Bench(options, root)
-        for letter, part in (("a", bench.short_trials), ("b", bench.idle), ("c", bench.torch_trials)):
+        for letter, part in (("a", bench.short_trials), ("b", bench.idle), ("c", bench.torch_trials), ("d", bench.slots)):
             if letter in options.parts and (letter != "c" or options.torch):
                 part()
     print(json.dumps(bench.numbers))
