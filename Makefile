@@ -115,6 +115,7 @@ rude-workers: build # workers that break the protocol or harm their process
 .PHONY: python-test
 python-test: # of the Python package, which needs nothing but Python
 	@python3 -B python/tests/worker_test.py
+	@python3 -B python/tests/driver_test.py
 
 .PHONY: own-program
 own-program: build # programs of users that pause, resume and start from others' checkpoints
