@@ -62,6 +62,7 @@ test-all: test ## make test, and what takes long: all tests in Release and under
 	@$(MAKE) --no-print-directory kueue-test
 	@$(MAKE) --no-print-directory dist-test
 	@$(MAKE) --no-print-directory own-program-torch
+	@$(MAKE) --no-print-directory warm-torch
 
 .PHONY: broken
 broken: setup # broken versions of the code, each of which the fault matrix must catch
@@ -120,6 +121,10 @@ python-test: # of the Python package, which needs nothing but Python
 .PHONY: own-program
 own-program: build # programs of users that pause, resume and start from others' checkpoints
 	@tests/own_program/run.py $(BUILD)/bin/fettle
+
+.PHONY: warm-torch
+warm-torch: build # PyTorch, from PyPI, in both kinds of Python worker
+	@tests/warm/torch_run.py $(BUILD)/bin/fettle --python "$$(scripts/torch_python.sh)"
 
 .PHONY: own-program-torch
 own-program-torch: build # the same in PyTorch, from PyPI

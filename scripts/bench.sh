@@ -8,16 +8,9 @@
 set -euo pipefail
 build=$(realpath "${1:-build}")
 here=$(cd "$(dirname "$0")" && pwd)
-peer=$HOME/.cache/fettle/torch-2.11.0
+peer=$("$here/torch_python.sh")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-
-if [ ! -x "$peer/bin/python" ] || ! "$peer/bin/python" -c 'import torch' 2> /dev/null; then
-  command -v python3 > /dev/null && python3 -m venv --help > /dev/null ||
-    "$here/setup.sh" python3-venv
-  python3 -m venv "$peer"
-  "$peer/bin/pip" install --quiet torch==2.11.0 numpy
-fi
 
 echo "machine: $(nproc) cores, $(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(date -I)"
 
@@ -28,10 +21,10 @@ echo "wall seconds: $(($(date +%s) - start))"
 grep -A1 '^Best:' "$work/run.txt"
 
 echo '== the trainer against PyTorch (images per second, ratio)'
-python3 "$here/bench_trainer.py" --build "$build" --python "$peer/bin/python"
+python3 "$here/bench_trainer.py" --build "$build" --python "$peer"
 
 echo '== start: process start to the first training step'
-"$here/bench_start.py" --build "$build" --python "$peer/bin/python"
+"$here/bench_start.py" --build "$build" --python "$peer"
 
 echo '== overhead: 600 trials that print one metric, 30 at a time'
 "$here/bench_overhead.sh" "$build/bin/fettle"
