@@ -19,12 +19,7 @@ namespace {
 using runtime::WorkerFrame;
 using Stream = OutputMetrics::Stream;
 
-constexpr std::int64_t kMostObjections = 16;
 constexpr std::int64_t kMemoryIntervalMs = 100;
-// A worker begins a run at once if it has a free slot. After this time it never will.
-constexpr std::int64_t kMostDeafMs = 10'000;
-// A worker that has closed a stream may be about to end.
-constexpr std::int64_t kMostClosedMs = 2'000;
 constexpr int kNonceWords = 4;  // of 32 bits
 constexpr const char* kTookNone =
     "the program ended without taking a trial, so each trial starts a process of its own; for "
@@ -99,7 +94,7 @@ std::int64_t RunHost::wake_ms(bool with_reports) const {
 void RunHost::read(std::int64_t now_ms) {
   std::string output;
   process_->read([&](std::string_view bytes) { output += bytes; },
-                 [&](std::string_view bytes) { take_errors(bytes, now_ms); });
+                 [&](std::string_view bytes) { take_text(Stream::kErrors, bytes, now_ms); });
   take_output(output, now_ms);
   if (assignments_) assignments_->flush();
 }
@@ -112,7 +107,7 @@ void RunHost::tick(std::int64_t now_ms) {
     assigned.overdue = true;
     process_->kill(StopCause::kNone, now_ms);
   }
-  if (const std::string fault = deafness(now_ms); !fault.empty()) kill_worker(fault, now_ms);
+  judge(now_ms);
   process_->tick(now_ms);
 }
 
@@ -159,13 +154,7 @@ void RunHost::take_output(std::string_view text, std::int64_t now_ms) {
   frames_->feed(text, on_text, [&](const WorkerFrame& frame) { take_frame(frame, now_ms); });
   if (process_->ended()) frames_->finish(on_text);
   for (std::int64_t i = malformed; i < frames_->malformed(); ++i) object("a frame cannot be read");
-  if (objections_ > kMostObjections) {
-    kill_worker("it does not speak the worker protocol: " + objection_, now_ms);
-  }
-}
-
-void RunHost::take_errors(std::string_view text, std::int64_t now_ms) {
-  take_text(Stream::kErrors, text, now_ms);
+  judge(now_ms);
 }
 
 // Text that belongs to no run alone goes to the worker's log, and to the logs of all its runs.
@@ -217,7 +206,7 @@ void RunHost::take_ready(const WorkerFrame& frame) {
 }
 
 void RunHost::begin(Assigned& assigned, std::int64_t now_ms) {
-  deaf_since_ms_ = 0;
+  conduct_.answered();
   const RunKey key = key_of(assigned.command);
   if (slots_ == 1) current_ = name_in_protocol(key);
   if (assigned.run) return;
@@ -255,10 +244,9 @@ void RunHost::refuse(Assigned& assigned, const std::string& reason, bool by_work
   sink_(event);
 }
 
-// A frame that does not fit is dropped. A worker that sends many of them is killed (take_output).
+// A frame that does not fit is dropped. A worker that sends many of them is killed (judge).
 void RunHost::object(const std::string& what) {
-  ++objections_;
-  objection_ = what;
+  conduct_.object(what);
   if (!worker_log_) worker_log_.emplace(worker_log_path_);
   worker_log_->append("fettle: " + what + " (docs/worker-protocol.md)\n");
 }
@@ -286,41 +274,25 @@ std::string RunHost::no_room() const {
   return "cannot make a process: " + system_message(end.report.error);
 }
 
-bool RunHost::keeps_a_run_waiting() const {
+// Kills a worker that does not keep to the protocol.
+void RunHost::judge(std::int64_t now_ms) {
+  if (!is_ready_) return;
   const auto has_begun = [](const auto& entry) { return entry.second.run != nullptr; };
   const std::int64_t training = std::ranges::count_if(runs_, has_begun);
-  return is_ready_ && training < slots_ && training < std::ssize(runs_);
-}
-
-// Why the worker will never answer again; "" = it may.
-std::string RunHost::deafness(std::int64_t now_ms) {
-  is_mute_ = is_ready_ && process_->output_ended();
-  const bool waits = keeps_a_run_waiting();
-  const bool is_lost = waits && assignments_->is_lost();
-  if (!is_mute_ && !waits) {
-    deaf_since_ms_ = 0;
-    return "";
-  }
-  if (deaf_since_ms_ == 0) deaf_since_ms_ = now_ms;
-  const std::int64_t most = is_mute_ || is_lost ? kMostClosedMs : kMostDeafMs;
-  if (now_ms < deaf_since_ms_ + most) return "";
-  if (is_mute_) return "it closed its standard output";
-  return is_lost ? "it closed its assignments" : "it did not begin a run within 10 s";
-}
-
-void RunHost::kill_worker(const std::string& fault, std::int64_t now_ms) {
-  if (!fault_.empty()) return;
-  fault_ = fault;
-  process_->kill(StopCause::kNone, now_ms);
+  const WorkerConduct::Signs signs{
+      .is_mute = process_->output_ended(),
+      .keeps_run_waiting =
+          training < slots_ && training<std::ssize(runs_), .is_lost = assignments_->is_lost(),
+                                        .prepares_first = slots_> 1};
+  if (conduct_.becomes_unfit(signs, now_ms)) process_->kill(StopCause::kNone, now_ms);
 }
 
 RunOutcome RunHost::outcome_by_process(Assigned& assigned, bool is_alone, std::int64_t now_ms) {
   ProcessEnd end = process_->end();
-  if (!fault_.empty()) {
-    // A run that another one waited behind has done nothing wrong.
-    const bool is_at_fault = objections_ > kMostObjections || is_mute_;
-    return assigned.run->end_as(is_at_fault ? api::Outcome::kFailed : api::Outcome::kDisrupted,
-                                "its worker was killed, since " + fault_, now_ms);
+  if (!conduct_.fault().empty()) {
+    return assigned.run->end_as(
+        conduct_.blames_its_runs() ? api::Outcome::kFailed : api::Outcome::kDisrupted,
+        "its worker was killed, since " + conduct_.fault(), now_ms);
   }
   if (!is_alone && !assigned.overdue && end.cause == StopCause::kNone) {
     return assigned.run->end_as(

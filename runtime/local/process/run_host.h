@@ -24,6 +24,7 @@
 #include "runtime/local/process/hosted_run.h"
 #include "runtime/local/process/supervised_process.h"
 #include "runtime/local/process/supervisor_wire.h"
+#include "runtime/local/process/worker_conduct.h"
 #include "runtime/worker_output.h"
 
 namespace fettle::local {
@@ -78,7 +79,6 @@ class RunHost {
   };
 
   void take_output(std::string_view text, std::int64_t now_ms);
-  void take_errors(std::string_view text, std::int64_t now_ms);
   void take_text(OutputMetrics::Stream stream, std::string_view text, std::int64_t now_ms);
   void take_frame(const runtime::WorkerFrame& frame, std::int64_t now_ms);
   void take_ready(const runtime::WorkerFrame& frame);
@@ -87,9 +87,7 @@ class RunHost {
   // The run has not begun. `by_worker`: the worker says that it cannot train it.
   void refuse(Assigned& assigned, const std::string& reason, bool by_worker);
   void object(const std::string& what);
-  bool keeps_a_run_waiting() const;
-  std::string deafness(std::int64_t now_ms);
-  void kill_worker(const std::string& fault, std::int64_t now_ms);
+  void judge(std::int64_t now_ms);
   RunOutcome outcome_by_process(Assigned& assigned, bool is_alone, std::int64_t now_ms);
   std::string no_room() const;
   std::int64_t memory(std::int64_t now_ms);
@@ -104,13 +102,9 @@ class RunHost {
   std::optional<TrialLog> worker_log_;
   bool is_ready_ = false;
   std::int64_t slots_ = 1;
-  std::string current_;             // the run that unmarked output belongs to; "" = none
-  std::int64_t objections_ = 0;     // frames that do not fit
-  std::string objection_;           // the last
-  std::string fault_;               // why we killed the worker; "" = we did not
-  std::int64_t deaf_since_ms_ = 0;  // it may not answer; 0 = it does
-  bool is_mute_ = false;            // it was ready, and has closed its output
-  std::int64_t memory_ = 0;         // bytes, at the last sample
+  std::string current_;  // the run that unmarked output belongs to; "" = none
+  WorkerConduct conduct_;
+  std::int64_t memory_ = 0;  // bytes, at the last sample
   std::int64_t sampled_ms_ = 0;
 };
 
