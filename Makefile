@@ -110,8 +110,9 @@ rude-programs: build # programs as people write them, under every way of stoppin
 	@tests/rude_programs/run.py $(BUILD)/bin/fettle
 
 .PHONY: rude-workers
-rude-workers: build # workers that break the protocol or harm their process
+rude-workers: build # workers that break the protocol or harm their process, and kills
 	@tests/warm/rude.py $(BUILD)/bin/fettle
+	@tests/warm/kills.py $(BUILD)/bin/fettle
 
 .PHONY: python-test
 python-test: # of the Python package, which needs nothing but Python

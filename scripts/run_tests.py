@@ -71,6 +71,8 @@ def lanes(build):
                  r"rude programs: (\d+) of \d+ passed", "Studies", after=("programs",)),
             Part("rude workers", f"tests/warm/rude.py {build}/bin/fettle", r"rude workers: (\d+) of \d+ passed", "Studies",
                  after=("programs",)),
+            Part("kills", f"tests/warm/kills.py {build}/bin/fettle", r"kills: (\d+) of \d+ survived", "kills",
+                 after=("programs",)),
             Part("Python", "make python-test", r"Ran (\d+) tests", "tests"),
             Part("own programs", f"tests/own_program/run.py {build}/bin/fettle",
                  r"own program: (\d+) of \d+ passed", "Studies", after=("programs",)),

@@ -279,7 +279,7 @@ void RunHost::judge(std::int64_t now_ms) {
   if (!is_ready_) return;
   const auto has_begun = [](const auto& entry) { return entry.second.run != nullptr; };
   const std::int64_t training = std::ranges::count_if(runs_, has_begun);
-  const WorkerConduct::Signs signs{
+  const runtime::WorkerConduct::Signs signs{
       .is_mute = process_->output_ended(),
       .keeps_run_waiting =
           training < slots_ && training<std::ssize(runs_), .is_lost = assignments_->is_lost(),

@@ -24,7 +24,7 @@
 #include "runtime/local/process/hosted_run.h"
 #include "runtime/local/process/supervised_process.h"
 #include "runtime/local/process/supervisor_wire.h"
-#include "runtime/local/process/worker_conduct.h"
+#include "runtime/worker_conduct.h"
 #include "runtime/worker_output.h"
 
 namespace fettle::local {
@@ -103,7 +103,7 @@ class RunHost {
   bool is_ready_ = false;
   std::int64_t slots_ = 1;
   std::string current_;  // the run that unmarked output belongs to; "" = none
-  WorkerConduct conduct_;
+  runtime::WorkerConduct conduct_;
   std::int64_t memory_ = 0;  // bytes, at the last sample
   std::int64_t sampled_ms_ = 0;
 };

@@ -1,6 +1,6 @@
-#include "runtime/local/process/worker_conduct.h"
+#include "runtime/worker_conduct.h"
 
-namespace fettle::local {
+namespace fettle::runtime {
 namespace {
 
 constexpr std::int64_t kMostObjections = 16;
@@ -43,4 +43,4 @@ std::string WorkerConduct::fault_of(const Signs& signs, std::int64_t now_ms) {
   return "it did not begin a run within " + std::to_string(most / 1000) + " s";
 }
 
-}  // namespace fettle::local
+}  // namespace fettle::runtime

@@ -1,15 +1,15 @@
 // WorkerConduct: whether a worker keeps to the worker protocol (docs/worker-protocol.md), and the
 // fault for which it must be killed.
 //
-// A frame that does not fit is an objection; many of them are a fault. So is a worker that can never
-// answer again, or leaves a run waiting although it has a free slot. Pure; not synchronised. Times
-// are Unix milliseconds, handed in.
+// A frame that does not fit is an objection; many of them are a fault. Another fault is silence: it
+// can never answer again, or leaves a run waiting although it has a free slot. Pure; not
+// synchronised. Times are Unix milliseconds, handed in.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-namespace fettle::local {
+namespace fettle::runtime {
 
 class WorkerConduct {
  public:
@@ -41,4 +41,4 @@ class WorkerConduct {
   std::int64_t silent_since_ms_ = 0;  // it may not answer again; 0 = it does
 };
 
-}  // namespace fettle::local
+}  // namespace fettle::runtime

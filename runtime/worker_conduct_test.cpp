@@ -1,9 +1,9 @@
 // Which worker is killed, and for what, as a table.
-#include "runtime/local/process/worker_conduct.h"
+#include "runtime/worker_conduct.h"
 
 #include <gtest/gtest.h>
 
-namespace fettle::local {
+namespace fettle::runtime {
 namespace {
 
 using Signs = WorkerConduct::Signs;
@@ -60,4 +60,4 @@ TEST(WorkerConduct, ManyObjectionsAreAFault) {
 }
 
 }  // namespace
-}  // namespace fettle::local
+}  // namespace fettle::runtime
