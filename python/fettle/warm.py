@@ -59,9 +59,13 @@ def threads_after_a_fork():
     return len(os.listdir("/proc/self/task"))
 
 
+def names_in(modules):
+    return [name.strip() for name in modules.split(",") if name.strip()]
+
+
 def preload(modules):
     """Imports each module; refuses one after which a fork is not safe."""
-    for name in filter(None, (name.strip() for name in modules.split(","))):
+    for name in names_in(modules):
         before = threads_after_a_fork()
         try:
             importlib.import_module(name)
@@ -74,6 +78,54 @@ def preload(modules):
         if torch is not None and torch.cuda.is_initialized():
             fail(f"--preload {name}: importing it initialised CUDA, which a forked trial could not use. Leave it out, "
                  "or use fettle.trials()")
+
+
+class LateModules:
+    """Modules of preloaded packages that are imported on first use, as torch._dynamo (a second) is by an optimizer.
+
+    What the first good trial imported of them is imported in the worker, too, for the trials after it; first in a child
+    that shows whether a fork is safe afterwards.
+    """
+
+    def __init__(self, modules):
+        self._packages = {name.partition(".")[0] for name in names_in(modules)}
+        self._names = os.memfd_create("fettle") if self._packages else None
+
+    def note(self, before):
+        """In the child: says which have come to those in `before`."""
+        if self._names is not None:
+            late = [name for name in list(sys.modules) if name not in before and name.partition(".")[0] in self._packages]
+            os.pwrite(self._names, "\n".join(late).encode(), 0)
+
+    def learn(self):
+        """In the worker, when a trial has ended well. Once."""
+        if self._names is None:
+            return
+        names = os.pread(self._names, 1 << 20, 0).decode().split()
+        os.close(self._names)
+        self._names = None
+        if names and self._is_safe(names):
+            self._import(names)
+            gc.freeze()
+
+    def _is_safe(self, names):
+        child = os.fork()
+        if child == 0:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(1, 2)
+            self._import(names)
+            torch = sys.modules.get("torch")
+            has_cuda = torch is not None and torch.cuda.is_initialized()
+            os._exit(1 if has_cuda or threads_after_a_fork() > 1 else 0)
+        return os.waitpid(child, 0)[1] == 0
+
+    @staticmethod
+    def _import(names):
+        for name in names:
+            try:
+                importlib.import_module(name)
+            except Exception:  # a name that only the script could import
+                pass
 
 
 def set_search_path(options):
@@ -149,8 +201,9 @@ def flush(stream):
         pass
 
 
-def train(environment, options, exit_handlers):
+def train(environment, options, exit_handlers, late_modules):
     """The child: trains one trial and ends."""
+    modules = set(sys.modules)
     exit_handlers.forget()
     os.setsid()  # a group of its own, as a process of its own has
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -161,6 +214,7 @@ def train(environment, options, exit_handlers):
         numpy_random.seed()  # else each trial that sets no seed draws the same numbers
     set_search_path(options)
     code = run_script(options)
+    late_modules.note(modules)
     finish_interpreter()
     os._exit(code & 0xFF)
 
@@ -201,8 +255,9 @@ def end_like(status):
 class Forks:
     """The children of this process, one at a time. A SIGTERM to this process is passed on to the child."""
 
-    def __init__(self, connection):
+    def __init__(self, connection, late_modules):
         self._connection = connection
+        self._late_modules = late_modules
         self._child = None
         self._is_terminated = False
         self._is_told = False
@@ -217,7 +272,7 @@ class Forks:
         child = os.fork()
         if child == 0:
             self._connection.close()
-            train(environment, options, self._exit_handlers)
+            train(environment, options, self._exit_handlers, self._late_modules)
         self._child = child
         self._is_told = False
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
@@ -287,7 +342,8 @@ def work(connection, options):
     if first is None:
         return
     command_line = CommandLine(first.arguments, options)
-    forks = Forks(connection)
+    late_modules = LateModules(options.preload)
+    forks = Forks(connection, late_modules)
     gc.collect()
     gc.freeze()  # children do not copy pages only because the collector visits them
     connection.say("ready", VERSION, 1, *(["arguments"] if command_line.is_found else []))
@@ -300,6 +356,8 @@ def work(connection, options):
             connection.say("begin", assignment.run)
             code = forks.train(assignment.run, assignment.environment, run_options)
             connection.say("end", assignment.run, code)
+            if code == 0:
+                late_modules.learn()
         connection.forget(assignment.run)
         assignment = connection.next_assignment()
 

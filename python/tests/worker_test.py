@@ -422,6 +422,27 @@ class Warm(WorkerTest):
         self.assertEqual((code, out), (2, ""))
         self.assertIn("--preload threaded: importing it started a thread", err)
 
+    def late(self, module):
+        """What two trials find of shared.late, whose source this is, and of a module that is not of a preloaded one."""
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "shared").mkdir()
+            pathlib.Path(folder, "shared", "__init__.py").write_text("")
+            pathlib.Path(folder, "shared", "late.py").write_text(module)
+            pathlib.Path(folder, "own.py").write_text("")
+            pathlib.Path(folder, "train.py").write_text(
+                "import sys\nprint('here', 'shared.late' in sys.modules, 'own' in sys.modules)\nimport own, shared.late\n")
+            worker = Worker(folder, ["-m", "fettle.warm", "--preload", "shared", "train.py"])
+            out = worker.lines_of("s-0-r0", "s-1-r0").splitlines()
+            self.assertEqual(worker.finish()[0], 0)
+            return [line.split()[1:] for line in out if line.startswith("here")]
+
+    def test_modules_that_preloaded_ones_import_late_are_imported_once(self):
+        self.assertEqual(self.late(""), [["False", "False"], ["True", "False"]])
+
+    def test_a_late_module_that_starts_a_thread_stays_out(self):
+        thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(2,), daemon=True).start()\n"
+        self.assertEqual(self.late(thread), [["False", "False"], ["False", "False"]])
+
     def test_a_module_that_is_missing_is_named(self):
         code, _, err = self.warm("", preload="no_such_module").finish()
         self.assertEqual(code, 2)

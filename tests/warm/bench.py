@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -56,29 +57,32 @@ class Bench:
         self.numbers = {}
 
     def run(self, name, command, trials, at_once, execution):
-        """Seconds of `fettle run` from start to exit, and lr -> loss of its trials."""
-        seconds, done = self.run_study(study(name, command, trials, at_once, execution))
-        return seconds, {t["spec"]["parameters"]["lr"]: t["status"]["report"]["metrics"]["loss"] for t in done}
+        """Seconds of `fettle run` from start to exit, those of all its processes on a core, and lr -> loss of its trials."""
+        seconds, busy, done = self.run_study(study(name, command, trials, at_once, execution))
+        return seconds, busy, {t["spec"]["parameters"]["lr"]: t["status"]["report"]["metrics"]["loss"] for t in done}
 
     def run_study(self, document):
-        """Seconds of `fettle run` from start to exit, and its trials, all of which have completed."""
+        """The same seconds, and its trials, all of which have completed."""
         name, trials = document["metadata"]["name"], document["spec"]["budget"]["trials"]
         folder = self.root / name
         folder.mkdir()
         (folder / "study.yaml").write_text(json.dumps(document))
-        began = time.monotonic()
+        began, before = time.monotonic(), processor_seconds()
         ran = subprocess.run([self.options.fettle, "run", "study.yaml"], cwd=folder, capture_output=True, text=True,
                              stdin=subprocess.DEVNULL)
-        seconds = time.monotonic() - began
+        seconds, busy = time.monotonic() - began, processor_seconds() - before
         listed = subprocess.run([self.options.fettle, "trials", name, "--output", "json"], cwd=folder, capture_output=True,
                                 text=True)
         done = [trial for trial in json.loads(listed.stdout) if trial["status"]["phase"] == "Completed"]
         if ran.returncode != 0 or len(done) != trials:
             sys.exit(f"bench-warm: {name}: {len(done)} of {trials} trials completed\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
-        return seconds, done
+        return seconds, busy, done
 
-    def row(self, key, what, seconds, ideal, note=""):
+    def row(self, key, what, seconds, ideal, busy=None, note=""):
         self.numbers[key] = round(seconds, 3)
+        if busy is not None:
+            self.numbers[key + "_busy"] = round(busy, 3)
+            note = f", {busy:.1f} s of a core"
         print(f"  {what:34} {seconds:8.2f} s  {seconds / ideal:6.3f} x ideal{note}", flush=True)
 
     def short_trials(self):
@@ -90,8 +94,8 @@ class Bench:
         for key, what, command, execution in (("short_process", "stub, execution: Process", stub, "Process"),
                                               ("short_warm", "stub, execution: Warm", stub, "Warm"),
                                               ("short_trials", "fettle.trials()", loop, "Warm")):
-            seconds, _ = self.run(key.replace("_", "-"), command, trials, at_once, execution)
-            self.row(key, what, seconds, ideal)
+            seconds, busy, _ = self.run(key.replace("_", "-"), command, trials, at_once, execution)
+            self.row(key, what, seconds, ideal, busy)
 
     def idle(self):
         print("idle time of a worker between two trials, median (90 % below)")
@@ -126,8 +130,8 @@ class Bench:
                 ("torch_process", "the script in a process a trial", [python, *script], "Process")]
         all_losses = []
         for key, what, command, execution in ways:
-            seconds, losses = self.run(key.replace("_", "-"), command, trials, at_once, execution)
-            self.row(key, what, seconds, ideal)
+            seconds, busy, losses = self.run(key.replace("_", "-"), command, trials, at_once, execution)
+            self.row(key, what, seconds, ideal, busy)
             all_losses.append(losses)
         if any(losses != all_losses[0] for losses in all_losses):
             sys.exit("bench-warm: the ways differ in their results")
@@ -146,7 +150,7 @@ class Bench:
         if found["trials"] != trials:
             sys.exit(f"bench-warm: Ray Tune completed {found['trials']} of {trials} trials")
         self.row("ray", "Ray Tune, reuse_actors", found["fit_seconds"], ideal,
-                 f" ({found['seconds']:.2f} s with its own start; {found['processes']} processes)")
+                 note=f" ({found['seconds']:.2f} s with its own start; {found['processes']} processes)")
 
 
     def slots(self):
@@ -157,13 +161,19 @@ class Bench:
         found = []
         for key, what, how in (("slots_process", "a process a trial", {"execution": "Process"}),
                                ("slots_four", "four slots of one process", {"execution": "Warm", "slots": 4})):
-            seconds, done = self.run_study(slots.study(key.replace("_", "-"), self.root, trials, how))
+            seconds, _, done = self.run_study(slots.study(key.replace("_", "-"), self.root, trials, how))
             self.numbers[key] = round(seconds, 3)
             print(f"  {what:34} {seconds:8.2f} s", flush=True)
             found.append(slots.results(done))
         if found[0] != found[1]:
             sys.exit("bench-warm: slots differ from processes in their results")
         print(f"  all {trials} results are the same bits in both")
+
+
+def processor_seconds():
+    """Of all processes that have ended below this one: also tells the cost where others keep the machine busy."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def gaps(log):
