@@ -36,7 +36,8 @@ Result<TrainerConfig> resolve_trainer(const StudySpec& spec, const Json& paramet
 }
 
 bool trains_warm(const TrialTemplate& trial) {
-  if (trial.execution != Execution::kAuto) return trial.execution == Execution::kWarm;
+  const Execution execution = trial.execution.value_or(Execution::kAuto);
+  if (execution != Execution::kAuto) return execution == Execution::kWarm;
   return trial.trainer && trial.workers.max == 1 && whole_gpus(trial) == 1;
 }
 

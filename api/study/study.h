@@ -247,7 +247,7 @@ struct TrialTemplate {
   std::optional<Checkpoints> checkpoints;
   std::optional<Gpu> gpu;
   Workers workers;
-  Execution execution = Execution::kAuto;
+  std::optional<Execution> execution;  // absent: kAuto
   std::int64_t slots = 0;  // runs that a worker trains at once; 0: auto (slots_of() in resolve.h)
   // Cluster only: the queue that admits a trial, Kueue's LocalQueue or, with gang volcano or kai, a
   // queue of that scheduler; "" = none, the trial starts at once.

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "api/testing/random_documents.h"
 #include "api/trial/trial_json.h"
@@ -62,6 +63,29 @@ TEST(TrialJson, AllErrorsAreListed) {
   EXPECT_THAT(read.error().message, ::testing::HasSubstr("spec.index: found -1"));
   EXPECT_THAT(read.error().message, ::testing::HasSubstr("spec.untilStep: found \"x\""));
   EXPECT_THAT(read.error().message, ::testing::HasSubstr("status.phase: found \"Done\""));
+}
+
+// Their API servers have filled in the default of that time.
+TEST(StudyJson, StudiesOfEarlierVersionsSayHowTheyRun) {
+  const struct {
+    const char* written;
+    std::optional<Execution> read;
+  } cases[] = {{R"(, "execution": "Job")", Execution::kProcess},
+               {R"(, "execution": "Pool")", Execution::kAuto},
+               {R"(, "execution": "auto")", Execution::kAuto},
+               {"", std::nullopt}};
+  for (const auto& c : cases) {
+    const std::string text = std::string(R"({"apiVersion": "fettle.dev/v1alpha1", "kind": "Study",
+        "metadata": {"name": "a"}, "spec": {"objectives": [{"metric": "x", "direction": "Minimize"}],
+        "trial": {"template": {}})") +
+                             c.written + "}}}";
+    Json document = *parse_json(text);
+    const ReadStudy read = read_study(document);
+    EXPECT_EQ(read.study.spec.trial.execution, c.read) << c.written;
+    for (const FieldError& error : read.errors) {
+      EXPECT_EQ(to_string({error}).find("execution"), std::string::npos) << to_string({error});
+    }
+  }
 }
 
 TEST(StudyJson, OneAndOnePointZeroAreOneNumber) {

@@ -23,10 +23,13 @@ constexpr std::array<EnumName<Take>, 2> kTakes{{
     {Take::kLast, "Last"},
     {Take::kBest, "Best"},
 }};
-constexpr std::array<EnumName<Execution>, 3> kExecutions{{
+// The last two are those of Studies that earlier versions have stored.
+constexpr std::array<EnumName<Execution>, 5> kExecutions{{
     {Execution::kAuto, "auto"},
     {Execution::kProcess, "Process"},
     {Execution::kWarm, "Warm"},
+    {Execution::kProcess, "Job"},
+    {Execution::kAuto, "Pool"},
 }};
 constexpr std::array<EnumName<WorkersSizing>, 2> kWorkersSizings{{
     {WorkersSizing::kAuto, "Auto"},

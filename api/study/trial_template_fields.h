@@ -160,9 +160,11 @@ void visit_fields(Visitor& v, T& c) {
   v.field(
       "execution", c.execution,
       "Process: each run of a trial is a process of its own. Warm, without a cluster: a process "
-      "stays and trains one trial after another, so imports, data and the GPU's context are "
-      "paid once; a program of your own takes them with fettle.trials(). auto: Warm for the "
-      "built-in trainer with one worker, else Process.");
+      "stays "
+      "and trains one trial after another, so imports, data and the GPU's context are paid once; a "
+      "program of your own takes them with fettle.trials(). Left out, or auto: Warm for the "
+      "built-in trainer with one worker, else Process. Job and Pool, of earlier versions, mean "
+      "Process and auto.");
   v.field("slots", c.slots,
           "With execution Warm and the built-in trainer: number of trials that one process trains "
           "at once. auto: 1.",
