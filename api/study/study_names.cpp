@@ -23,7 +23,7 @@ constexpr std::array<EnumName<Take>, 2> kTakes{{
     {Take::kLast, "Last"},
     {Take::kBest, "Best"},
 }};
-// The last two are those of Studies that earlier versions have stored.
+// The last two names occur in Studies that earlier versions have stored.
 constexpr std::array<EnumName<Execution>, 5> kExecutions{{
     {Execution::kAuto, "auto"},
     {Execution::kProcess, "Process"},
