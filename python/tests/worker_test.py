@@ -225,7 +225,8 @@ class Warm(WorkerTest):
         self.assertIn("ValueError: raises", err)
         self.assertIn("no data\n", err)
 
-    def test_a_stop_is_sigterm_to_the_script(self):
+    def warm_at_work(self):
+        """A worker in the middle of the run s-0-r0, whose script saves when SIGTERM comes."""
         worker = self.warm("""
             import signal, sys, time
             signal.signal(signal.SIGTERM, lambda *_: (print("saves", flush=True), sys.exit(143)))
@@ -234,19 +235,16 @@ class Warm(WorkerTest):
         """)
         worker.assign("s-0-r0")
         worker.lines_until("trains")
+        return worker
+
+    def test_a_stop_is_sigterm_to_the_script(self):
+        worker = self.warm_at_work()
         worker.send({"stop": "s-0-r0"})
         self.assertEqual(worker.lines_until("end s-0-r0 143"), ["saves\n", f"{RS}N end s-0-r0 143\n"])
         worker.finish()
 
     def test_sigterm_reaches_the_script_and_ends_the_worker(self):
-        worker = self.warm("""
-            import signal, sys, time
-            signal.signal(signal.SIGTERM, lambda *_: (print("saves", flush=True), sys.exit(143)))
-            print("trains", flush=True)
-            time.sleep(60)
-        """)
-        worker.assign("s-0-r0")
-        worker.lines_until("trains")
+        worker = self.warm_at_work()
         worker.process.terminate()
         self.assertEqual(worker.finish(), (143, "saves\n", ""))
 
