@@ -18,10 +18,7 @@ import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "rude_programs"))
-
-from studies import processes_of  # noqa: E402
+from rude import processes_of, warm_study
 
 PATIENCE = 240  # seconds for the whole Study, on a busy machine
 KINDS = ("worker", "guard", "supervisor", "runner")
@@ -35,21 +32,8 @@ for trial in fettle.trials():
 
 
 def study(trials):
-    container = {
-        "name": "trial", "image": "none", "command": [sys.executable, "train.py"],
-        "env": [{"name": "PYTHONPATH", "value": str(HERE.parents[1] / "python")}],
-        "resources": {"requests": {"cpu": "1m"}},
-    }  # fmt: skip
-    return {
-        "apiVersion": "fettle.dev/v1alpha1", "kind": "Study", "metadata": {"name": "kills"},
-        "spec": {
-            "objectives": [{"metric": "loss", "direction": "Minimize"}],
-            "parameters": [{"name": "x", "type": "Double", "min": 0, "max": 1}],
-            "algorithm": {"name": "tpe", "seed": 1},
-            "budget": {"trials": trials, "parallelism": 2, "failures": 1000},
-            "trial": {"execution": "Warm", "gracePeriod": "1s", "template": {"spec": {"containers": [container]}}},
-        },
-    }  # fmt: skip
+    budget = {"trials": trials, "parallelism": 2, "failures": 1000}
+    return warm_study("kills", ["train.py"], budget, {}, algorithm="tpe")
 
 
 def text_of(pid, name):

@@ -72,23 +72,29 @@ CASES = [
 ]
 
 
-def study(case):
+def warm_study(name, command, budget, trial, algorithm="random"):
+    """A Study in warm workers. `trial`: over spec.trial."""
     container = {
-        "name": "trial", "image": "none", "command": [sys.executable, str(HERE / "rude_worker.py"), case.way],
+        "name": "trial", "image": "none", "command": [sys.executable, *command],
         "env": [{"name": "PYTHONPATH", "value": str(HERE.parents[1] / "python")}],
         "resources": {"requests": {"cpu": "1m"}},
     }  # fmt: skip
     return {
-        "apiVersion": "fettle.dev/v1alpha1", "kind": "Study", "metadata": {"name": "rude"},
+        "apiVersion": "fettle.dev/v1alpha1", "kind": "Study", "metadata": {"name": name},
         "spec": {
             "objectives": [{"metric": "loss", "direction": "Minimize"}],
             "parameters": [{"name": "x", "type": "Double", "min": 0, "max": 1}],
-            "algorithm": {"name": "random", "seed": 1},
-            "budget": {"trials": case.trials, "parallelism": case.at_once, "failures": 100},
-            "trial": {"execution": "Warm", "retries": 0, "gracePeriod": "1s", **case.trial,
+            "algorithm": {"name": algorithm, "seed": 1},
+            "budget": budget,
+            "trial": {"execution": "Warm", "gracePeriod": "1s", **trial,
                       "template": {"spec": {"containers": [container]}}},
         },
     }  # fmt: skip
+
+
+def study(case):
+    budget = {"trials": case.trials, "parallelism": case.at_once, "failures": 100}
+    return warm_study("rude", [str(HERE / "rude_worker.py"), case.way], budget, {"retries": 0, **case.trial})
 
 
 def problems_of(case, fettle, folder):
