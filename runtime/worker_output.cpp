@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "api/trial/worker_protocol.h"
+
 namespace fettle::runtime {
 namespace {
 
 constexpr char kRecordSeparator = '\x1e';
-constexpr std::size_t kLongestRun = 256;  // bytes of a run's name
 constexpr int kLargestExitCode = 255;
 
 // Removes and returns the first word; "" at the end. Words are separated by one space.
@@ -51,7 +52,7 @@ std::optional<WorkerFrame> parse_worker_frame(std::string_view words) {
   if (name == "ready") return parse_ready(words);
   const std::optional<WorkerFrame::Word> word = word_of(name);
   const std::string_view run = take_word(words);
-  if (!word || run.empty() || run.size() > kLongestRun) return std::nullopt;
+  if (!word || run.empty() || run.size() > api::kLongestWorkerRun) return std::nullopt;
   WorkerFrame frame{.word = *word, .run = std::string(run)};
   if (*word == WorkerFrame::Word::kBegin && !words.empty()) return std::nullopt;
   if (*word == WorkerFrame::Word::kEnd) {
@@ -73,7 +74,7 @@ void WorkerOutput::feed(std::string_view bytes, const TextSink& text, const Fram
       if (begin > 0) text(bytes.substr(0, begin));
       bytes.remove_prefix(begin);
     }
-    const std::size_t taken = std::min(bytes.size(), kLongestFrame);
+    const std::size_t taken = std::min(bytes.size(), api::kLongestWorkerFrame);
     held_ += bytes.substr(0, taken);
     bytes.remove_prefix(taken);
     while (!held_.empty() && take_frame(text, frame)) {
@@ -91,11 +92,11 @@ bool WorkerOutput::take_frame(const TextSink& text, const FrameSink& frame) {
     const std::size_t end = held_.find('\n', known);
     const std::size_t again = held_.find(opening_, known);
     const std::size_t ends = std::min(end, again);
-    if (ends == std::string::npos && held_.size() < kLongestFrame) return false;
+    if (ends == std::string::npos && held_.size() < api::kLongestWorkerFrame) return false;
     // Too long, or cut off by the next frame: the opening is dropped, and the rest is text.
     done = known;
     std::optional<WorkerFrame> parsed;
-    if (end < kLongestFrame && end < again) {
+    if (end < api::kLongestWorkerFrame && end < again) {
       parsed = parse_worker_frame(std::string_view(held_).substr(known, end - known));
       done = end + 1;
     }

@@ -1,8 +1,8 @@
 // WorkerOutput: splits the standard output of a worker into frames and the text between them, by
 // the worker protocol (docs/worker-protocol.md).
 //
-// Only bytes that may still become a frame are held back, at most kLongestFrame. Text is handed on
-// as it comes, so a frame may follow half a line. No IO; not synchronised.
+// Only bytes that may still become a frame are held back, at most one frame. Text is handed on as
+// it comes, so a frame may follow half a line. No IO; not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,6 @@
 #include <string_view>
 
 namespace fettle::runtime {
-
-inline constexpr std::int64_t kWorkerProtocol = 1;  // the version that we speak
-inline constexpr std::size_t kLongestFrame = 4'096;
 
 struct WorkerFrame {
   enum class Word { kReady, kBegin, kLine, kEnd, kRefuse };

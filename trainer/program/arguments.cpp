@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/fields/enum_names.h"
+#include "api/study/study_rules.h"
 
 namespace fettle::trainer {
 namespace {
@@ -26,7 +27,6 @@ constexpr const char* kGeneral = "General";
 constexpr const char* kSections[] = {kTraining, kWorker, kPlanning, kBenchmarks, kGeneral};
 
 constexpr int kMostGpus = 64;
-constexpr int kMostSlots = 64;
 constexpr int kNoLimit = 0;
 
 // Reads decimal digits alone, where CLI11's own conversion takes 010 for 8.
@@ -112,7 +112,7 @@ void add_worker(CLI::App& app, Arguments& to) {
       "plans between them");
   add_number<std::int64_t>(app, "--slots", to.slots,
                            "with --worker: train N trials at once (FETTLE_WORKER_SLOTS, or 1)",
-                           /*least=*/1, kMostSlots);
+                           /*least=*/1, static_cast<int>(api::kMostSlots));
 }
 
 void add_planning(CLI::App& app, Arguments& to) {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "api/trial/worker_protocol.h"
 #include "base/file.h"
 #include "base/thread.h"
 
@@ -20,7 +21,8 @@ constexpr char kLeave = 'l';
 // Names are words of frames.
 bool is_name(std::string_view run) {
   const auto is_letter = [](char one) { return static_cast<unsigned char>(one) > ' '; };
-  return !run.empty() && run.size() <= kLongestRunName && std::ranges::all_of(run, is_letter);
+  return !run.empty() && run.size() <= api::kLongestWorkerRun &&
+         std::ranges::all_of(run, is_letter);
 }
 
 // The run that the member names; "" if it names none.
@@ -128,20 +130,20 @@ void Assignments::split() {
   }
   unread_.erase(0, begin);
   if (skips_) unread_.clear();
-  if (unread_.size() <= kLongestAssignment) return;
+  if (unread_.size() <= api::kLongestAssignment) return;
   log_too_long();
   skips_ = true;
   unread_.clear();
 }
 
 void Assignments::log_too_long() const {
-  settings_.log("skipped an assignment of more than " + std::to_string(kLongestAssignment) +
+  settings_.log("skipped an assignment of more than " + std::to_string(api::kLongestAssignment) +
                 " bytes");
 }
 
 // Lines that hold neither a run nor a stop are for later versions.
 void Assignments::take(const std::string& line) {
-  if (line.size() > kLongestAssignment) return log_too_long();
+  if (line.size() > api::kLongestAssignment) return log_too_long();
   const Result<Json> document = parse_json(line);
   if (!document.ok() || !document->is_object()) {
     return settings_.log("skipped an assignment that is no JSON object");

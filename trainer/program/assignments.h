@@ -24,9 +24,6 @@
 
 namespace fettle::trainer {
 
-inline constexpr std::size_t kLongestAssignment = 256 << 10;  // bytes of its line
-inline constexpr std::size_t kLongestRunName = 256;
-
 struct Assignment {
   std::string run;
   std::map<std::string, std::string> environment;

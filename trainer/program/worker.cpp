@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/study/study_rules.h"
+#include "api/trial/worker_protocol.h"
 #include "base/thread.h"
 #include "trainer/program/assignments.h"
 #include "trainer/program/console.h"
@@ -23,8 +25,6 @@
 namespace fettle::trainer {
 namespace {
 
-constexpr std::int64_t kProtocol = 1;  // the version that we speak
-constexpr std::int64_t kMostSlots = 64;
 constexpr const char* kVariables[] = {"FETTLE_WORKER_FD", "FETTLE_WORKER_NONCE",
                                       "FETTLE_WORKER_VERSION", "FETTLE_WORKER_SLOTS"};
 
@@ -58,12 +58,12 @@ Result<Start> read_start(std::optional<std::int64_t> slots) {
         "--worker: FETTLE_WORKER_FD and FETTLE_WORKER_NONCE are not set: fettle run starts workers "
         "(docs/worker-protocol.md); without --worker this program trains one trial");
   }
-  if (version.value_or(kProtocol) < kProtocol) {
+  if (version.value_or(api::kWorkerProtocol) < api::kWorkerProtocol) {
     return invalid("--worker: the runner speaks an older worker protocol than version " +
-                   std::to_string(kProtocol));
+                   std::to_string(api::kWorkerProtocol));
   }
   Start start{static_cast<int>(*fd), nonce,
-              std::clamp<std::int64_t>(slots.value_or(wanted.value_or(1)), 1, kMostSlots)};
+              std::clamp<std::int64_t>(slots.value_or(wanted.value_or(1)), 1, api::kMostSlots)};
   for (const char* name : kVariables) ::unsetenv(name);
   // Plans that are timed while other slots train would be wrong, and stay so in their file.
   if (start.slots > 1) ::setenv("FETTLE_CUDA_PLANS", "first", /*overwrite=*/0);
@@ -109,7 +109,7 @@ int run_worker(std::optional<std::int64_t> slots) {
   std::signal(SIGTERM, on_signal);
   std::signal(SIGINT, on_signal);
   explain_bus_errors();
-  frames.say("ready " + std::to_string(kProtocol) + " " + std::to_string(start->slots));
+  frames.say("ready " + std::to_string(api::kWorkerProtocol) + " " + std::to_string(start->slots));
   train_in_slots(shared);
   return 0;
 }

@@ -6,23 +6,25 @@
 #include <cerrno>
 #include <csignal>
 
+#include "api/trial/worker_protocol.h"
+#include "trainer/program/console.h"
+
 namespace fettle::trainer {
 void WorkerFrames::say(const std::string& words) {
   std::string frame = "\x1e" + nonce_ + " " + words;
   std::ranges::replace(frame, '\n', ' ');
-  frame.resize(std::min(frame.size(), kLongestWorkerFrame - 1));
+  frame.resize(std::min(frame.size(), api::kLongestWorkerFrame - 1));
   write(frame + "\n");
 }
 
 void WorkerFrames::end_stopped(const std::string& run) {
-  constexpr int kStopped = 128 + SIGTERM;
   say("begin " + run);
-  say("end " + run + " " + std::to_string(kStopped));
+  say("end " + run + " " + std::to_string(kSignalled + SIGTERM));
 }
 
 std::size_t WorkerFrames::room_for(const std::string& words) const {
   const std::size_t taken = nonce_.size() + words.size() + 3;  // RS, a space and the line feed
-  return kLongestWorkerFrame - std::min(taken, kLongestWorkerFrame);
+  return api::kLongestWorkerFrame - std::min(taken, api::kLongestWorkerFrame);
 }
 
 void WorkerFrames::print(const std::string& line) { write(line + "\n"); }

@@ -9,8 +9,6 @@
 
 namespace fettle::trainer {
 
-inline constexpr std::size_t kLongestWorkerFrame = 4'096;
-
 class WorkerFrames {
  public:
   WorkerFrames(int fd, std::string nonce) : fd_(fd), nonce_(std::move(nonce)) {}

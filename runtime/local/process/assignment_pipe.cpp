@@ -8,16 +8,9 @@
 
 #include "base/json.h"
 #include "core/names.h"
+#include "runtime/local/process/guard.h"
 
 namespace fettle::local {
-namespace {
-
-void close_fd(int& fd) {
-  if (fd >= 0) ::close(fd);
-  fd = -1;
-}
-
-}  // namespace
 
 AssignmentPipe::AssignmentPipe() {
   int ends[2];
@@ -73,7 +66,7 @@ std::string name_in_protocol(const RunKey& run) { return core::run_name(run.firs
 std::string assignment_line(const SupervisorCommand& command) {
   Json environment = Json::object();
   for (const auto& [name, value] : command.environment) environment.set(name, value);
-  return Json::object({{"run", name_in_protocol({command.trial, command.run})},
+  return Json::object({{"run", name_in_protocol(key_of(command))},
                        {"environment", std::move(environment)},
                        {"arguments", Json::array_of(command.arguments)}})
              .dump() +

@@ -60,8 +60,7 @@ struct Pipes {
 
   void close_ends(int Pipe::*end) {
     for (Pipe* pipe : {&status, &output, &errors}) {
-      if (pipe->*end >= 0) ::close(pipe->*end);
-      pipe->*end = -1;
+      close_fd(pipe->*end);
     }
   }
 };
@@ -532,6 +531,11 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
 }
 
 }  // namespace
+
+void close_fd(int& fd) {
+  if (fd >= 0) ::close(fd);
+  fd = -1;
+}
 
 Result<Guard> start_guard(const GuardRequest& request) {
   FETTLE_ASSIGN(Pipes pipes, make_pipes());

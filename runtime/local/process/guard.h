@@ -60,6 +60,9 @@ struct Guard {
   int errors = -1;
 };
 
+// Closes a descriptor, unless that is -1, and sets it to -1.
+void close_fd(int& fd);
+
 // Forks a guard, which forks the trial. Only from a process with a single thread. kIo: no process
 // or no pipe could be made.
 Result<Guard> start_guard(const GuardRequest& request);

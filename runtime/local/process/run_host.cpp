@@ -6,9 +6,9 @@
 #include <array>
 #include <cstdio>
 #include <random>
-#include <tuple>
 #include <utility>
 
+#include "api/trial/worker_protocol.h"
 #include "base/file.h"
 #include "runtime/local/process/environment.h"
 #include "runtime/local/process/process_tree.h"
@@ -37,15 +37,6 @@ std::string new_nonce() {
   return nonce;
 }
 
-SupervisorEvent event_of(SupervisorEvent::Kind kind, const RunKey& run) {
-  SupervisorEvent event;
-  event.kind = kind;
-  std::tie(event.trial, event.run) = run;
-  return event;
-}
-
-RunKey key_of(const SupervisorCommand& command) { return {command.trial, command.run}; }
-
 }  // namespace
 
 RunHost::RunHost(const SupervisorCommand& command,
@@ -60,7 +51,7 @@ RunHost::RunHost(const SupervisorCommand& command,
     std::vector<std::string>& environment = environments.front();
     set_variable(environment, "FETTLE_WORKER_FD", std::to_string(assignments));
     set_variable(environment, "FETTLE_WORKER_NONCE", nonce);
-    set_variable(environment, "FETTLE_WORKER_VERSION", std::to_string(runtime::kWorkerProtocol));
+    set_variable(environment, "FETTLE_WORKER_VERSION", std::to_string(api::kWorkerProtocol));
     set_variable(environment, "FETTLE_WORKER_SLOTS", std::to_string(command.slots));
   }
   Assigned& first = runs_[name_in_protocol(key_of(command))];
@@ -140,9 +131,7 @@ void RunHost::stop_run(const RunKey& run, std::int64_t now_ms) {
   assigned.stops = true;
   assignments_->send(stop_line(run));
   // A run that has not begun has its grace period once it begins.
-  if (assigned.run) {
-    assigned.kill_at_ms = now_ms + std::max<std::int64_t>(assigned.command.grace_ms, 1);
-  }
+  if (assigned.run) assigned.begin_grace(now_ms);
 }
 
 // ---- Output ------------------------------------------------------------------------------------
@@ -211,9 +200,7 @@ void RunHost::begin(Assigned& assigned, std::int64_t now_ms) {
   if (slots_ == 1) current_ = name_in_protocol(key);
   if (assigned.run) return;
   assigned.run = std::make_unique<HostedRun>(assigned.command, now_ms);
-  if (assigned.stops) {
-    assigned.kill_at_ms = now_ms + std::max<std::int64_t>(assigned.command.grace_ms, 1);
-  }
+  if (assigned.stops) assigned.begin_grace(now_ms);
   SupervisorEvent event = event_of(SupervisorEvent::Kind::kStarted, key);
   event.started_ms = now_ms;
   sink_(event);

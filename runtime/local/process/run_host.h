@@ -10,6 +10,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -76,6 +77,9 @@ class RunHost {
     bool stops = false;              // it was asked to end
     bool overdue = false;            // it did not end within the grace period
     std::int64_t kill_at_ms = 0;     // end of the grace period; 0 = none
+    void begin_grace(std::int64_t now_ms) {
+      kill_at_ms = now_ms + std::max<std::int64_t>(command.grace_ms, 1);
+    }
   };
 
   void take_output(std::string_view text, std::int64_t now_ms);

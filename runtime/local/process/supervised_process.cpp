@@ -19,11 +19,6 @@ constexpr std::size_t kReadBytes = 64 << 10;
 constexpr int kDrainReads = 64;  // enough for a full pipe (1 MiB at most) after the end
 constexpr std::int64_t kKillIntervalMs = 1000;  // the command to kill is repeated this often
 
-void close_fd(int& fd) {
-  if (fd >= 0) ::close(fd);
-  fd = -1;
-}
-
 // Locks the claim file for the guard. The runner keeps its lock until it hears that the run has
 // begun, and both locks are shared, so this one is never refused. Returns -1 without a file.
 int hold_claim(const std::string& path) {

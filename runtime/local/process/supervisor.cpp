@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -126,7 +125,7 @@ class Supervisor {
   }
 
   void handle(const SupervisorCommand& command, std::int64_t now) {
-    RunHost* const host = host_of({command.trial, command.run});
+    RunHost* const host = host_of(key_of(command));
     switch (command.kind) {
       case SupervisorCommand::Kind::kHello:
         return handle_hello(command);
@@ -138,7 +137,7 @@ class Supervisor {
         if (RunHost* const worker = worker_of(command.worker)) worker->finish_worker(now);
         return;
       case SupervisorCommand::Kind::kStop:
-        if (host != nullptr) host->stop_run({command.trial, command.run}, now);
+        if (host != nullptr) host->stop_run(key_of(command), now);
         return;
       case SupervisorCommand::Kind::kResize:
         if (host != nullptr) host->resize(command.worker_count);
@@ -179,15 +178,13 @@ class Supervisor {
   }
 
   void start(const SupervisorCommand& command, std::int64_t now) {
-    const RunKey key{command.trial, command.run};
+    const RunKey key = key_of(command);
     if (host_of(key) != nullptr || shutdown_) return;
     if (hosts_.size() >= kMaxRuns) {
       return refuse(key, "one supervisor runs " + std::to_string(kMaxRuns) + " trials at most");
     }
     // Forks the guard. If there is no room for the process, collect() refuses the run.
-    SupervisorEvent started;
-    started.kind = SupervisorEvent::Kind::kStarted;
-    std::tie(started.trial, started.run) = key;
+    SupervisorEvent started = event_of(SupervisorEvent::Kind::kStarted, key);
     started.started_ms = now;
     auto host = std::make_unique<RunHost>(
         command, environments_of(command), lock_, open_files_,
@@ -198,7 +195,7 @@ class Supervisor {
   }
 
   void assign(const SupervisorCommand& command) {
-    const RunKey key{command.trial, command.run};
+    const RunKey key = key_of(command);
     if (host_of(key) != nullptr) return;
     RunHost* const worker = worker_of(command.worker);
     if (worker == nullptr || worker->ended() || shutdown_) {
@@ -208,9 +205,7 @@ class Supervisor {
   }
 
   void refuse(const RunKey& key, const std::string& reason) {
-    SupervisorEvent event;
-    event.kind = SupervisorEvent::Kind::kRefused;
-    std::tie(event.trial, event.run) = key;
+    SupervisorEvent event = event_of(SupervisorEvent::Kind::kRefused, key);
     event.reason = reason;
     queue_event(event);
   }

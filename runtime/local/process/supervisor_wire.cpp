@@ -1,5 +1,7 @@
 #include "runtime/local/process/supervisor_wire.h"
 
+#include <tuple>
+
 #include "api/fields/field_document.h"
 #include "api/fields/field_writer.h"
 #include "api/trial/trial_fields.h"
@@ -94,6 +96,13 @@ void visit_fields(Visitor& v, T& c) {
   v.field("worker", c.worker, "The number of the worker.");
   v.field("takesArguments", c.takes_arguments, "Whether runs may differ in their arguments.");
   v.field("workerMemory", c.worker_memory, "Bytes that the worker holds.");
+}
+
+SupervisorEvent event_of(SupervisorEvent::Kind kind, const RunKey& run) {
+  SupervisorEvent event;
+  event.kind = kind;
+  std::tie(event.trial, event.run) = run;
+  return event;
 }
 
 std::string write_command(const SupervisorCommand& command) {

@@ -111,6 +111,9 @@ struct SupervisorEvent {
   std::int64_t worker_memory = 0;     // kExited: bytes that the worker holds; 0 = unknown
 };
 
+inline RunKey key_of(const SupervisorCommand& command) { return {command.trial, command.run}; }
+SupervisorEvent event_of(SupervisorEvent::Kind kind, const RunKey& run);
+
 std::string write_command(const SupervisorCommand& command);  // ends in a newline
 Result<SupervisorCommand> read_command(const std::string& line);
 std::string write_event(const SupervisorEvent& event);  // ends in a newline

@@ -57,8 +57,8 @@ std::optional<std::int64_t> SessionWorkers::place(const RunKey& run, const RunRe
 
 void SessionWorkers::start(const RunRequest& request, SupervisorCommand& command) {
   // Without the directory, output between runs is lost, and nothing else.
-  (void)make_directories(layout_.study_directory() + "/workers");
-  const RunKey run{command.trial, command.run};
+  (void)make_directories(layout_.workers_directory());
+  const RunKey run = key_of(command);
   const api::TrialTemplate& trial = request.study.spec.trial;
   command.worker = pool_.add(run, shape_of(request, directory_), now_ms());
   command.slots = api::slots_of(trial);
@@ -130,9 +130,9 @@ void SessionWorkers::end(std::int64_t worker) {
 // Writes the list if it has changed, at most once in each interval. Returns whether it is up to
 // date.
 bool SessionWorkers::list(std::int64_t now_ms) {
+  if (now_ms < listed_ms_ + kListIntervalMs) return false;  // first: this is called for each run
   std::vector<WorkerView> views = pool_.views();
   if (views == listed_) return true;
-  if (now_ms < listed_ms_ + kListIntervalMs) return false;
   listed_ms_ = now_ms;
   // A list that cannot be written is only for people.
   if (write_workers(layout_, views).ok()) listed_ = std::move(views);

@@ -48,11 +48,13 @@ std::string Layout::outcome_file(const std::string& trial, std::int64_t run) con
   return run_directory(trial, run) + "/outcome.json";
 }
 
+std::string Layout::workers_directory() const { return study_directory() + "/workers"; }
+
 std::string Layout::worker_log(std::int64_t worker) const {
-  return study_directory() + "/workers/" + std::to_string(worker) + ".log";
+  return workers_directory() + "/" + std::to_string(worker) + ".log";
 }
 
-std::string Layout::workers_file() const { return study_directory() + "/workers/workers.json"; }
+std::string Layout::workers_file() const { return workers_directory() + "/workers.json"; }
 
 std::string Layout::checkpoint_root() const { return study_directory() + "/checkpoints"; }
 

@@ -33,6 +33,7 @@ struct Layout {
   std::string trial_file(const std::string& trial, std::int64_t run) const;
   std::string log_file(const std::string& trial, std::int64_t run) const;
   std::string outcome_file(const std::string& trial, std::int64_t run) const;
+  std::string workers_directory() const;
   std::string worker_log(std::int64_t worker) const;
   std::string workers_file() const;
   std::string checkpoint_root() const;  // of all trials: runtime/make_trial_file.h

@@ -29,7 +29,7 @@ void visit_fields(Visitor& v, T& c) {
 }
 
 Status write_workers(const Layout& layout, const std::vector<WorkerView>& workers) {
-  FETTLE_TRY(make_directories(layout.study_directory() + "/workers"));
+  FETTLE_TRY(make_directories(layout.workers_directory()));
   return write_file(layout.workers_file(), api::write_struct(WorkerList{workers}).dump() + "\n");
 }
 
