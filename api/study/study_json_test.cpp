@@ -77,7 +77,7 @@ TEST(StudyJson, StudiesOfEarlierVersionsSayHowTheyRun) {
   for (const auto& c : cases) {
     const std::string text = std::string(R"({"apiVersion": "fettle.dev/v1alpha1", "kind": "Study",
         "metadata": {"name": "a"}, "spec": {"objectives": [{"metric": "x", "direction": "Minimize"}],
-        "trial": {"template": {}})") +
+        "trial": {"template": {})") +
                              c.written + "}}}";
     Json document = *parse_json(text);
     const ReadStudy read = read_study(document);
