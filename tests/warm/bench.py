@@ -10,7 +10,7 @@ Each row names its ideal time, trials × seconds / at once, and the ratio to it.
 same bits in all ways. The last line is one JSON object with everything.
 
 Usage: bench.py FETTLE STUB_WORKER [--torch PYTHON] [--ray PYTHON] [--trials N] [--torch-trials N]
-                [--slot-trials N] [--parts LETTERS]
+                [--torch-ways NAMES] [--slot-trials N] [--parts LETTERS]
 """
 
 import argparse
@@ -130,13 +130,16 @@ class Bench:
                 ("torch_process", "the script in a process a trial", [python, *script], "Process")]
         all_losses = []
         for key, what, command, execution in ways:
+            if key.removeprefix("torch_") not in self.options.torch_ways:
+                continue
             seconds, busy, losses = self.run(key.replace("_", "-"), command, trials, at_once, execution)
             self.row(key, what, seconds, ideal, busy)
             all_losses.append(losses)
         if any(losses != all_losses[0] for losses in all_losses):
             sys.exit("bench-warm: the ways differ in their results")
-        print(f"  all {trials} results are the same bits in each way")
-        self.ray(trials, at_once, ideal)
+        print(f"  all {trials} results are the same bits in {len(all_losses)} ways")
+        if "ray" in self.options.torch_ways:
+            self.ray(trials, at_once, ideal)
 
     def ray(self, trials, at_once, ideal):
         if not self.options.ray:
@@ -191,6 +194,8 @@ def main():
     parser.add_argument("--ray", help="a Python that has Ray Tune and torch")
     parser.add_argument("--trials", type=int, default=3000, help="short trials")
     parser.add_argument("--torch-trials", type=int, default=300)
+    parser.add_argument("--torch-ways", type=lambda names: names.split(","), default=["trials", "warm", "process", "ray"],
+                        metavar="NAMES", help="of trials, warm, process and ray")
     parser.add_argument("--slot-trials", type=int, default=200)
     parser.add_argument("--parts", default="abcd", help="a: short trials, b: idle times, c: PyTorch, d: slots")
     options = parser.parse_args()
