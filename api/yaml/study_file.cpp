@@ -8,7 +8,6 @@
 #include "api/study/study_json.h"
 #include "api/yaml/yaml_reader.h"
 #include "base/file.h"
-#include "base/utf8.h"
 
 namespace fettle::api {
 namespace {
@@ -18,7 +17,10 @@ class Loader {
   explicit Loader(const std::string& file) : file_(file) {}
 
   LoadedFile load(std::string_view text) {
-    if (!check_characters(text)) return std::move(out_);
+    if (const auto error = find_foreign_byte(text)) {
+      complain(error->place, "", error->message);
+      return std::move(out_);
+    }
     const ReadYaml yaml = read_yaml(text);
     for (const YamlError& error : yaml.errors) complain(error.place, "", error.message);
     // After a broken document, the rest may not mean what its author intended.
@@ -42,28 +44,6 @@ class Loader {
  private:
   void complain(const LineColumn& place, const std::string& path, const std::string& message) {
     out_.diagnostics.push_back({file_, place.line, place.column, path, message});
-  }
-
-  // Accepts UTF-8 text without control characters; anything else is another kind of file.
-  bool check_characters(std::string_view text) {
-    LineColumn place{1, 1};
-    while (!text.empty()) {
-      const auto byte = static_cast<unsigned char>(text.front());
-      const std::size_t length = utf8_length(text);
-      const bool control =
-          (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F;
-      if (length == 0 || control) {
-        complain(place, "",
-                 std::string("found a byte that is ") +
-                     (control ? "a control character" : "not UTF-8") +
-                     "; expected a YAML file, which is text in UTF-8");
-        return false;
-      }
-      text.remove_prefix(length);
-      place =
-          byte == '\n' ? LineColumn{place.line + 1, 1} : LineColumn{place.line, place.column + 1};
-    }
-    return true;
   }
 
   void read(const YamlDocument& document) {

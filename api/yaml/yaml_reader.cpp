@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "api/yaml/yaml_tree.h"
+#include "base/utf8.h"
 
 namespace fettle::api {
 namespace {
@@ -217,6 +218,24 @@ LineColumn YamlDocument::find(std::string_view path) const { return find_place(*
 std::string YamlDocument::surprising_at(std::string_view path) const {
   const YamlNode* node = find_node(*root_, path);
   return node == nullptr ? "" : node->surprising;
+}
+
+std::optional<YamlError> find_foreign_byte(std::string_view text) {
+  LineColumn place{1, 1};
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text.front());
+    const std::size_t length = utf8_length(text);
+    const bool control =
+        (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F;
+    if (length == 0 || control) {
+      return YamlError{place, std::string("found a byte that is ") +
+                                  (control ? "a control character" : "not UTF-8") +
+                                  "; expected a YAML file, which is text in UTF-8"};
+    }
+    text.remove_prefix(length);
+    place = byte == '\n' ? LineColumn{place.line + 1, 1} : LineColumn{place.line, place.column + 1};
+  }
+  return std::nullopt;
 }
 
 ReadYaml read_yaml(std::string_view text) {

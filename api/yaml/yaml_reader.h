@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,7 +56,12 @@ struct ReadYaml {
   std::vector<YamlError> errors;        // documents before the first error may be present
 };
 
+// `text` must have passed find_foreign_byte(), or come from a document that has.
 ReadYaml read_yaml(std::string_view text);
+
+// Accepts UTF-8 text without control characters; anything else is another kind of file, and the
+// error says where that shows.
+std::optional<YamlError> find_foreign_byte(std::string_view text);
 
 // Resolves a plain scalar to JSON. Errors: a number outside the range of a double.
 Result<Json> resolve_plain_scalar(std::string_view text);

@@ -36,22 +36,6 @@ std::string string_text(const std::string& text) {
   return needs_quotes(text) ? Json(text).dump() : text;
 }
 
-std::string flow(const Json& value) {
-  if (value.is_string()) return string_text(value.as_string());
-  std::string text;
-  if (value.is_array()) {
-    for (const Json& item : value.as_array()) text += (text.empty() ? "" : ", ") + flow(item);
-    return '[' + text + ']';
-  }
-  if (value.is_object()) {
-    for (const auto& [key, member] : value.as_object()) {
-      text += (text.empty() ? "" : ", ") + string_text(key) + ": " + flow(member);
-    }
-    return '{' + text + '}';
-  }
-  return value.dump();
-}
-
 bool is_list_of_objects(const Json& value) {
   return value.is_array() && !value.as_array().empty() && value.as_array()[0].is_object();
 }
@@ -63,7 +47,7 @@ std::string list_text(const Json& list, int indent, YamlLists lists) {
   std::string text;
   for (const Json& item : list.as_array()) {
     if (lists == YamlLists::kLineEach || !is_filled_object(item)) {
-      text += margin + "- " + flow(item) + '\n';
+      text += margin + "- " + to_flow_yaml(item) + '\n';
       continue;
     }
     std::string fields = to_yaml(item, indent + 2, lists);
@@ -76,17 +60,35 @@ std::string list_text(const Json& list, int indent, YamlLists lists) {
 
 }  // namespace
 
+std::string to_flow_yaml(const Json& value) {
+  if (value.is_string()) return string_text(value.as_string());
+  std::string text;
+  if (value.is_array()) {
+    for (const Json& item : value.as_array()) {
+      text += (text.empty() ? "" : ", ") + to_flow_yaml(item);
+    }
+    return '[' + text + ']';
+  }
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.as_object()) {
+      text += (text.empty() ? "" : ", ") + string_text(key) + ": " + to_flow_yaml(member);
+    }
+    return '{' + text + '}';
+  }
+  return value.dump();
+}
+
 std::string to_yaml(const Json& value, int indent, YamlLists lists) {
   if (is_list_of_objects(value)) return list_text(value, indent, lists);
   const std::string margin(static_cast<std::size_t>(indent), ' ');
-  if (!is_filled_object(value)) return margin + flow(value) + '\n';
+  if (!is_filled_object(value)) return margin + to_flow_yaml(value) + '\n';
   std::string text;
   for (const auto& [key, member] : value.as_object()) {
     text += margin + string_text(key) + ':';
     const bool nested = is_filled_object(member) || is_list_of_objects(member);
     // A list stands at its key's own indent: its dashes set it apart.
     text += nested ? '\n' + to_yaml(member, indent + (member.is_object() ? 2 : 0), lists)
-                   : ' ' + flow(member) + '\n';
+                   : ' ' + to_flow_yaml(member) + '\n';
   }
   return text;
 }

@@ -15,4 +15,7 @@ enum class YamlLists { kLineEach, kLineEachField };
 // are quoted.
 std::string to_yaml(const Json& value, int indent, YamlLists lists = YamlLists::kLineEach);
 
+// Writes `value` in flow style on one line, without a line break: {min: 0, values: [a, "on"]}.
+std::string to_flow_yaml(const Json& value);
+
 }  // namespace fettle::api

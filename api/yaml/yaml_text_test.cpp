@@ -42,5 +42,11 @@ TEST(ToYaml, QuotesTextThatYamlWouldReadAsAnotherType) {
   }
 }
 
+TEST(YamlText, FlowStyleStandsOnOneLine) {
+  const Json value =
+      Json::object({{"a", Json::Array{Json(1), Json("on")}}, {"b", Json::object({{"c", "x y"}})}});
+  EXPECT_EQ(to_flow_yaml(value), R"({a: [1, "on"], b: {c: "x y"}})");
+}
+
 }  // namespace
 }  // namespace fettle::api
