@@ -22,14 +22,6 @@
 namespace fettle::cli {
 namespace {
 
-// Reads standard input, but only so far that excessive length shows.
-std::string read_input() {
-  std::string text(api::kMaxStudyFileBytes + 1, '\0');
-  std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::cin.gcount()));
-  return text;
-}
-
 // Checks that the operator can make a Job of it; the API server judges the Job.
 Status check_for_cluster(const api::Study& study) {
   if (study.spec.trial.metrics) {
@@ -90,12 +82,8 @@ std::vector<std::string> warnings_of(const api::Study& study, Runs runs,
   return warnings;
 }
 
-}  // namespace
-
-CheckedFile check_study_file(const std::string& path, Runs runs) {
-  api::LoadedFile loaded =
-      path == "-" ? api::load_study_text(read_input(), "-") : api::load_study_file(path);
-  const std::string folder = folder_of(path);
+CheckedFile check(api::LoadedFile loaded, const std::string& path, const std::string& folder,
+                  Runs runs) {
   CheckedFile good;
   for (std::size_t i = 0; i < loaded.studies.size(); ++i) {
     api::Study& study = loaded.studies[i];
@@ -121,6 +109,25 @@ CheckedFile check_study_file(const std::string& path, Runs runs) {
   good.diagnostics = std::move(loaded.diagnostics);
   good.warnings = std::move(loaded.warnings);
   return good;
+}
+
+}  // namespace
+
+std::string read_input() {
+  std::string text(api::kMaxStudyFileBytes + 1, '\0');
+  std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::cin.gcount()));
+  return text;
+}
+
+CheckedFile check_study_file(const std::string& path, Runs runs) {
+  if (path == "-") return check_study_text(read_input(), path, "", runs);
+  return check(api::load_study_file(path), path, folder_of(path), runs);
+}
+
+CheckedFile check_study_text(std::string_view text, const std::string& path,
+                             const std::string& folder, Runs runs) {
+  return check(api::load_study_text(text, path), path, folder, runs);
 }
 
 std::string folder_of(const std::string& path) {

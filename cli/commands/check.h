@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/yaml/study_file.h"
@@ -26,6 +27,13 @@ struct CheckedFile : api::LoadedFile {
 // Reads and checks `path` ("-" = standard input): the document, its search, and whether it can run
 // there. Returns all diagnostics, but only Studies without one. Warnings are about these Studies.
 CheckedFile check_study_file(const std::string& path, Runs runs);
+
+// The same for a text that diagnostics name `path`; local trials would start in `folder`.
+CheckedFile check_study_text(std::string_view text, const std::string& path,
+                             const std::string& folder, Runs runs);
+
+// Reads standard input, but only so far that a text above the limit of a study file shows.
+std::string read_input();
 
 // Returns the folder of a study file, in which its trials start: absolute; "" for standard input,
 // this process's own.
