@@ -112,6 +112,22 @@ Action add_validate(CLI::App& app) {
   };
 }
 
+Action add_convert(CLI::App& app) {
+  const auto options = std::make_shared<ConvertOptions>();
+  app.add_option("files", options->files, "Experiments (YAML); - is standard input")->required();
+  app.add_option("--from", options->from, "The tuner that the files are of: katib (default)")
+      ->check(CLI::IsMember(convert_sources()))
+      ->type_name("");
+  app.add_option("--steps", options->steps,
+                 "Steps of a trial, which an Experiment does not say; early stopping needs them")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
+      ->type_name("N");
+  app.add_option("-o,--output", options->output,
+                 "Study file to write, - for standard output (default)")
+      ->type_name("FILE");
+  return [options](const Common& /*common*/) { return convert_command(*options); };
+}
+
 Action add_init(CLI::App& app) {
   const auto options = std::make_shared<InitOptions>();
   app.add_option("kind", options->kind, "python (default), shell or trainer")
@@ -184,6 +200,15 @@ suspends the study. Example:
     Command{"validate", "Report every error in study files", add_validate,
             R"(Example:
   fettle validate examples/*.yaml)"},
+    Command{
+        "convert", "Convert Experiments of Katib to studies", add_convert,
+        R"(Writes one study file. What has no counterpart is a note on standard error, and a comment in
+the file at the field that it is about; docs/from-katib.md lists them. The result is checked as
+by fettle validate. Exit codes: 0 converted, 4 converted with notes, 2 not all converted.
+Examples:
+  fettle convert experiment.yaml --output study.yaml
+  fettle convert experiment.yaml --steps 20 | fettle validate -
+  kubectl get experiments -o yaml | fettle convert - > studies.yaml)"},
     command(
         "doctor", "Show what this machine offers, and what is wrong with it", doctor_command,
         [](CLI::App& app, DoctorOptions& options) {

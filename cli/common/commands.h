@@ -42,6 +42,15 @@ struct ValidateOptions {
 };
 Result<int> validate_command(const Target& place, const ValidateOptions& options);
 
+struct ConvertOptions {
+  std::vector<std::string> files;     // "-" = standard input
+  std::string from = "katib";         // a name in convert_sources()
+  std::optional<std::int64_t> steps;  // of a trial, where the file does not say it
+  std::string output = "-";           // "-" = standard output
+};
+std::vector<std::string> convert_sources();
+Result<int> convert_command(const ConvertOptions& options);
+
 struct DoctorOptions {
   Output output = Output::kText;
 };

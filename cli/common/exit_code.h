@@ -10,6 +10,7 @@ enum ExitCode : int {
   kExitFailed = 1,         // the study failed
   kExitInvalid = 2,        // the input is wrong
   kExitEnvironment = 3,    // disk, permissions, processes, or another process has the study
+  kExitNotes = 4,          // fettle convert: converted, with notes to look at
   kExitInterrupted = 130,  // stopped by a signal or suspended; running it again resumes
 };
 
