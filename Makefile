@@ -63,6 +63,7 @@ test-all: test ## make test, and what takes long: all tests in Release and under
 	@$(MAKE) --no-print-directory dist-test
 	@$(MAKE) --no-print-directory own-program-torch
 	@$(MAKE) --no-print-directory warm-torch
+	@$(MAKE) --no-print-directory export-trackers
 
 .PHONY: broken
 broken: setup # broken versions of the code, each of which the fault matrix must catch
@@ -118,6 +119,7 @@ rude-workers: build # workers that break the protocol or harm their process, and
 python-test: # of the Python package, which needs nothing but Python
 	@python3 -B python/tests/worker_test.py
 	@python3 -B python/tests/driver_test.py
+	@python3 -B python/tests/export_test.py
 
 .PHONY: own-program
 own-program: build # programs of users that pause, resume and start from others' checkpoints
@@ -126,6 +128,14 @@ own-program: build # programs of users that pause, resume and start from others'
 .PHONY: warm-torch
 warm-torch: build # PyTorch, from PyPI, in both kinds of Python worker
 	@tests/warm/torch_run.py $(BUILD)/bin/fettle --python "$$(scripts/torch_python.sh)"
+
+.PHONY: export-peers
+export-peers: build # a Study in Optuna and TensorBoard, and Optuna's in a Study
+	@tests/export/run.sh $(BUILD)/bin/fettle
+
+.PHONY: export-trackers
+export-trackers: build # a Study in MLflow, also while it runs, on optuna-dashboard and in W&B
+	@tests/export/run.sh $(BUILD)/bin/fettle --trackers
 
 .PHONY: own-program-torch
 own-program-torch: build # the same in PyTorch, from PyPI

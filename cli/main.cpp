@@ -136,6 +136,30 @@ Action add_init(CLI::App& app) {
   return [options](const Common& /*common*/) { return init_command(*options); };
 }
 
+Action add_import(CLI::App& app) {
+  const auto options = std::make_shared<ImportOptions>();
+  app.add_option("source", options->source,
+                 "optuna: URL of a storage; ray: folder; else a CSV file")
+      ->required();
+  app.add_option("--from", options->from, "optuna, ray, wandb or csv")
+      ->required()
+      ->check(CLI::IsMember(import_sources()))
+      ->type_name("");
+  app.add_option("--study", options->study, "optuna: name of the study; default: the only one")
+      ->type_name("NAME");
+  app.add_option("--objective", options->objectives,
+                 "Metric of an objective, as the new Study calls it; again for a second one")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("--parameter", options->parameters,
+                 "csv, wandb: column of a parameter; default: every other column")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("-o,--output", options->file, "File to write; default: standard output")
+      ->type_name("FILE");
+  return [options](const Common& /*common*/) { return import_command(*options); };
+}
+
 Action add_completion(CLI::App& app) {
   const auto shell = std::make_shared<std::string>();
   app.add_option("shell", *shell, "bash, zsh or fish")
@@ -294,6 +318,41 @@ Example:
 parameters, and all trials.
 Example:
   fettle report digits -o digits.html)"),
+    command(
+        "export", "Export a study: as one document, or to Optuna, MLflow, TensorBoard or W&B",
+        export_command,
+        [](CLI::App& app, ExportOptions& options) {
+          app.add_option(
+                 "places", options.places,
+                 "Name of the study; default: the only or the newest one. Then, for optuna, "
+                 "mlflow and tensorboard, the URL or folder to export to")
+              ->type_name("[study] [target]")
+              ->expected(0, 2);
+          app.add_option("--to", options.to, "json (default), optuna, mlflow, tensorboard or wandb")
+              ->check(CLI::IsMember(export_targets()))
+              ->type_name("");
+          app.add_option("-o,--output", options.file,
+                         "json: file to write; default: standard output")
+              ->type_name("FILE");
+          app.add_option("--name", options.name,
+                         "Name of the study, experiment or project there; default: the study's")
+              ->type_name("NAME");
+          app.add_flag("--follow", options.follow, "mlflow: keep exporting until the study ends");
+        },
+        R"(All but json run `python3 -m fettle.export.NAME`; FETTLE_PYTHON names the Python that has the
+peer's package. Exporting again adds only what is new. Details: docs/export.md. Examples:
+  fettle export digits --output digits.json
+  fettle export digits --to optuna sqlite:///optuna.db
+  fettle export digits --to mlflow http://127.0.0.1:5000 --follow
+  fettle export digits --to tensorboard runs
+  WANDB_MODE=offline fettle export digits --to wandb)"),
+    Command{
+        "import", "Write the results of another tuner as a file for warmStart.results", add_import,
+        R"(One result a line: {"parameters": {...}, "values": {"loss": 0.41}}. Details: docs/export.md.
+Examples:
+  fettle import --from optuna sqlite:///optuna.db --study digits --objective loss -o old.jsonl
+  fettle import --from ray ~/ray_results/digits --objective loss -o old.jsonl
+  fettle import --from csv trials.csv --objective loss -o old.jsonl)"},
     command(
         "why", "Show why a trial was tried, what was expected, and its result", why_command,
         [](CLI::App& app, WhyOptions& options) {

@@ -36,6 +36,9 @@ install(FILES ${FETTLE_PAGES}/fettle.bash DESTINATION share/bash-completion/comp
 install(FILES ${FETTLE_PAGES}/_fettle DESTINATION share/zsh/vendor-completions COMPONENT programs)
 install(FILES ${FETTLE_PAGES}/fettle.fish DESTINATION share/fish/vendor_completions.d
         COMPONENT programs)
+# Beside the programs, which find it there (cli/exchange/python_module.cpp).
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/fettle DESTINATION share/fettle/python
+        COMPONENT programs PATTERN "__pycache__" EXCLUDE)
 install(FILES LICENSE THIRD_PARTY_NOTICES.md DESTINATION share/doc/fettle COMPONENT programs)
 # All but the C library and what belongs to it, which must be that of the machine.
 install(RUNTIME_DEPENDENCY_SET fettle_libraries

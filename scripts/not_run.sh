@@ -5,7 +5,7 @@
 # automake gave the meaning "skipped". An unknown need is an error in every part.
 # shellcheck shell=bash
 
-known_needs='cluster browser gpu-toolchain'
+known_needs='cluster browser gpu-toolchain peers'
 exit_skipped=77
 # What scripts/setup.sh, scripts/cuda.py and tests/cluster/cluster end with where the machine, not
 # the code under test, is the reason.

@@ -76,6 +76,8 @@ def lanes(build):
             Part("Python", "make python-test", r"Ran (\d+) tests", "tests"),
             Part("own programs", f"tests/own_program/run.py {build}/bin/fettle",
                  r"own program: (\d+) of \d+ passed", "Studies", after=("programs",)),
+            Part("export", f"tests/export/run.sh {build}/bin/fettle", r"export: (\d+) of \d+ passed", "peers' interfaces",
+                 after=("programs",)),
             Part("report page", f"tests/report_page.sh {build}/bin/fettle", r"(is drawn without errors)", "pages",
                  after=("programs",)),
             Part("CUDA code", f"scripts/cuda_check.sh {build}-cuda", r"tests failed out of (\d+)", "tests"),

@@ -119,6 +119,27 @@ struct ReportOptions {
 };
 Result<int> report_command(const Target& place, const ReportOptions& options);
 
+struct ExportOptions {
+  std::vector<std::string> places;  // [study] [target]: the target is a URL or a folder
+  std::string to = "json";          // a name in export_targets()
+  std::string file;                 // json: "" = standard output
+  std::string name;                 // the study's name there; "" = its own
+  bool follow = false;              // keeps exporting until the study ends
+};
+std::vector<std::string> export_targets();
+Result<int> export_command(const Target& place, const ExportOptions& options);
+
+struct ImportOptions {
+  std::string from;    // a name in import_sources()
+  std::string source;  // URL, folder or file
+  std::string study;   // Optuna: "" = the only one there
+  std::vector<std::string> objectives;
+  std::vector<std::string> parameters;  // csv, wandb: columns; empty: as the importer finds them
+  std::string file;                     // "" = standard output
+};
+std::vector<std::string> import_sources();
+Result<int> import_command(const ImportOptions& options);
+
 struct WhyOptions {
   std::string trial;
   Output output = Output::kText;

@@ -13,18 +13,6 @@
 namespace fettle::cli {
 namespace {
 
-// At its end or pause; at a rung a constraint may be violated only for now.
-bool is_infeasible(const api::Trial& trial) {
-  const api::Fact* end = core::newest_end(trial);
-  return end != nullptr && end->infeasible;
-}
-
-std::string phase_text(const RunView& view, const api::Trial& trial) {
-  if (view.interrupted && trial.status.phase == api::TrialPhase::kRunning) return "Interrupted";
-  if (has_paused(trial)) return "Paused";
-  return std::string(api::to_string(trial.status.phase));
-}
-
 Ink ink_of(const api::Trial& trial) {
   switch (trial.status.phase) {
     case api::TrialPhase::kCompleted:
@@ -43,13 +31,13 @@ std::int64_t step_of(const api::Trial& trial) {
 }
 
 Line row_of(const RunView& view, const api::Trial& trial, RepeatedReasons& reasons) {
-  Line row = {{trial.metadata.name}, {phase_text(view, trial), ink_of(trial)}};
+  Line row = {{trial.metadata.name}, {phase_of(view, trial), ink_of(trial)}};
   if (core::counts_steps(view.study.spec)) {
     row.push_back({std::to_string(step_of(trial)) + '/' + std::to_string(trial.spec.until_step)});
   }
   for (std::size_t i = 0; i < view.study.spec.objectives.size(); ++i) {
     const auto value = objective_now(view.study.spec, trial, i);
-    row.push_back({is_infeasible(trial) ? "infeasible" : value ? format_number(*value) : "-"});
+    row.push_back({ended_infeasible(trial) ? "infeasible" : value ? format_number(*value) : "-"});
   }
   row.push_back({format_elapsed(running_seconds(trial, view.now_ms))});
   for (const api::Parameter& parameter : view.study.spec.parameters) {
@@ -98,12 +86,12 @@ std::vector<std::string> csv_header(const api::StudySpec& spec) {
 
 std::vector<std::string> csv_cells(const RunView& view, const api::Trial& trial) {
   std::vector<std::string> cells = {trial.metadata.name, std::to_string(trial.spec.index),
-                                    phase_text(view, trial), std::to_string(step_of(trial))};
+                                    phase_of(view, trial), std::to_string(step_of(trial))};
   for (std::size_t i = 0; i < view.study.spec.objectives.size(); ++i) {
     const auto value = objective_now(view.study.spec, trial, i);
     cells.push_back(value ? exact(*value) : "");
   }
-  cells.emplace_back(is_infeasible(trial) ? "true" : "false");
+  cells.emplace_back(ended_infeasible(trial) ? "true" : "false");
   cells.push_back(exact(running_seconds(trial, view.now_ms)));
   const api::RunRecord* run = newest_run(trial);
   // Runs are numbered from 0; the number of records is no count, since old records are pruned.

@@ -124,6 +124,17 @@ bool has_paused(const api::Trial& trial) {
          end->kind == api::FactKind::kStopped;
 }
 
+std::string phase_of(const RunView& view, const api::Trial& trial) {
+  if (view.interrupted && trial.status.phase == api::TrialPhase::kRunning) return "Interrupted";
+  if (has_paused(trial)) return "Paused";
+  return std::string(api::to_string(trial.status.phase));
+}
+
+bool ended_infeasible(const api::Trial& trial) {
+  const api::Fact* end = core::newest_end(trial);
+  return end != nullptr && end->infeasible;
+}
+
 std::string ending_of(const api::Trial& trial) {
   if (trial.status.phase == api::TrialPhase::kStopped && trial.spec.stop) {
     return trial.spec.stop->message.empty() ? trial.spec.stop->reason : trial.spec.stop->message;

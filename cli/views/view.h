@@ -83,6 +83,11 @@ const api::RunRecord* newest_run(const api::Trial& trial);
 // Whether the trial completed a rung and may continue from there. Once the Study has ended, it
 // counts as stopped early.
 bool has_paused(const api::Trial& trial);
+// Returns the trial's phase as commands print it: that of its status, "Paused" or "Interrupted".
+std::string phase_of(const RunView& view, const api::Trial& trial);
+// Whether the trial's end or pause was infeasible; at a rung a constraint may be violated only for
+// now.
+bool ended_infeasible(const api::Trial& trial);
 // Returns why a trial ended: the reason of its stop or failure; "" if it did not.
 std::string ending_of(const api::Trial& trial);
 // Returns the seconds in which the trial's runs ran, up to now.

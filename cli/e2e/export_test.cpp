@@ -1,0 +1,77 @@
+// fettle export and fettle import, as far as they need no package of others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/e2e/workshop.h"
+
+namespace fettle::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+Workshop& with_a_study(Workshop& shop) {
+  shop.write("study.yaml", StudyText{}.yaml());
+  EXPECT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  return shop;
+}
+
+TEST(Export, WritesOneDocument) {
+  Workshop made;
+  Workshop& shop = with_a_study(made);
+  const Finished printed = shop.fettle({"export"});
+  EXPECT_EQ(printed.code, 0) << printed.err;
+  const auto document = parse_json(printed.out);
+  ASSERT_TRUE(document.ok()) << document.error().message;
+  EXPECT_EQ(document->find("name")->as_string(), "digits");
+  EXPECT_EQ(document->find("state")->as_string(), "succeeded");
+  EXPECT_THAT(document->find("trials")->as_array(), SizeIs(4));
+  EXPECT_FALSE(document->find("events")->as_array().empty());
+  const Finished written = shop.fettle({"export", "digits", "--output", "digits.json"});
+  EXPECT_EQ(written.out, "Wrote digits.json.\n") << written.err;
+  EXPECT_THAT(shop.read("digits.json"), HasSubstr(R"("version":1)"));
+}
+
+TEST(Export, RefusesWhatDoesNotGoTogether) {
+  Workshop made;
+  Workshop& shop = with_a_study(made);
+  const std::vector<std::pair<std::vector<std::string>, const char*>> lines = {
+      {{"digits", "--to", "optuna"}, "needs a target: fettle export digits --to optuna sqlite:"},
+      {{"--to", "tensorboard"}, "needs a target: fettle export STUDY --to tensorboard runs"},
+      {{"digits", "runs", "--to", "wandb"}, "--to wandb takes no target, but runs is one"},
+      {{"digits", "--to", "wandb", "--output", "x"}, "--output goes with --to json only"},
+      {{"digits", "--to", "wandb", "--follow"}, "--follow goes with --to mlflow only"},
+      {{"digits", "--name", "x"}, "--name does not go with --to json"},
+      {{"digit", "--to", "wandb"}, "no study 'digit' in .fettle; there are: digits"},
+  };
+  for (const auto& [arguments, error] : lines) {
+    std::vector<std::string> line = {"export"};
+    line.insert(line.end(), arguments.begin(), arguments.end());
+    const Finished refused = shop.fettle(line);
+    EXPECT_EQ(refused.code, 2) << error;
+    EXPECT_THAT(refused.err, HasSubstr(error));
+  }
+}
+
+TEST(Export, NamesThePackageThatIsLacking) {
+  Workshop made;
+  Workshop& shop = with_a_study(made);
+  const Finished refused = shop.fettle({"export", "sqlite:///x.db", "--to", "optuna"});
+  if (refused.code == 0) GTEST_SKIP() << "this Python has Optuna";
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("pip install optuna"));
+}
+
+TEST(Import, WritesLinesOfATable) {
+  Workshop shop;
+  shop.write("old.csv", "lr,optimizer,loss\n0.1,sgd,0.5\n0.01,adam,0.25\n");
+  const Finished done =
+      shop.fettle({"import", "--from", "csv", "old.csv", "--objective", "loss", "-o", "old.jsonl"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(shop.read("old.jsonl"),
+              HasSubstr(R"({"parameters": {"lr": 0.01, "optimizer": "adam"}, )"
+                        R"("values": {"loss": 0.25})"));
+}
+
+}  // namespace
+}  // namespace fettle::e2e
