@@ -18,6 +18,8 @@ void check_population(const StudySpec& spec, const FieldPath& path, FieldErrors&
 void check_parameters(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
 // Checks the points to try first. Requires a warm start.
 void check_points(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
+// Checks the form of known results. Requires a warm start.
+void check_known(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
 void check_sets(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
 // `path` is that of spec.trial.
 void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);

@@ -6,6 +6,7 @@
 
 #include "api/fields/nearest.h"
 #include "api/study/check.h"
+#include "api/study/known_result.h"
 #include "api/study/parameter_env.h"
 
 namespace fettle::api {
@@ -228,6 +229,15 @@ void check_points(const StudySpec& spec, const FieldPath& path, FieldErrors& err
   const std::vector<Json>& points = spec.warm_start->points;
   for (std::size_t i = 0; i < points.size(); ++i) {
     check_point(spec.parameters, points[i], path.item(i), errors);
+  }
+}
+
+void check_known(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  if (errors.any_under(path)) return;
+  const std::vector<Json>& known = spec.warm_start->known;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const auto result = read_known_result(known[i]);
+    if (!result.ok()) errors.add(path.item(i), result.error().message);
   }
 }
 

@@ -186,10 +186,13 @@ void check_warm_start(const Study& study, const FieldPath& warm_start, FieldErro
   std::set<std::string_view> seen;
   const FieldPath path = warm_start.member("studies");
   const std::vector<std::string>& studies = study.spec.warm_start->studies;
-  if (studies.empty() && study.spec.warm_start->points.empty() && !errors.any_under(warm_start)) {
+  const WarmStart& warm = *study.spec.warm_start;
+  const bool is_empty =
+      studies.empty() && warm.points.empty() && warm.results.empty() && warm.known.empty();
+  if (is_empty && !errors.any_under(warm_start)) {
     errors.add(warm_start,
-               "has neither studies nor points; expected at least one of them: studies to learn "
-               "from, or points to try first");
+               "has neither studies, results nor points; expected at least one of them: studies or "
+               "a file of results to learn from, or points to try first");
   }
   if (traits(study.spec.algorithm.name).replays && !errors.any_under(warm_start)) {
     errors.add(warm_start,
@@ -198,6 +201,7 @@ void check_warm_start(const Study& study, const FieldPath& warm_start, FieldErro
   }
   check_map(study.spec, warm_start.member("map"), errors);
   check_points(study.spec, warm_start.member("points"), errors);
+  check_known(study.spec, warm_start.member("known"), errors);
   for (std::size_t i = 0; i < studies.size(); ++i) {
     if (studies[i].empty()) continue;  // has an error already
     if (studies[i] == study.metadata.name) {

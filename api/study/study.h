@@ -267,6 +267,8 @@ struct WarmStart {
   std::vector<std::string> studies;  // earlier Studies, from whose results the search learns
   std::map<std::string, std::string> map{};  // a parameter's name here to its name there
   std::vector<Json> points{};                // to try first; omitted values are drawn
+  std::string results{};      // a file, which the command line reads into `known`; "" = none
+  std::vector<Json> known{};  // results from elsewhere, of the form of known_result.h
   bool operator==(const WarmStart&) const = default;
 };
 

@@ -243,6 +243,12 @@ void visit_fields(Visitor& v, T& c) {
   v.field("points", c.points,
           "Points to try first. Parameters that a point leaves out are drawn at random.",
           list(0, kMostFirstPoints).as(Form::kObject));
+  v.field("results", c.results,
+          "File of results from elsewhere, one a line, beside the Study's file. The command line "
+          "reads it into known; a cluster does not.",
+          text(0, 1024));
+  v.field("known", c.known, "Results from elsewhere that the search learns from.",
+          list(0, kMostKnownResults).as(Form::kObject));
 }
 
 template <class Visitor, Like<StudySpec> T>
@@ -262,7 +268,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("budget", c.budget, "Limits at which the Study ends.");
   v.field("trial", c.trial, "How a trial runs: its program and its resources.",
           FieldRules{}.needed());
-  v.field("warmStart", c.warm_start, "Earlier Studies to learn from, and points to try first.");
+  v.field("warmStart", c.warm_start, "Earlier results to learn from, and points to try first.");
   v.field("replicates", c.replicates,
           "Further runs of the best configurations with other seeds, once the search is over. They "
           "show how much of a result is luck, and do not count in budget.trials. One objective "

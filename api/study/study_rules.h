@@ -18,6 +18,7 @@ inline constexpr std::size_t kLongestValue = 256;  // bytes
 inline constexpr std::size_t kMostObjectives = 8;
 inline constexpr std::size_t kMostConstraints = 16;
 inline constexpr std::size_t kMostFirstPoints = 100;
+inline constexpr std::size_t kMostKnownResults = 256;
 inline constexpr std::int64_t kMostLeaders = 20;      // configurations that replicates repeat
 inline constexpr std::int64_t kMostReplicates = 100;  // of each
 inline constexpr std::size_t kLongestStudyName = 40;

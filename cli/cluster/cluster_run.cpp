@@ -1,11 +1,16 @@
 #include "cli/cluster/cluster_run.h"
 
+#include <filesystem>
+#include <iostream>
+#include <system_error>
 #include <utility>
 
+#include "cli/cluster/cluster_objects.h"
 #include "cli/cluster/cluster_source.h"
 #include "cli/cluster/follower.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/interrupt.h"
+#include "cli/exchange/results_file.h"
 #include "cli/terminal/text.h"
 #include "cli/views/display.h"
 #include "kube/objects/json_path.h"
@@ -84,6 +89,24 @@ Result<int> follow(const RunOptions& options, const Cluster& cluster, const std:
   return kExitInterrupted;
 }
 
+// A cluster does not read files: their results travel inside the Study. One that is there keeps the
+// results that it began with.
+Status take_results(const Cluster& cluster, const RunOptions& options, api::Study study,
+                    Json& document) {
+  kube::Client client(*cluster.transport, client_options());
+  const auto there = client.get(kube::kStudies, {cluster.ns, study.metadata.name});
+  if (there.ok()) {
+    const auto stored = read_study_object(*there);
+    if (stored.ok() && keep_results(*stored, study, document)) return success();
+  }
+  std::error_code code;
+  const auto folder = std::filesystem::absolute(options.file, code).parent_path();
+  FETTLE_ASSIGN(const std::string sentence,
+                read_results(options.file == "-" ? "" : folder.string(), study, document));
+  if (!sentence.empty()) std::cerr << "fettle: " << sentence << '\n';
+  return success();
+}
+
 }  // namespace
 
 std::string next_commands(const Cluster& cluster, const std::string& study) {
@@ -105,15 +128,17 @@ Status apply_study(const Cluster& cluster, Json document) {
   return error;
 }
 
-Result<int> run_on_cluster(const Target& place, const RunOptions& options, Json document) {
+Result<int> run_on_cluster(const Target& place, const RunOptions& options, api::Study study,
+                           Json document) {
   if (options.fresh) {
     return invalid(
         "--fresh is for studies on this machine; on a cluster, delete the Study and run it again");
   }
   FETTLE_ASSIGN(const Cluster cluster, cluster_for(place, document));
-  const std::string study = kube::text_at(document, {"metadata", "name"});
+  const std::string name = study.metadata.name;
+  FETTLE_TRY(take_results(cluster, options, std::move(study), document));
   FETTLE_TRY(apply_study(cluster, std::move(document)));
-  return follow(options, cluster, study);
+  return follow(options, cluster, name);
 }
 
 }  // namespace fettle::cli

@@ -16,6 +16,7 @@
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/interrupt.h"
+#include "cli/exchange/results_file.h"
 #include "cli/local/local_source.h"
 #include "cli/local/runner.h"
 #include "cli/terminal/text.h"
@@ -177,12 +178,24 @@ Status write_tensorboard(const std::string& directory, const api::Study& study) 
   return success();
 }
 
+// A Study that has begun keeps the results that it began with.
+Status take_results(control::Store& store, const RunOptions& options, api::Study& study,
+                    Json& document) {
+  const auto stored = store.get_study({study.metadata.ns, study.metadata.name});
+  const bool has_begun = stored.ok() && !stored->status.conditions.empty();
+  if (has_begun && keep_results(*stored, study, document)) return success();
+  FETTLE_ASSIGN(const std::string sentence, read_results(folder_of(options.file), study, document));
+  if (!sentence.empty()) say(sentence);
+  return success();
+}
+
 Result<int> run_here(const Target& place, const RunOptions& options, api::Study study,
-                     const Json& document) {
+                     Json document) {
   study.metadata.ns.clear();  // there are no namespaces on a laptop
   FETTLE_TRY(write_tensorboard(options.tensorboard, study));
   FETTLE_ASSIGN(const auto session, open_session(place, options, study.metadata.name));
   FETTLE_TRY(local::check_has_study(session->store(), session->layout()));
+  FETTLE_TRY(take_results(session->store(), options, study, document));
   FETTLE_ASSIGN(const Adopted adopted, adopt_study(session->store(), study, document));
   for (const std::string& kept : adopted.kept) {
     say("the study continues with " + kept + ", as it began; " + options.file + " leaves it out");
@@ -204,8 +217,9 @@ Result<int> run_command(const Target& place, const RunOptions& options) {
   Json& document = loaded.documents[chosen];
   print_warnings(loaded);
   FETTLE_TRY(override_fields(options, study, document));
-  if (place.on_cluster) return run_on_cluster(place, options, std::move(document));
-  return run_here(place, options, std::move(study), document);
+  if (place.on_cluster)
+    return run_on_cluster(place, options, std::move(study), std::move(document));
+  return run_here(place, options, std::move(study), std::move(document));
 }
 
 }  // namespace fettle::cli

@@ -4,6 +4,7 @@
 #include "cli/commands/check.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
+#include "cli/exchange/results_file.h"
 #include "cli/terminal/text.h"
 
 namespace fettle::cli {
@@ -38,12 +39,26 @@ Runs runs_of(const Target& place, const ValidateOptions& options) {
   return place.on_cluster ? Runs::kOnCluster : Runs::kLocally;
 }
 
+// Reads the files of results that the studies name.
+void check_results(const std::string& file, CheckedFile& loaded) {
+  for (std::size_t i = 0; i < loaded.studies.size(); ++i) {
+    const auto read = read_results(folder_of(file), loaded.studies[i], loaded.documents[i]);
+    const std::string& study = loaded.studies[i].metadata.name;
+    if (!read.ok()) {
+      loaded.diagnostics.push_back({file, 0, 0, study, read.error().message});
+    } else if (!read->empty()) {
+      loaded.warnings.push_back({file, 0, 0, study, *read});
+    }
+  }
+}
+
 }  // namespace
 
 Result<int> validate_command(const Target& place, const ValidateOptions& options) {
   int code = kExitSucceeded;
   for (const std::string& file : options.files) {
-    const CheckedFile loaded = check_study_file(file, runs_of(place, options));
+    CheckedFile loaded = check_study_file(file, runs_of(place, options));
+    check_results(file, loaded);
     for (const api::Diagnostic& diagnostic : loaded.diagnostics) {
       std::cerr << api::to_string(diagnostic) << '\n';
       code = kExitInvalid;

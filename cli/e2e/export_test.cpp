@@ -73,5 +73,45 @@ TEST(Import, WritesLinesOfATable) {
                         R"("values": {"loss": 0.25})"));
 }
 
+constexpr const char* kOldResult =
+    "{\"parameters\": {\"x\": 0.25}, \"values\": {\"value\": 0.5}}\n";
+
+StudyText warm_study() {
+  StudyText text;
+  text.search += "\n  warmStart: {results: old.jsonl}";
+  return text;
+}
+
+TEST(Results, BeginAStudyThatThenNeedsNoFile) {
+  Workshop shop;
+  shop.write("study.yaml", warm_study().yaml());
+  shop.write("old.jsonl", kOldResult);
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  const auto document = parse_json(shop.fettle({"export"}).out);
+  ASSERT_TRUE(document.ok());
+  EXPECT_THAT(document->find("status")->dump(),
+              HasSubstr("begins with results of trials: 1 of old.jsonl"));
+  shop.write("old.jsonl", "gone\n");
+  StudyText longer = warm_study();
+  longer.budget = "{trials: 5, parallelism: 2}";
+  shop.write("study.yaml", longer.yaml());
+  const Finished resumed = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(shop.trials().as_array(), SizeIs(5));
+}
+
+TEST(Results, ABadLineIsNamedBeforeAnythingRuns) {
+  Workshop shop;
+  shop.write("study.yaml", warm_study().yaml());
+  shop.write("old.jsonl", std::string(kOldResult) + "{\"parameters\": {\"x\": 1}}\n");
+  for (const char* command : {"validate", "run"}) {
+    const Finished refused = shop.fettle({command, "study.yaml"});
+    EXPECT_EQ(refused.code, 2) << command;
+    EXPECT_THAT(refused.err, HasSubstr("old.jsonl:2: has no values")) << command;
+  }
+  EXPECT_TRUE(shop.trials().as_array().empty());
+}
+
 }  // namespace
 }  // namespace fettle::e2e

@@ -1,4 +1,5 @@
-// Warm start: the results of earlier Studies that a new one begins with (search/warm_start.h).
+// Warm start: the results of earlier Studies, and from elsewhere, that a new Study begins with
+// (search/warm_start.h).
 //
 // They are read once, before the first trial, and written into the Study's status as points of its
 // own space; later decisions use only these. So earlier Studies may continue, change or be deleted,
@@ -30,13 +31,20 @@ struct EarlierStudy {
   std::string problem;  // why there is no `study`
 };
 
-// Whether the Study names earlier Studies whose results were not written into its status yet. False
-// while it is suspended and once it has trials.
+// Indices of at most `most` points by their objective values, ascending: all, or else the best make
+// up one half and the last of the others the other half.
+std::vector<std::size_t> best_and_last(const std::vector<api::Objective>& objectives,
+                                       const std::vector<std::vector<double>>& values,
+                                       std::size_t most);
+
+// Whether the Study names earlier results which were not written into its status yet. False while
+// it is suspended and once it has trials.
 bool needs_priors(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
-// Writes the feasible results of `earlier` into the status. If there are more than
-// api::kMaxPriorObservations, or than kMaxPriorBytes hold, the best make up one half and the newest
-// of the others the other half. Requires needs_priors(), and with it spec.warm_start.
+// Writes the feasible results of `earlier` and of spec.warmStart.known into the status. If there
+// are more than api::kMaxPriorObservations, or than kMaxPriorBytes hold, the best make up one half
+// and the newest of the others the other half. Requires needs_priors(), and with it
+// spec.warm_start.
 StudyPlan plan_warm_start(const api::Study& study, const std::vector<EarlierStudy>& earlier,
                           std::int64_t now_ms);
 

@@ -162,6 +162,64 @@ TEST(WarmStart, KeepsTheBestAndTheNewest) {
   EXPECT_THAT(message_of(status), HasSubstr("the best and the newest 200 are kept"));
 }
 
+api::Study with_known(const std::vector<const char*>& known) {
+  api::Study out = study_called("new");
+  out.spec.warm_start = api::WarmStart{};
+  out.spec.warm_start->results = "old.jsonl";
+  for (const char* const text : known) {
+    out.spec.warm_start->known.push_back(parse_json(text).value());
+  }
+  return out;
+}
+
+TEST(WarmStart, LearnsFromResultsFromElsewhere) {
+  api::Study study = with_known({
+      R"({"parameters": {"lr": 0.25}, "values": {"loss": 3, "memory": 1}, "name": "optuna-1"})",
+      R"({"parameters": {"lr": 0.5}, "values": {"loss": 2}, "step": 9})",
+      R"({"parameters": {"lr": 0.5}, "values": {"loss": 1}, "step": 8})",
+      R"({"parameters": {"lr": 0.5}, "values": {"loss": 1}, "stopped": true})",
+      R"({"parameters": {"lr": 7}, "values": {"loss": 1}})",
+      R"({"parameters": {"lr": 0.5}, "values": {"accuracy": 1}})",
+      R"({"parameters": {"lr": 0.5}, "values": {"loss": 1, "memory": 9}})",
+  });
+  study.spec.warm_start->map = {{"x", "lr"}};
+  study.spec.resource.max = 9;
+  study.spec.constraints = {{"memory", std::nullopt, 8}};
+  EXPECT_TRUE(needs_priors(study, {}));
+  const auto status = status_after(study, {});
+  ASSERT_THAT(status.prior_observations, SizeIs(2));
+  EXPECT_EQ(status.prior_observations[0].trial, "optuna-1");
+  EXPECT_EQ(status.prior_observations[0].parameters.dump(), R"({"x":0.25})");
+  EXPECT_THAT(status.prior_observations[1].values, ElementsAre(2));
+  EXPECT_EQ(message_of(status),
+            "begins with results of trials: 2 of old.jsonl (1 more lie outside this space, 2 ended "
+            "before epoch 9, 2 have no feasible value of each objective)");
+}
+
+TEST(WarmStart, CountsResultsFromElsewhereAsTheOldest) {
+  api::Study study = with_known({R"({"parameters": {"x": 0.25}, "values": {"loss": 3}})"});
+  study.spec.warm_start->studies = {"old"};
+  const auto status = status_after(study, {earlier({ended(0, 0.5, 1, 5)})});
+  ASSERT_THAT(status.prior_observations, SizeIs(2));
+  EXPECT_EQ(status.prior_observations[0].parameters.dump(), R"({"x":0.25})");
+  EXPECT_EQ(status.prior_observations[1].trial, "old-0");
+}
+
+TEST(WarmStart, SaysThatAClusterReadsNoFiles) {
+  const api::Study study = with_known({});
+  EXPECT_TRUE(needs_priors(study, {}));
+  const auto status = status_after(study, {});
+  EXPECT_FALSE(is_true(status.conditions, "WarmStarted"));
+  EXPECT_THAT(message_of(status), HasSubstr("nothing is learnt from old.jsonl: a cluster does not "
+                                            "read files; apply the Study with fettle run"));
+}
+
+TEST(WarmStart, SaysWhyNoResultFromElsewhereIsOfUse) {
+  const api::Study study = with_known({R"({"parameters": {"x": 7}, "values": {"loss": 3}})"});
+  EXPECT_EQ(message_of(status_after(study, {})),
+            "no trial has a usable result: 0 of old.jsonl (1 more lie outside this space)");
+}
+
 TEST(WarmStart, StaysWithinItsShareOfTheStatus) {
   api::Study study = beginner();
   EarlierStudy other = earlier({});

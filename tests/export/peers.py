@@ -327,6 +327,32 @@ def follow(shop, server):
     expect((count, {run["info"]["status"] for run in runs.values()}), (3, {"FINISHED"}), "statuses at the end")
 
 
+# A run's file is a log of LevelDB: blocks of 32 KiB with records, whose header is a checksum, a length and a type.
+WANDB_FILE = """
+import struct
+from wandb.proto import wandb_internal_pb2
+data, at, parts, out = open(PATH, "rb").read(), 7, b"", {"steps": 0, "config": {}}
+while at + 7 <= len(data):
+    if 32768 - at % 32768 < 7:  # too short for a header: filled with zeros
+        at += 32768 - at % 32768
+        continue
+    _, size, kind = struct.unpack("<IHB", data[at:at + 7])
+    parts += data[at + 7:at + 7 + size]
+    at += 7 + size
+    if kind not in (1, 4):  # whole, or the last part
+        continue
+    record, parts = wandb_internal_pb2.Record.FromString(parts), b""
+    kind = record.WhichOneof("record_type")
+    out["steps"] += kind == "history"
+    if kind == "run":
+        out |= {"group": record.run.run_group, "name": record.run.display_name, "id": record.run.run_id}
+        out["config"] |= {item.key: json.loads(item.value_json) for item in record.run.config.update}
+    if kind == "exit":
+        out["exit"] = record.exit.exit_code
+print(json.dumps(out))
+"""
+
+
 def wandb(shop):
     document = single(shop)
     shop.fettle("export", "single", "--to", "wandb", WANDB_DIR=str(shop.folder))
@@ -336,22 +362,7 @@ def wandb(shop):
     expect(len(list((shop.folder / "wandb").glob("offline-run-*"))), len(folders), "run folders after two exports")
     ours = next(trial for trial in document["trials"] if trial["phase"] == "Completed")
     folder = next(one for one in folders if one.name.endswith(f"{document['uid']}-{ours['index']}"))
-    found = shop.ask(f"""
-from wandb.proto import wandb_internal_pb2
-from wandb.sdk.internal.datastore import DataStore
-store = DataStore()
-store.open_for_scan({str(next(folder.glob('*.wandb')))!r})
-out = {{"steps": 0, "config": {{}}}}
-while data := store.scan_data():
-    record = wandb_internal_pb2.Record()
-    record.ParseFromString(data)
-    kind = record.WhichOneof("record_type")
-    out["steps"] += kind == "history"
-    if kind == "run":
-        out |= {{"group": record.run.run_group, "name": record.run.display_name, "id": record.run.run_id}}
-        out["config"] |= {{item.key: json.loads(item.value_json) for item in record.run.config.update}}
-    out["exit"] = record.exit.exit_code if kind == "exit" else out.get("exit")
-print(json.dumps(out))""")  # fmt: skip
+    found = shop.ask(f"PATH = {str(next(folder.glob('*.wandb')))!r}\n" + WANDB_FILE)
     expect((found["group"], found["name"], found["id"]), ("single", ours["name"], f"{document['uid']}-{ours['index']}"), "names")
     expect((found["steps"], found["exit"]), (len(ours["curve"]), 0), "points and exit code")
     expect(found["config"]["lr"], ours["parameters"]["lr"], "lr")
@@ -384,7 +395,7 @@ def main():
     parser.add_argument("--python", required=True)
     parser.add_argument("--trackers", action="store_true")
     options = parser.parse_args()
-    checks = [dashboard, mlflow, wandb, wandb_in_program] if options.trackers else [optuna, optuna_front, optuna_owner, tensorboard]
+    checks = [dashboard, mlflow, wandb, wandb_in_program] if options.trackers else [optuna, optuna_front, optuna_owner, tensorboard, imported]
     passed = 0
     with tempfile.TemporaryDirectory() as folder:
         shop = Shop(str(pathlib.Path(options.fettle).resolve()), options.python, folder)

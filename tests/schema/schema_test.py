@@ -49,7 +49,7 @@ ONLY_API = [
     (r"parameters\[\d+\]\.sets: .*: is a list (of|without)", "how many layers there are"),
     (r"sets already; give both a `when`", "whether conditions exclude each other"),
     (r"warmStart\.map\..*no parameter of this Study", "rules do not see the keys of a map"),
-    (r"warmStart\.points\[", "rules cannot read values of any type"),
+    (r"warmStart\.(points|known)\[", "rules cannot read values of any type"),
     (r"found beside globalBatch", "a parameter may set either"),
     (r"found \d+ bytes, expected at most", "the size of a template"),
     (r"spec\.(parameters\.\w+|trial\.pod\..*): was (nothing, now .*|.*, now nothing); (it )?may not change",
@@ -319,7 +319,7 @@ def base_documents():
         "objectives": [{"metric": "loss", "direction": "Minimize", "goal": 0.5, "take": "Best"}],
         "constraints": [{"metric": "memory", "min": 0.5, "max": "20Gi"}],
         "budget": {"trials": 9, "parallelism": 3, "failures": 1, "wallTime": "2h", "gpuHours": 1.5},
-        "warmStart": {"studies": ["pilot"]},
+        "warmStart": {"studies": ["pilot"], "results": "old.jsonl", "known": [{"parameters": {"x": 1}, "values": {"loss": 0.5}}]},
         "replicates": {"leaders": 2, "runs": 5},
         "suspend": False,
     }
