@@ -21,6 +21,22 @@
 //      paused one none until it is resumed.
 //   An invalid line: <- {"error": why, "line": its number}, and the session continues.
 //
+// Protocol 2 (docs/suggest.md) adds, for clients that ask for it:
+//   -> any request with "re": N beside its verb: its reply or error has the same "re"; with
+//      "ack": true, requests without a reply are answered                        <- {"ok": true}
+//      study also has "trials": how many there are already
+//   -> {"hello": 2}, the highest protocol known; also before the study
+//                                       <- {"hello": {"protocol", "version", "algorithms": [...]}}
+//   -> {"best": true}                   <- {"best": {"id", "params", "value"} | null}, or with
+//                                       several objectives {"front": [{"id", "params", "values"}]}
+//      of the completed feasible trials
+//   -> study with "first": [params, ...], points to try first, which may be partial; "known":
+//      [{"params", "value"|"values", "step"}], results from elsewhere; "constraints": [{"metric",
+//      "min", "max"}] on "metrics": {name: number} of a tell or report: a trial outside one is
+//      infeasible
+//   -> {"first": [...]}, {"known": [...]}: the same at any time after the study    no reply
+//   A tell of a trial that its own last report ended is accepted if it has the same value, or none.
+//
 // With "cost_aware": true (auto, gp, ehvi) the search learns from the costs in tell and report, and
 // prefers points with more gain for their cost; less so the more of max_trials or max_cost is used
 // up. No new trials begin once the costs reach max_cost.

@@ -43,6 +43,19 @@ struct Variable {
   std::optional<VariableCondition> when;
 };
 
+// A result from elsewhere.
+struct KnownResult {
+  Json params;
+  std::optional<double> value;                // of one objective
+  std::optional<std::vector<double>> values;  // one for each objective
+  std::optional<std::int64_t> step;           // absent: the last one
+};
+
+// The results of a study line or of a `known` request.
+struct KnownResults {
+  std::vector<KnownResult> known;
+};
+
 struct SuggestRequest {
   std::string name;
   std::int64_t max_trials = 0;  // 0 = no limit known
@@ -54,6 +67,9 @@ struct SuggestRequest {
   api::Resource resource{"step", 1, 0};  // max 0: equal to min
   std::optional<api::EarlyStopping> early_stopping;
   std::vector<Variable> space;
+  std::vector<api::Constraint> constraints;
+  std::vector<Json> first;
+  KnownResults results;
 };
 
 template <class Visitor, api::Like<VariableCondition> T>
@@ -84,6 +100,20 @@ void visit_fields(Visitor& v, T& c) {
   v.field("when", c.when, "Condition under which the parameter exists.");
 }
 
+template <class Visitor, api::Like<KnownResult> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("params", c.params, "Parameters, by name.",
+          api::FieldRules{}.as(api::Form::kObject).needed());
+  v.field("value", c.value, "Value of the objective.");
+  v.field("values", c.values, "One value for each objective.", api::list(1, kMostEntries));
+  v.field("step", c.step, "Step at which it was measured.", api::whole(0, api::kLargestWhole));
+}
+
+template <class Visitor, api::Like<KnownResults> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("known", c.known, "Results from elsewhere.", api::list(0, kMostEntries));
+}
+
 template <class Visitor, api::Like<SuggestRequest> T>
 void visit_fields(Visitor& v, T& c) {
   const api::FieldRules count = api::whole(0, api::kLargestWhole);
@@ -102,6 +132,11 @@ void visit_fields(Visitor& v, T& c) {
   v.field("resource", c.resource, "Fewest and most steps of a trial: min and max.");
   v.field("early_stopping", c.early_stopping, "Rule that stops poor trials early.");
   v.field("space", c.space, "List of parameters.", api::list(1, kMostEntries).needed());
+  v.field("constraints", c.constraints, "Limits on metrics. A trial outside them is infeasible.",
+          api::list(0, api::kMostConstraints));
+  v.field("first", c.first, "Points to try first.",
+          api::list(0, kMostEntries).as(api::Form::kObject));
+  visit_fields(v, c.results);
 }
 
 }  // namespace fettle::cli

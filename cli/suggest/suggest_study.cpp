@@ -6,6 +6,7 @@
 
 #include "api/fields/field_errors.h"
 #include "api/fields/field_reader.h"
+#include "cli/suggest/suggest_points.h"
 #include "cli/suggest/suggest_request.h"
 #include "search/auto.h"
 
@@ -21,6 +22,27 @@ constexpr api::EnumName<VariableType> kVariableTypes[] = {
 constexpr api::EnumName<SuggestDirection> kDirections[] = {
     {SuggestDirection::kMinimize, "minimize"}, {SuggestDirection::kMaximize, "maximize"}};
 
+// All errors in one line, as a reply is one.
+Error in_one_line(api::FieldErrors errors) {
+  std::string text = api::to_string(std::move(errors).take());
+  for (std::size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at)) {
+    text.replace(at, 1, "; ");
+  }
+  return invalid(std::move(text));
+}
+
+void check_constraints(const SuggestRequest& request, const api::FieldPath& root,
+                       api::FieldErrors& errors) {
+  for (std::size_t i = 0; i < request.constraints.size(); ++i) {
+    const api::Constraint& constraint = request.constraints[i];
+    const bool is_bound = constraint.min || constraint.max;
+    const bool crosses = constraint.min && constraint.max && *constraint.min > *constraint.max;
+    if (is_bound && !crosses) continue;
+    errors.add(root.member("constraints").item(i),
+               crosses ? "min must not be above max" : "give min, max or both");
+  }
+}
+
 Result<SuggestRequest> read_request(const Json& json) {
   if (!json.is_object()) return invalid("study must be an object; found " + api::describe(json));
   SuggestRequest out;
@@ -32,12 +54,9 @@ Result<SuggestRequest> read_request(const Json& json) {
   if (both) {
     errors.add(path, "give direction for one objective or directions for several, not both");
   }
+  check_constraints(out, path, errors);
   if (errors.empty()) return out;
-  std::string text = api::to_string(std::move(errors).take());
-  for (std::size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at)) {
-    text.replace(at, 1, "; ");  // a reply is one line
-  }
-  return invalid(std::move(text));
+  return in_one_line(std::move(errors));
 }
 
 api::ParameterType type_of(VariableType type) {
@@ -72,9 +91,10 @@ api::Parameter parameter_of(Variable&& variable) {
 std::vector<api::Objective> objectives_of(const SuggestRequest& request) {
   const std::vector<SuggestDirection> one{request.direction.value_or(SuggestDirection::kMinimize)};
   std::vector<api::Objective> out;
-  for (const SuggestDirection direction : request.directions.value_or(one)) {
+  const std::vector<SuggestDirection> directions = request.directions.value_or(one);
+  for (const SuggestDirection direction : directions) {
     const bool minimizes = direction == SuggestDirection::kMinimize;
-    out.push_back({"value" + std::to_string(out.size()),
+    out.push_back({directions.size() == 1 ? "value" : "value" + std::to_string(out.size()),
                    minimizes ? api::Direction::kMinimize : api::Direction::kMaximize,
                    {},
                    api::Take::kLast});
@@ -109,7 +129,7 @@ Status settle_fidelity(search::Problem& problem) {
 api::EnumNames<VariableType> names_of(VariableType /*any*/) { return kVariableTypes; }
 api::EnumNames<SuggestDirection> names_of(SuggestDirection /*any*/) { return kDirections; }
 
-Result<search::Problem> read_suggest_study(const Json& study) {
+Result<SuggestStudy> read_suggest_spec(const Json& study) {
   FETTLE_ASSIGN(SuggestRequest request, read_request(study));
   // 0: absent.
   if (request.resource.max == 0) request.resource.max = request.resource.min;
@@ -117,18 +137,56 @@ Result<search::Problem> read_suggest_study(const Json& study) {
     return invalid("resource.max: found " + std::to_string(request.resource.max) +
                    ", expected at least min, which is " + std::to_string(request.resource.min));
   }
-  search::Problem problem;
-  problem.objectives = objectives_of(request);
-  problem.max_trials = request.max_trials;
-  problem.parallelism = request.parallel;
-  problem.max_cost = request.max_cost;
-  problem.algorithm = std::move(request.algorithm);
-  problem.resource = std::move(request.resource);
-  problem.early_stopping = request.early_stopping;
-  FETTLE_TRY(settle_fidelity(problem));
-  std::ranges::transform(request.space, std::back_inserter(problem.parameters),
+  SuggestStudy out;
+  out.spec.objectives = objectives_of(request);
+  out.max_trials = request.max_trials;
+  out.parallel = request.parallel;
+  out.max_cost = request.max_cost;
+  out.spec.algorithm = std::move(request.algorithm);
+  out.spec.resource = std::move(request.resource);
+  out.spec.early_stopping = request.early_stopping;
+  out.spec.constraints = std::move(request.constraints);
+  std::ranges::transform(request.space, std::back_inserter(out.spec.parameters),
                          [](Variable& variable) { return parameter_of(std::move(variable)); });
+  if (!request.first.empty()) {
+    FETTLE_TRY(check_first_points(out.spec.parameters, request.first));
+    out.spec.warm_start.emplace().points = std::move(request.first);
+  }
+  FETTLE_ASSIGN(out.priors, priors_of(out.spec, request.results));
+  return out;
+}
+
+Result<search::Problem> problem_of(const SuggestStudy& study) {
+  search::Problem problem;
+  problem.objectives = study.spec.objectives;
+  problem.max_trials = study.max_trials;
+  problem.parallelism = study.parallel;
+  problem.max_cost = study.max_cost;
+  problem.algorithm = study.spec.algorithm;
+  problem.resource = study.spec.resource;
+  problem.early_stopping = study.spec.early_stopping;
+  FETTLE_TRY(settle_fidelity(problem));
+  problem.parameters = study.spec.parameters;
+  if (study.spec.warm_start) problem.first_points = study.spec.warm_start->points;
+  problem.priors = study.priors;
   return problem;
+}
+
+Result<search::Problem> read_suggest_study(const Json& study) {
+  FETTLE_ASSIGN(const SuggestStudy read, read_suggest_spec(study));
+  return problem_of(read);
+}
+
+Result<std::vector<api::PriorObservation>> read_known(const api::StudySpec& spec,
+                                                      const Json& list) {
+  KnownResults results;
+  const api::FieldPath path;
+  api::FieldErrors errors(api::UnknownFields::kMistakes, api::Spelling::kSnakeCase);
+  const Json document = Json::object({{"known", list}});
+  api::FieldReader reader(document, path, errors);
+  visit_fields(reader, results);
+  if (!errors.empty()) return in_one_line(std::move(errors));
+  return priors_of(spec, results);
 }
 
 }  // namespace fettle::cli
