@@ -1,6 +1,7 @@
 #include "core/replay/replay.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -109,17 +110,20 @@ void compare_suggestion(const api::Study& study, const ReplayedSuggestion& again
                              again.point ? again.point->dump() : "no point is left"});
 }
 
-// The sampler of each period in turn. A new one may begin anywhere, because a sampler reads the
-// whole history that it is given.
+// The sampler of each period in turn, and of the prior observations that were known. A new one may
+// begin anywhere, because a sampler reads the whole history that it is given.
 class Samplers {
  public:
   explicit Samplers(const api::Study& study) : study_(study) {}
 
-  Result<search::Sampler*> at(std::int64_t index, std::int64_t basis) {
+  Result<search::Sampler*> at(std::int64_t index, std::int64_t basis, std::size_t priors) {
     const api::SearchPeriod* period = search::period_at(study_.status.search, index, basis);
-    if (sampler_ == nullptr || period != period_) {
-      FETTLE_ASSIGN(sampler_, search::make_sampler(problem_at(study_, index, basis)));
+    if (sampler_ == nullptr || period != period_ || priors != priors_) {
+      search::Problem problem = problem_at(study_, index, basis);
+      problem.priors.resize(std::min(priors, problem.priors.size()));
+      FETTLE_ASSIGN(sampler_, search::make_sampler(problem));
       period_ = period;
+      priors_ = priors;
     }
     return sampler_.get();
   }
@@ -128,7 +132,20 @@ class Samplers {
   const api::Study& study_;
   std::unique_ptr<search::Sampler> sampler_;
   const api::SearchPeriod* period_ = nullptr;
+  std::size_t priors_ = 0;  // known to sampler_
 };
+
+constexpr std::size_t kAllPriors = api::kMaxPriorObservations;
+
+// How many prior observations were known when the trial was chosen.
+std::size_t priors_of(const Trial& trial) {
+  const auto label = trial.metadata.labels.find(kPriorsLabel);
+  if (label == trial.metadata.labels.end()) return kAllPriors;
+  std::size_t count = kAllPriors;
+  const std::string& text = label->second;
+  std::from_chars(text.data(), text.data() + text.size(), count);
+  return count;
+}
 
 std::string words(const search::Judgement& judgement) {
   const bool stop = judgement.verdict == search::Verdict::kStop;
@@ -161,6 +178,10 @@ void replay_judgements(const api::Study& study, const std::vector<TrialPtr>& tri
 
 }  // namespace
 
+bool is_prescribed(const api::Trial& trial) {
+  return trial.metadata.labels.contains(kPrescribedLabel);
+}
+
 search::History history_before(const api::Study& study, const std::vector<TrialPtr>& trials,
                                std::int64_t index) {
   GrowingHistory growing(history_of(study, trials));
@@ -192,14 +213,17 @@ search::History history_at(const search::History& whole, const std::vector<Trial
 Result<std::vector<ReplayedSuggestion>> replay_suggestions(const api::Study& study,
                                                            const std::vector<TrialPtr>& trials) {
   Samplers samplers(study);
-  FETTLE_TRY(samplers.at(0, 0));  // so that wrong rules are an error even without a trial
+  FETTLE_TRY(
+      samplers.at(0, 0, kAllPriors));  // so that wrong rules are an error even without a trial
   GrowingHistory growing(history_of(study, trials));
   std::vector<ReplayedSuggestion> out;
   for (const TrialPtr& trial : trials) {
     if (trial->spec.parent) continue;    // replay_population.h
     if (is_replicate(*trial)) continue;  // replay_replicates.h
+    if (is_prescribed(*trial)) continue;
     const std::int64_t basis = trial->spec.search.basis;
-    FETTLE_ASSIGN(search::Sampler* const sampler, samplers.at(trial->spec.index, basis));
+    FETTLE_ASSIGN(search::Sampler* const sampler,
+                  samplers.at(trial->spec.index, basis, priors_of(*trial)));
     search::Suggestion suggestion = sampler->suggest(growing.before(trial->spec.index, basis), 1);
     ReplayedSuggestion again{trial.get(), std::nullopt};
     if (!suggestion.points.empty()) again.point = std::move(suggestion.points.front());

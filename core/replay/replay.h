@@ -31,8 +31,16 @@ struct ReplayedSuggestion {
   std::optional<Json> point;  // absent: the space is exhausted
 };
 
+// Labels of trials that `fettle suggest --study` created. Prescribed: the client gave the
+// parameters. Priors: how many of the Study's prior observations were known when the trial was
+// chosen; absent: all of them.
+inline constexpr const char* kPrescribedLabel = "fettle.dev/prescribed";
+inline constexpr const char* kPriorsLabel = "fettle.dev/priors";
+bool is_prescribed(const api::Trial& trial);
+
 // The suggestion for each trial, in order, from what was known when it was created. Trials that
-// took over from another one, and replicates, are left out: no sampler suggested their parameters.
+// took over from another one, replicates, and prescribed trials are left out: no sampler suggested
+// their parameters.
 // `trials` are all trials of the Study, sorted by index, and must outlive the result. Errors: from
 // make_sampler.
 Result<std::vector<ReplayedSuggestion>> replay_suggestions(

@@ -63,7 +63,10 @@ class PromotionReplay {
     history_.add_deleted_before(trial.spec.index);  // so that `trial` gets its own index
     const search::History& known = history_.known();
     if (is_replicate(trial)) return begin_replicate(trial);
-    const auto waiting = search::next_promotion(problem_, known, /*last=*/false);
+    // A trial that a client prescribes waits for no promotion.
+    const auto waiting = is_prescribed(trial)
+                             ? std::nullopt
+                             : search::next_promotion(problem_, known, /*last=*/false);
     const search::Stage first = search::first_stages(problem_, known, 1).front();
     const std::int64_t bracket = trial.spec.search.bracket;
     if (waiting) {
