@@ -190,10 +190,16 @@ Action add_supervise(CLI::App& app) {
   return [control_fd](const Common& /*common*/) { return local::run_supervisor(*control_fd); };
 }
 
-Action add_suggest(CLI::App& /*app*/) {
-  return [](const Common& /*common*/) {
+Action add_suggest(CLI::App& app) {
+  const auto study = std::make_shared<std::string>();
+  app.add_option("--study", *study,
+                 "Keep the study under this name, and continue it if it is there")
+      ->type_name("NAME");
+  return [study](const Common& common) -> Result<int> {
+    if (common.place.on_cluster) return invalid("fettle suggest works on this machine only");
     std::ios::sync_with_stdio(false);  // a search may ask hundreds of thousands of times
-    return run_suggest(std::cin, std::cout);
+    if (study->empty()) return run_suggest(std::cin, std::cout);
+    return run_suggest(std::cin, std::cout, SuggestPlace{common.place.root, *study});
   };
 }
 
@@ -386,8 +392,10 @@ Examples:
     Command{"suggest", "Answer asks and tells on standard input (JSON lines)", add_suggest,
             R"(For programs that run their trials themselves. In: {"study": {...}}, {"ask": n},
 {"tell": {"id": .., "value": ..}}. Out: {"trials": [{"id": .., "params": {..}}]}.
-With "algorithm": {"name": "gp", "cost_aware": true} in the study and "cost": .. in a
-tell, the search weighs the gain of a trial against its cost.)"},
+With "re": N in a line its reply repeats N; {"best": true} asks for the best trial. With
+--study NAME the study outlives the process, and fettle report, why and replay read it.
+The whole protocol: docs/suggest.md. Example:
+  fettle suggest --study digits < lines)"},
     Command{"completion", "Print a script that completes commands in a shell", add_completion,
             R"(Example:
   source <(fettle completion bash))"},

@@ -8,6 +8,7 @@
 #include "api/study/changes.h"
 #include "api/study/study_json.h"
 #include "base/file.h"
+#include "cli/common/asked.h"
 #include "runtime/local/store/private_root.h"
 #include "runtime/local/store/pruning.h"
 #include "runtime/local/store/sqlite_store.h"
@@ -117,6 +118,7 @@ Result<Adopted> adopt_study(control::Store& store, const api::Study& wanted, con
     return Adopted{std::move(created), {}};
   }
   if (!stored.ok()) return stored.error();
+  if (is_asked(stored->spec)) return invalid(why_not_run(wanted.metadata.name));
   if (stored->spec == wanted.spec) return Adopted{*std::move(stored), {}};
   FETTLE_ASSIGN(const auto trials, store.list_trials(key));
   Adopted out{wanted, {}};

@@ -51,8 +51,8 @@ void print(const Reply& reply, std::int64_t line, std::ostream& out) {
 
 }  // namespace
 
-int run_suggest(std::istream& in, std::ostream& out) {
-  SuggestSession session;
+int run_suggest(std::istream& in, std::ostream& out, std::optional<SuggestPlace> place) {
+  SuggestSession session(std::move(place));
   // Not cleared: short lines touch only the part that they need.
   const auto buffer = std::make_unique_for_overwrite<char[]>(kMaxLineBytes + 1);
   for (std::int64_t number = 1; out; ++number) {

@@ -55,12 +55,23 @@
 #pragma once
 
 #include <istream>
+#include <optional>
 #include <ostream>
+#include <string>
 
 namespace fettle::cli {
 
-// Serves until the end of input. Returns the exit code: 0, or 3 if the input cannot be read or the
-// output cannot be written. One thread; flushes after every reply.
-int run_suggest(std::istream& in, std::ostream& out);
+// The place of a study that outlives the process.
+struct SuggestPlace {
+  std::string root;   // the directory .fettle
+  std::string study;  // its name
+};
+
+// Serves until the end of input. `place` (fettle suggest --study): keeps the study there, in the
+// store of `fettle run`; the study line of a stored study continues it. Returns the exit code: 0,
+// or 3 if the input cannot be read or the output cannot be written. One thread; flushes after every
+// reply.
+int run_suggest(std::istream& in, std::ostream& out,
+                std::optional<SuggestPlace> place = std::nullopt);
 
 }  // namespace fettle::cli

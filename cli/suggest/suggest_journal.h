@@ -1,7 +1,7 @@
 // SuggestJournal: what a suggest session writes down before it acts.
 //
-// Each call is one step of the session. It returns once the step is durable; an error means that
-// the step did not happen. This base class keeps nothing: the study ends with the process.
+// Each call is one step of the session. It returns once the step is durable. After an error all
+// later steps fail, too. This base class keeps nothing: the study ends with the process.
 // Not synchronised.
 #pragma once
 
@@ -28,6 +28,7 @@ struct TrialBirth {
   const search::Stage& stage;
   std::int64_t basis = 0;   // the highest seq known
   bool prescribed = false;  // by the client (`first`): no sampler chose it
+  bool waits = false;       // to be handed out later
 };
 
 // An addition to a trial by a tell or a report.
@@ -43,6 +44,8 @@ struct TrialProgress {
 class SuggestJournal {
  public:
   virtual ~SuggestJournal() = default;
+  // The search in words, before the first step.
+  virtual void describe(const std::string& /*algorithm*/) {}
   virtual Status create(const TrialBirth& /*birth*/) { return success(); }
   // A trial that waited is handed out.
   virtual Status hand_out(std::int64_t /*index*/) { return success(); }
@@ -54,9 +57,8 @@ class SuggestJournal {
   // A paused trial ends: trial `by` takes its place.
   virtual Status replace(std::int64_t /*index*/, std::int64_t /*by*/) { return success(); }
   virtual Status record(const TrialProgress& /*progress*/) { return success(); }
-  // Results from elsewhere, known from trial `since` on.
-  virtual Status add_priors(const std::vector<api::PriorObservation>& /*priors*/,
-                            std::int64_t /*since*/) {
+  // Results from elsewhere, for the next trials.
+  virtual Status add_priors(const std::vector<api::PriorObservation>& /*priors*/) {
     return success();
   }
   // No trial runs or pauses, and none will come.

@@ -74,8 +74,8 @@ Status read_metrics(const Json& content, api::Report& out) {
 
 }  // namespace
 
-Result<TrialResult> read_result(const api::StudySpec& spec, const Json& content) {
-  TrialResult out;
+Result<ToldResult> read_result(const api::StudySpec& spec, const Json& content) {
+  ToldResult out;
   out.report.step = spec.resource.max;
   FETTLE_TRY(read_objectives(spec, content, out.report));
   FETTLE_TRY(read_metrics(content, out.report));
@@ -87,7 +87,7 @@ bool has_value(const Json& content) {
   return content.find("value") != nullptr || content.find("values") != nullptr;
 }
 
-Status check_constrained(const api::StudySpec& spec, const TrialResult& result,
+Status check_constrained(const api::StudySpec& spec, const ToldResult& result,
                          std::string_view verb) {
   const auto& metrics = result.report.metrics;
   const bool has_all = std::ranges::all_of(spec.objectives, [&](const api::Objective& objective) {
@@ -102,7 +102,7 @@ Status check_constrained(const api::StudySpec& spec, const TrialResult& result,
   return success();
 }
 
-api::Fact fact_of(const api::StudySpec& spec, const TrialResult& result, bool completed) {
+api::Fact fact_of(const api::StudySpec& spec, const ToldResult& result, bool completed) {
   core::Measurement measured = core::measure_end(spec, result.report, completed);
   api::Fact fact;
   fact.step = result.report.step;

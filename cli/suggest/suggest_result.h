@@ -14,22 +14,22 @@
 namespace fettle::cli {
 
 // Objectives and other metrics of a trial at `report.step`. Metrics without a value are NaN.
-struct TrialResult {
+struct ToldResult {
   api::Report report;
   std::optional<double> cost;  // of the trial until then
 };
 
 // At the last step, unless the caller sets another one.
-Result<TrialResult> read_result(const api::StudySpec& spec, const Json& content);
+Result<ToldResult> read_result(const api::StudySpec& spec, const Json& content);
 
 // Whether `content` has a value for the objectives.
 bool has_value(const Json& content);
 
 // Requires the metrics of all constraints, unless the trial has no value. `verb` is for the error.
-Status check_constrained(const api::StudySpec& spec, const TrialResult& result,
+Status check_constrained(const api::StudySpec& spec, const ToldResult& result,
                          std::string_view verb);
 
 // As a fact of the kind Result. `completed`: the trial has ended, so all constraints are judged.
-api::Fact fact_of(const api::StudySpec& spec, const TrialResult& result, bool completed);
+api::Fact fact_of(const api::StudySpec& spec, const ToldResult& result, bool completed);
 
 }  // namespace fettle::cli

@@ -30,23 +30,31 @@ struct SuggestSearch::Verdict {
 };
 
 Result<std::unique_ptr<SuggestSearch>> SuggestSearch::make(
-    const api::StudySpec& spec, search::Problem problem, std::unique_ptr<SuggestJournal> journal) {
+    const api::StudySpec& spec, search::Problem problem, SuggestTrials known,
+    std::unique_ptr<SuggestJournal> journal) {
   FETTLE_TRY(check_count(problem.priors.size()));
   FETTLE_ASSIGN(std::unique_ptr<search::Sampler> sampler, search::make_sampler(problem));
+  journal->describe(sampler->description());
   std::unique_ptr<SuggestSearch> out(
-      new SuggestSearch(spec, std::move(problem), std::move(journal)));
+      new SuggestSearch(spec, std::move(problem), std::move(known), std::move(journal)));
   out->sampler_ = std::move(sampler);
   return out;
 }
 
 SuggestSearch::SuggestSearch(const api::StudySpec& spec, search::Problem problem,
-                             std::unique_ptr<SuggestJournal> journal)
+                             SuggestTrials known, std::unique_ptr<SuggestJournal> journal)
     : spec_(spec),
       problem_(std::move(problem)),
       journal_(std::move(journal)),
       promotes_(search::promotes(problem_)),
       rungs_(search::rung_steps(problem_.algorithm, problem_.early_stopping, problem_.resource)),
-      trials_(spec, promotes_) {}
+      trials_(std::move(known)) {
+  for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
+    SuggestTrial& entry = trials_.at(trial);
+    entry.again = entry.state == TrialState::kRunning;
+    if (entry.again || entry.state == TrialState::kWaiting) waiting_.push_back(trial);
+  }
+}
 
 Result<Asked> SuggestSearch::ask(std::int64_t wanted) {
   Asked out;
@@ -152,17 +160,23 @@ Status SuggestSearch::create(std::int64_t wanted, Asked& out) {
 
 Status SuggestSearch::begin(Json parameters, const search::Stage& stage, TrialState state,
                             bool prescribed) {
-  FETTLE_TRY(journal_->create(
-      {trials_.next_index(), parameters, stage, trials_.highest_seq(), prescribed}));
+  FETTLE_TRY(
+      journal_->create({trials_.next_index(), parameters, stage, trials_.highest_seq(), prescribed,
+                        /*waits=*/state == TrialState::kWaiting}));
   trials_.begin(std::move(parameters), stage, state);
   return success();
 }
 
+// Nothing runs, nothing is to be resumed, and no new trial will come.
 Status SuggestSearch::finish_if_over() {
-  return trials_.any_open() ? success() : journal_->finish(exhausted_);
+  if (trials_.any_active() || !no_more()) return success();
+  const search::History& history = trials_.history();
+  const bool resumes = promotes_ && (search::next_promotion(problem_, history, /*last=*/true) ||
+                                     search::next_replacement(problem_, history, /*last=*/true));
+  return resumes ? success() : journal_->finish(exhausted_);
 }
 
-Status SuggestSearch::tell(std::size_t trial, const TrialResult& result) {
+Status SuggestSearch::tell(std::size_t trial, const ToldResult& result) {
   api::Fact fact = fact_of(spec_, result, /*completed=*/true);
   // In a population a null is a failure (suggest.h): another trial then takes the member's place.
   const bool replaces = promotes_ && api::traits(problem_.algorithm.name).population;
@@ -176,7 +190,7 @@ Status SuggestSearch::tell(std::size_t trial, const TrialResult& result) {
                 /*told=*/true);
 }
 
-Result<std::string_view> SuggestSearch::report(std::size_t trial, const TrialResult& result) {
+Result<std::string_view> SuggestSearch::report(std::size_t trial, const ToldResult& result) {
   const std::size_t before = trials_.history().events.size();
   const Verdict verdict = judge_report(trial, result);
   FETTLE_TRY(record(trial, result, before, verdict, /*told=*/false));
@@ -185,7 +199,7 @@ Result<std::string_view> SuggestSearch::report(std::size_t trial, const TrialRes
 
 // Adds the facts that the report stands for. It counts for every rung that the trial has passed
 // since its last one, as in `fettle run` the first point of a curve at or after a rung does.
-SuggestSearch::Verdict SuggestSearch::judge_report(std::size_t trial, const TrialResult& result) {
+SuggestSearch::Verdict SuggestSearch::judge_report(std::size_t trial, const ToldResult& result) {
   const std::int64_t step = result.report.step;
   const bool at_the_end = step >= spec_.resource.max;
   api::Fact fact = fact_of(spec_, result, at_the_end);
@@ -219,7 +233,7 @@ SuggestSearch::Verdict SuggestSearch::judge_report(std::size_t trial, const Tria
 }
 
 // Writes down the facts from `facts_before` on, or takes them back.
-Status SuggestSearch::record(std::size_t trial, const TrialResult& result, std::size_t facts_before,
+Status SuggestSearch::record(std::size_t trial, const ToldResult& result, std::size_t facts_before,
                              const Verdict& verdict, bool told) {
   std::vector<api::Fact> facts;
   for (std::size_t i = facts_before; i < trials_.history().events.size(); ++i) {
@@ -236,7 +250,7 @@ Status SuggestSearch::record(std::size_t trial, const TrialResult& result, std::
   if (verdict.state == TrialState::kRunning) return success();
   if (!told && verdict.state == TrialState::kEnded) entry.last_report = facts.back().values;
   trials_.settle(trial, verdict.state);
-  return success();
+  return finish_if_over();
 }
 
 Status SuggestSearch::add_first(const std::vector<Json>& points) {
@@ -263,7 +277,7 @@ Status SuggestSearch::add_priors(std::vector<api::PriorObservation> priors) {
   search::Problem problem = problem_;
   problem.priors.insert(problem.priors.end(), priors.begin(), priors.end());
   FETTLE_ASSIGN(std::unique_ptr<search::Sampler> sampler, search::make_sampler(problem));
-  FETTLE_TRY(journal_->add_priors(priors, trials_.next_index()));
+  FETTLE_TRY(journal_->add_priors(priors));
   problem_ = std::move(problem);
   sampler_ = std::move(sampler);
   return success();

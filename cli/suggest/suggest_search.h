@@ -36,9 +36,9 @@ struct Asked {
 
 class SuggestSearch {
  public:
-  // Errors: make_sampler's.
+  // `known`: the trials so far; a running trial is handed out again. Errors: make_sampler's.
   static Result<std::unique_ptr<SuggestSearch>> make(const api::StudySpec& spec,
-                                                     search::Problem problem,
+                                                     search::Problem problem, SuggestTrials known,
                                                      std::unique_ptr<SuggestJournal> journal);
 
   const api::StudySpec& spec() const { return spec_; }
@@ -47,16 +47,16 @@ class SuggestSearch {
   // At most `wanted` trials: first waiting trials, then paused trials that resume, then new trials.
   Result<Asked> ask(std::int64_t wanted);
   // A running trial's values on the way: "continue", "stop" or "pause".
-  Result<std::string_view> report(std::size_t trial, const TrialResult& result);
+  Result<std::string_view> report(std::size_t trial, const ToldResult& result);
   // The result of a trial that has not ended.
-  Status tell(std::size_t trial, const TrialResult& result);
+  Status tell(std::size_t trial, const ToldResult& result);
   // Adds points to try before others.
   Status add_first(const std::vector<Json>& points);
   // Adds results from elsewhere.
   Status add_priors(std::vector<api::PriorObservation> priors);
 
  private:
-  SuggestSearch(const api::StudySpec& spec, search::Problem problem,
+  SuggestSearch(const api::StudySpec& spec, search::Problem problem, SuggestTrials known,
                 std::unique_ptr<SuggestJournal> journal);
   struct Verdict;
 
@@ -70,8 +70,8 @@ class SuggestSearch {
   Status create(std::int64_t wanted, Asked& out);
   Status begin(Json parameters, const search::Stage& stage, TrialState state, bool prescribed);
   void put_back(const Asked& asked);
-  Verdict judge_report(std::size_t trial, const TrialResult& result);
-  Status record(std::size_t trial, const TrialResult& result, std::size_t facts_before,
+  Verdict judge_report(std::size_t trial, const ToldResult& result);
+  Status record(std::size_t trial, const ToldResult& result, std::size_t facts_before,
                 const Verdict& verdict, bool told);
   Status finish_if_over();
 

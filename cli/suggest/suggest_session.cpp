@@ -10,7 +10,10 @@
 #include "api/fields/field.h"
 #include "api/study/algorithm.h"
 #include "cli/suggest/suggest_result.h"
+#include "cli/suggest/suggest_store.h"
+#include "cli/suggest/suggest_stored.h"
 #include "cli/suggest/suggest_study.h"
+#include "search/rungs/promotion.h"
 
 namespace fettle::cli {
 namespace {
@@ -79,6 +82,26 @@ void add_trial(const SuggestTrials& trials, const HandedTrial& handed, std::stri
   out += handed.again ? ",\"again\":true}" : "}";
 }
 
+Result<std::unique_ptr<SuggestSearch>> open_unstored(const SuggestStudy& study) {
+  FETTLE_ASSIGN(search::Problem problem, problem_of(study));
+  const bool promotes = search::promotes(problem);
+  return SuggestSearch::make(study.spec, std::move(problem), SuggestTrials(study.spec, promotes),
+                             std::make_unique<SuggestJournal>());
+}
+
+Result<std::unique_ptr<SuggestSearch>> open_stored(const SuggestStudy& study,
+                                                   const SuggestPlace& place) {
+  FETTLE_ASSIGN(const search::Problem settled, problem_of(study));
+  FETTLE_TRY(search::make_sampler(settled));  // before anything is stored
+  FETTLE_ASSIGN(api::Study wanted, study_to_store(study, settled, place.study));
+  FETTLE_ASSIGN(std::unique_ptr<SuggestStore> store, SuggestStore::open(place));
+  FETTLE_TRY(store->begin(std::move(wanted)));
+  const api::StudySpec spec = store->study().spec;
+  search::Problem problem = problem_of_stored(store->study());
+  SuggestTrials trials = restore_trials(store->study(), store->trials(), search::promotes(problem));
+  return SuggestSearch::make(spec, std::move(problem), std::move(trials), std::move(store));
+}
+
 Json values_json(const std::vector<std::optional<double>>& values) {
   return Json::array_of(values);
 }
@@ -103,9 +126,7 @@ Result<std::string> SuggestSession::handle(const SuggestLine& line) {
 Result<std::string> SuggestSession::start(const Json& content, bool ack) {
   if (search_) return invalid("there is a study already; start another process for another one");
   FETTLE_ASSIGN(const SuggestStudy study, read_suggest_spec(content));
-  FETTLE_ASSIGN(search::Problem problem, problem_of(study));
-  FETTLE_ASSIGN(search_, SuggestSearch::make(study.spec, std::move(problem),
-                                             std::make_unique<SuggestJournal>()));
+  FETTLE_ASSIGN(search_, place_ ? open_stored(study, *place_) : open_unstored(study));
   if (!ack) return done(ack);
   return done(ack) + ",\"trials\":" + std::to_string(search_->trials().size());
 }
@@ -128,7 +149,7 @@ Result<std::string> SuggestSession::tell(const Json& content, bool ack) {
     if (!repeats_last_report(search_->spec(), entry, content)) return has_ended(trial);
     return done(ack);
   }
-  FETTLE_ASSIGN(const TrialResult result, read_result(search_->spec(), content));
+  FETTLE_ASSIGN(const ToldResult result, read_result(search_->spec(), content));
   FETTLE_TRY(check_constrained(search_->spec(), result, "tell"));
   FETTLE_TRY(search_->tell(trial, result));
   return done(ack);
@@ -138,7 +159,7 @@ Result<std::string> SuggestSession::report(const Json& content) {
   FETTLE_ASSIGN(const std::size_t trial, trial_of(search_->trials(), content, "report"));
   const SuggestTrial& entry = search_->trials()[trial];
   if (entry.state == TrialState::kEnded) return has_ended(trial);
-  FETTLE_ASSIGN(TrialResult result, read_result(search_->spec(), content));
+  FETTLE_ASSIGN(ToldResult result, read_result(search_->spec(), content));
   const Json* step = content.find("step");
   if (step == nullptr || !step->is_integer() || step->as_integer() < 0) {
     return invalid("report needs a step, a whole number of at least 0");

@@ -3,6 +3,13 @@
 #include <utility>
 
 namespace fettle::cli {
+namespace {
+
+bool is_active(TrialState state) {
+  return state == TrialState::kWaiting || state == TrialState::kRunning;
+}
+
+}  // namespace
 
 std::int64_t SuggestTrials::highest_seq() const {
   return history_.events.empty() ? 0 : history_.events.back().fact.seq;
@@ -16,12 +23,11 @@ void SuggestTrials::begin(Json parameters, const search::Stage& stage, TrialStat
   // With a parent it begins at `stage.rung`: values below it are the parent's, and known.
   trial.next_rung = stage.parent ? static_cast<std::size_t>(stage.rung) : 0;
   trials_.push_back(std::move(trial));
-  ++open_;
+  active_ += is_active(state) ? 1 : 0;
 }
 
 void SuggestTrials::set_state(std::size_t trial, TrialState state) {
-  const bool ends = state == TrialState::kEnded && trials_[trial].state != TrialState::kEnded;
-  open_ -= ends ? 1 : 0;
+  active_ += (is_active(state) ? 1 : 0) - (is_active(trials_[trial].state) ? 1 : 0);
   trials_[trial].state = state;
 }
 

@@ -49,25 +49,23 @@ class SuggestTrials {
   // Adds the fact under the next seq.
   void add_fact(std::size_t trial, api::Fact fact);
   void forget_facts(std::size_t count) { history_.events.resize(count); }
-  // Takes over what the newest fact says about a trial that has ended or paused.
+  // Takes over the cost and the result in the newest fact, of a trial that has ended or paused.
   void settle(std::size_t trial, TrialState state);
+  void set_state(std::size_t trial, TrialState state);
 
-  double spent() const { return spent_; }  // the sum of all costs
-  // Whether any trial is not at its end.
-  bool any_open() const { return open_ > 0; }
+  double spent() const { return spent_; }          // the sum of all costs
+  bool any_active() const { return active_ > 0; }  // waiting or running
   // The completed feasible trials that no other one dominates, ascending.
   std::vector<std::size_t> best() const;
 
  private:
-  void set_state(std::size_t trial, TrialState state);
-
   const api::StudySpec spec_;
   const bool promotes_;
   search::History history_;
   std::vector<SuggestTrial> trials_;
   core::Front front_;
   double spent_ = 0;
-  std::int64_t open_ = 0;
+  std::int64_t active_ = 0;
 };
 
 }  // namespace fettle::cli
