@@ -1,21 +1,53 @@
-"""What a program gains from knowing that Fettle runs it: trials without a process start between them.
+"""Fettle from Python: tune a function, ask for trials, or serve as the program that Fettle tunes.
 
-    import fettle
+    fettle.tune(train, space, maximize="accuracy", trials=60)         a function, in worker processes
+    for trial in fettle.Search(space, minimize="loss", trials=60):    a loop of one's own: ask and tell
+    for trial in fettle.trials(lr=0.1):                               a program that `fettle run` starts
+    fettle.report(epoch, loss=loss)                                   the one line of a program that stays as it is
+    fettle.Study("resnet", ...)                                       a study for `fettle run` or a cluster
 
-    for trial in fettle.trials():
-        with trial:
-            model = build(lr=trial.parameters["lr"])
-            for step in trial.steps():
-                trial.report(step, accuracy=train(model))
-
-The program is started once and given one trial after another (`trial.execution: Warm` in the Study). Started for a
-single trial, as a Job or by `trial.execution: Process`, the loop runs once: the same program works everywhere.
-
-Only the standard library is used. docs/worker-protocol.md has the protocol.
+Only the standard library is used. Names are imported on first use, so that programs which only report start fast.
+docs/python.md has examples.
 """
 
-from fettle._trial import Stopped, Trial
-from fettle._worker import trials
+from __future__ import annotations
 
-__all__ = ["Stopped", "Trial", "trials"]
+from typing import TYPE_CHECKING
+
+from fettle._report import report
+from fettle._trial import Stopped, Trial
+from fettle._worker import trial, trials
+
+if TYPE_CHECKING:
+    from fettle._errors import FettleError as FettleError, Refused as Refused
+    from fettle.search import Best as Best, Search as Search, SearchTrial as SearchTrial
+    from fettle.space import (Parameter as Parameter, boolean as boolean, choice as choice, integer as integer,
+                              loguniform as loguniform, uniform as uniform)
+
 __version__ = "0.1.0"
+
+# Name -> the module that has it.
+_LATER = {
+    "FettleError": "_errors", "Refused": "_errors",
+    "Best": "search", "Search": "search", "SearchTrial": "search",
+    "Parameter": "space", "boolean": "space", "choice": "space", "integer": "space", "loguniform": "space",
+    "uniform": "space",
+}
+
+__all__ = ["Best", "FettleError", "Parameter", "Refused", "Search", "SearchTrial", "Stopped", "Trial", "boolean",
+           "choice", "integer", "loguniform", "report", "trial", "trials", "uniform"]
+
+
+def __getattr__(name: str) -> object:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module 'fettle' has no attribute {name!r}")
+    import importlib
+
+    value: object = getattr(importlib.import_module(f"fettle.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,12 +4,17 @@ The loop, its body and the frames run on one thread. Assignments are read when a
 asks for it, so no thread of our own ever runs beside the user's program.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select
 import sys
-from collections import deque, namedtuple
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
+from fettle._report import current, set_current
 from fettle._trial import Trial
 
 VERSION = 1
@@ -17,8 +22,13 @@ LONGEST_FRAME = 4096
 LONGEST_ASSIGNMENT = 256 * 1024
 _VARIABLES = ("FETTLE_WORKER_FD", "FETTLE_WORKER_NONCE", "FETTLE_WORKER_VERSION", "FETTLE_WORKER_SLOTS")
 
-# A run to train. `arguments`: the command line that a process of its own would have.
-Assignment = namedtuple("Assignment", "run environment arguments")
+
+class Assignment(NamedTuple):
+    """A run to train. `arguments`: the command line that a process of its own would have."""
+
+    run: str
+    environment: dict[str, str]
+    arguments: list[str]
 
 
 class ProtocolError(RuntimeError):
@@ -28,17 +38,17 @@ class ProtocolError(RuntimeError):
 class Connection:
     """Both directions of the protocol. Frames are written past Python's buffers, after these were flushed."""
 
-    def __init__(self, descriptor, nonce, output=1):
+    def __init__(self, descriptor: int, nonce: str, output: int = 1) -> None:
         self._descriptor = descriptor
         self._nonce = nonce
         self._output = output
         self._unread = b""
         self._is_open = True
-        self._waiting = deque()
-        self._stopped = set()
+        self._waiting: deque[Assignment] = deque()
+        self._stopped: set[str] = set()
 
     @classmethod
-    def from_environment(cls):
+    def from_environment(cls) -> Connection | None:
         """The connection that this process was started with, or None. Programs that it starts do not inherit it."""
         values = [os.environ.pop(name, None) for name in _VARIABLES]
         if values[0] is None:
@@ -49,7 +59,7 @@ class Connection:
         os.set_inheritable(descriptor, False)
         return cls(descriptor, values[1])
 
-    def say(self, *words):
+    def say(self, *words: object) -> None:
         """Writes one frame behind everything that the program has printed so far."""
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and not stream.closed:
@@ -58,19 +68,19 @@ class Connection:
         while frame:
             frame = frame[os.write(self._output, frame):]
 
-    def next_assignment(self):
+    def next_assignment(self) -> Assignment | None:
         """Waits for the next Assignment. None: no more come."""
         while not self._waiting and self._is_open:
             self._read()
         return self._waiting.popleft() if self._waiting else None
 
-    def is_stopped(self, run):
+    def is_stopped(self, run: str) -> bool:
         """Whether the run is to end. Reads what has come, without waiting."""
         while self._is_open and select.select([self._descriptor], [], [], 0)[0]:
             self._read()
         return run in self._stopped
 
-    def wait(self, other, run, was_stopped):
+    def wait(self, other: int, run: str, was_stopped: bool) -> bool:
         """Waits until `other` is readable (True), or the run is to end and `was_stopped` is false (False)."""
         while True:
             if not was_stopped and self.is_stopped(run):
@@ -82,14 +92,14 @@ class Connection:
             if other in ready:
                 return True
 
-    def close(self):
+    def close(self) -> None:
         """For a forked child, to which the connection does not belong."""
         os.close(self._descriptor)
 
-    def forget(self, run):
+    def forget(self, run: str) -> None:
         self._stopped.discard(run)
 
-    def _read(self):
+    def _read(self) -> None:
         some = os.read(self._descriptor, 65536)
         if not some:
             self._is_open = False
@@ -100,25 +110,34 @@ class Connection:
         for line in lines:
             self._take(json.loads(line))
 
-    def _take(self, message):
+    def _take(self, message: dict[str, Any]) -> None:
         if "run" in message:
             self._waiting.append(Assignment(message["run"], message["environment"], message.get("arguments", [])))
         elif "stop" in message:
             self._stopped.add(message["stop"])
 
 
-def set_environment(environment):
+def set_environment(environment: dict[str, str]) -> None:
     """Replaces the FETTLE_ variables of the process by those of a run."""
     for name in [name for name in os.environ if name.startswith("FETTLE_")]:
         del os.environ[name]
     os.environ.update(environment)
 
 
-def trials():
-    """Yields the trials to train, one after another; the one trial of this process if it is not a worker."""
+def trials(*, until_step: int = 1, **defaults: Any) -> Iterator[Trial]:
+    """Yields the trials to train, one after another; the one trial of this process if it is not a worker.
+
+    `defaults`: values of parameters that a trial does not have. With them the program also runs without Fettle: one
+    trial, of `until_step` steps, whose reports go nowhere.
+    """
     connection = Connection.from_environment()
     if connection is None:
-        yield from _only_trial()
+        only = trial(until_step=until_step, **defaults)
+        set_current(only)
+        try:
+            yield only
+        finally:
+            set_current(None)
         return
     directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     connection.say("ready", VERSION, 1)
@@ -127,14 +146,31 @@ def trials():
         set_environment(environment)
         os.fchdir(directory)  # the last trial may have left it
         connection.say("begin", run)
-        trial = Trial(environment, lambda run=run: connection.is_stopped(run))
-        yield trial
-        connection.say("end", run, 143 if connection.is_stopped(run) else trial.exit_code)
+        given = Trial(environment, _stop_of(connection, run), defaults)
+        set_current(given)
+        yield given
+        set_current(None)
+        connection.say("end", run, 143 if connection.is_stopped(run) else given.exit_code)
         connection.forget(run)
 
 
-def _only_trial():
-    if "FETTLE_TRIAL" not in os.environ:
-        raise RuntimeError("fettle.trials() found no trial: start this program by `fettle run study.yaml`, with "
-                           "`trial.execution: Warm` for one process that trains many trials")
-    yield Trial({name: value for name, value in os.environ.items() if name.startswith("FETTLE_")})
+def _stop_of(connection: Connection, run: str) -> Callable[[], bool]:
+    return lambda: connection.is_stopped(run)
+
+
+def trial(*, until_step: int = 1, **defaults: Any) -> Trial:
+    """The trial that this program trains: of a function that tune() calls, or of the program that Fettle started.
+
+    `defaults` and `until_step` are those of trials().
+    """
+    found = current()
+    if found is not None:
+        return found
+    if "FETTLE_TRIAL" in os.environ:
+        variables = {name: value for name, value in os.environ.items() if name.startswith("FETTLE_")}
+        return Trial(variables, defaults=defaults)
+    if defaults:
+        return Trial.alone(defaults, until_step)
+    raise RuntimeError("there is no trial: start this program by `fettle run study.yaml`, with `trial.execution: Warm` "
+                       "for one process that trains many trials of fettle.trials(), or give defaults, as in "
+                       "fettle.trials(lr=0.1)")
