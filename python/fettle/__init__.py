@@ -19,7 +19,9 @@ from fettle._trial import Stopped, Trial
 from fettle._worker import trial, trials
 
 if TYPE_CHECKING:
+    from fettle._tune import Interrupted as Interrupted, tune as tune
     from fettle._errors import FettleError as FettleError, Refused as Refused
+    from fettle.result import Result as Result, TrialRecord as TrialRecord
     from fettle.search import Best as Best, Search as Search, SearchTrial as SearchTrial
     from fettle.space import (Parameter as Parameter, boolean as boolean, choice as choice, integer as integer,
                               loguniform as loguniform, uniform as uniform)
@@ -28,14 +30,17 @@ __version__ = "0.1.0"
 
 # Name -> the module that has it.
 _LATER = {
+    "Interrupted": "_tune", "tune": "_tune",
+    "Result": "result", "TrialRecord": "result",
     "FettleError": "_errors", "Refused": "_errors",
     "Best": "search", "Search": "search", "SearchTrial": "search",
     "Parameter": "space", "boolean": "space", "choice": "space", "integer": "space", "loguniform": "space",
     "uniform": "space",
 }
 
-__all__ = ["Best", "FettleError", "Parameter", "Refused", "Search", "SearchTrial", "Stopped", "Trial", "boolean",
-           "choice", "integer", "loguniform", "report", "trial", "trials", "uniform"]
+__all__ = ["Best", "FettleError", "Interrupted", "Parameter", "Refused", "Result", "Search", "SearchTrial", "Stopped",
+           "Trial", "TrialRecord", "boolean", "choice", "integer", "loguniform", "report", "trial", "trials", "tune",
+           "uniform"]
 
 
 def __getattr__(name: str) -> object:

@@ -111,14 +111,15 @@ class Search:
                  study: str | None = None, directory: str | None = None) -> None:
         self.objectives = objectives_of(minimize, maximize)
         self.study = study
+        self.constraints = [dict(one) for one in constraints or ()]
         self._condition = threading.Condition()
         self._trials: dict[int, SearchTrial] = {}
         self._is_exhausted = False
         self._last_step = None if resource is None else resource[1]
         request = self._study(space, algorithm, resource, early_stopping, {
             "name": study, "seed": seed, "max_trials": trials, "max_cost": max_cost, "parallel": parallel})
-        if constraints:
-            request["constraints"] = [dict(one) for one in constraints]
+        if self.constraints:
+            request["constraints"] = self.constraints
         points = [parameters_of(point, space) for point in first]
         if points:
             request["first"] = points
