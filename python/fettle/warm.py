@@ -11,6 +11,8 @@ A child of a process with several threads, or with a CUDA context, cannot use th
 thread or CUDA, this program refuses: leave that module out of --preload.
 """
 
+from __future__ import annotations
+
 import argparse
 import atexit
 import ctypes
@@ -24,20 +26,24 @@ import sys
 import threading
 import types
 import weakref
+from typing import Any, NoReturn
 
 from fettle._worker import VERSION, Connection, set_environment
 
 _PR_SET_CHILD_SUBREAPER = 36
+# Parts of the standard library that have no public name.
+_FINALIZE: Any = weakref.finalize
+_THREADING: Any = threading
 
 
-def fail(words):
+def fail(words: str) -> NoReturn:
     sys.stderr.write(f"fettle.warm: {words}\n")
     sys.stderr.flush()
     os._exit(2)
 
 
-def parse(arguments):
-    parser = argparse.ArgumentParser(prog="python -m fettle.warm", description=__doc__.split("\n\n")[0],
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m fettle.warm", description=str(__doc__).split("\n\n")[0],
                                      allow_abbrev=False)
     parser.add_argument("--preload", default="", metavar="MODULE,...", help="modules to import once, before any trial")
     parser.add_argument("-m", dest="is_module", action="store_true", help="the script is the name of a module")
@@ -49,7 +55,7 @@ def parse(arguments):
 # ---- Before the first trial --------------------------------------------------------------------
 
 
-def threads_after_a_fork():
+def threads_after_a_fork() -> int:
     """Number of threads of this process that do not end before a fork, as those of OpenBLAS do."""
     if len(os.listdir("/proc/self/task")) > 1:
         child = os.fork()
@@ -59,11 +65,11 @@ def threads_after_a_fork():
     return len(os.listdir("/proc/self/task"))
 
 
-def names_in(modules):
+def names_in(modules: str) -> list[str]:
     return [name.strip() for name in modules.split(",") if name.strip()]
 
 
-def preload(modules):
+def preload(modules: str) -> None:
     """Imports each module; refuses one after which a fork is not safe."""
     for name in names_in(modules):
         before = threads_after_a_fork()
@@ -87,17 +93,17 @@ class LateModules:
     that shows whether a fork is safe afterwards.
     """
 
-    def __init__(self, modules):
+    def __init__(self, modules: str) -> None:
         self._packages = {name.partition(".")[0] for name in names_in(modules)}
         self._names = os.memfd_create("fettle") if self._packages else None
 
-    def note(self, before):
+    def note(self, before: set[str]) -> None:
         """In the child: says which have come to those in `before`."""
         if self._names is not None:
             late = [name for name in list(sys.modules) if name not in before and name.partition(".")[0] in self._packages]
             os.pwrite(self._names, "\n".join(late).encode(), 0)
 
-    def learn(self):
+    def learn(self) -> None:
         """In the worker, when a trial has ended well. Once."""
         if self._names is None:
             return
@@ -108,7 +114,7 @@ class LateModules:
             self._import(names)
             gc.freeze()
 
-    def _is_safe(self, names):
+    def _is_safe(self, names: list[str]) -> bool:
         child = os.fork()
         if child == 0:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -120,7 +126,7 @@ class LateModules:
         return os.waitpid(child, 0)[1] == 0
 
     @staticmethod
-    def _import(names):
+    def _import(names: list[str]) -> None:
         for name in names:
             try:
                 importlib.import_module(name)
@@ -128,7 +134,7 @@ class LateModules:
                 pass
 
 
-def set_search_path(options):
+def set_search_path(options: argparse.Namespace) -> None:
     """The first entry of sys.path is the script's folder, as in a process of its own; of a module: this folder."""
     if not options.is_module and not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.path.dirname(os.path.realpath(options.script))
@@ -140,20 +146,20 @@ def set_search_path(options):
 class ExitHandlers:
     """Those of preloaded modules are of this process alone: a child that ran them would delete what its siblings need."""
 
-    def __init__(self):
-        self._of_parent = weakref.finalize._registry
+    def __init__(self) -> None:
+        self._of_parent = _FINALIZE._registry
 
-    def forget(self):
+    def forget(self) -> None:
         """In the child: at its end only the handlers of its script run, and those that every process needs."""
         atexit._clear()
-        weakref.finalize._registry = {}  # the parent's is kept: to destroy it would copy its pages
-        weakref.finalize._registered_with_atexit = False
+        _FINALIZE._registry = {}  # the parent's is kept: to destroy it would copy its pages
+        _FINALIZE._registered_with_atexit = False
         for module, function in (("logging", "shutdown"), ("multiprocessing.util", "_exit_function")):
             if module in sys.modules:
                 atexit.register(getattr(sys.modules[module], function))
 
 
-def execute(options):
+def execute(options: argparse.Namespace) -> None:
     sys.argv = [options.script, *options.arguments]
     if options.is_module:
         runpy.run_module(options.script, run_name="__main__", alter_sys=True)
@@ -162,12 +168,12 @@ def execute(options):
         code = compile(file.read(), options.script, "exec", dont_inherit=True)
     main = types.ModuleType("__main__")
     main.__file__ = options.script
-    main.__builtins__ = __builtins__
+    setattr(main, "__builtins__", __builtins__)
     sys.modules["__main__"] = main
     exec(code, main.__dict__)
 
 
-def run_script(options):
+def run_script(options: argparse.Namespace) -> int:
     """Runs the script as __main__; returns its exit code, as the interpreter would give it."""
     try:
         execute(options)
@@ -178,14 +184,15 @@ def run_script(options):
         sys.stderr.write(f"{error.code}\n")
         return 1
     except BaseException as error:
-        error = error.with_traceback(error.__traceback__.tb_next.tb_next)  # without run_script() and execute()
+        trace: Any = error.__traceback__
+        error = error.with_traceback(trace.tb_next.tb_next)  # without run_script() and execute()
         sys.excepthook(type(error), error, error.__traceback__)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
-def finish_interpreter():
+def finish_interpreter() -> None:
     """What the interpreter does at its end, without the slow destruction of every module."""
-    threading._shutdown()
+    _THREADING._shutdown()
     atexit._run_exitfuncs()
     for one in gc.get_objects():  # without those that were there before the fork (gc.freeze)
         if issubclass(type(one), io.IOBase):
@@ -194,14 +201,15 @@ def finish_interpreter():
     flush(sys.stderr)
 
 
-def flush(stream):
+def flush(stream: Any) -> None:
     try:
         stream.flush()
     except (AttributeError, OSError, ValueError):
         pass
 
 
-def train(environment, options, exit_handlers, late_modules):
+def train(environment: dict[str, str], options: argparse.Namespace, exit_handlers: ExitHandlers,
+          late_modules: LateModules) -> NoReturn:
     """The child: trains one trial and ends."""
     modules = set(sys.modules)
     exit_handlers.forget()
@@ -222,7 +230,7 @@ def train(environment, options, exit_handlers, late_modules):
 # ---- The worker --------------------------------------------------------------------------------
 
 
-def children():
+def children() -> set[int]:
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
             return {int(child) for child in file.read().split()}
@@ -230,7 +238,7 @@ def children():
         return set()
 
 
-def end_orphans(others, signal_number):
+def end_orphans(others: set[int], signal_number: int) -> None:
     """Ends the processes that a trial left, which have become children of this one; their own children come next."""
     while orphans := children() - others:
         for orphan in orphans:
@@ -239,12 +247,12 @@ def end_orphans(others, signal_number):
             os.waitpid(orphan, 0)
 
 
-def exit_code_of(status):
+def exit_code_of(status: int) -> int:
     """As a shell says it: 128 + the signal that ended the process."""
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def end_like(status):
+def end_like(status: int) -> NoReturn:
     """Ends this process as another one ended. Where SIGTERM reached us, the run ends with the worker."""
     if os.WIFSIGNALED(status):
         signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
@@ -255,10 +263,10 @@ def end_like(status):
 class Forks:
     """The children of this process, one at a time. A SIGTERM to this process is passed on to the child."""
 
-    def __init__(self, connection, late_modules):
+    def __init__(self, connection: Connection, late_modules: LateModules) -> None:
         self._connection = connection
         self._late_modules = late_modules
-        self._child = None
+        self._child: int | None = None
         self._is_terminated = False
         self._is_told = False
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -266,7 +274,7 @@ class Forks:
         self._exit_handlers = ExitHandlers()
         signal.signal(signal.SIGTERM, self._take_sigterm)
 
-    def train(self, run, environment, options):
+    def train(self, run: str, environment: dict[str, str], options: argparse.Namespace) -> int:
         """Trains the run in a child; returns its exit code."""
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # until self._child is known
         child = os.fork()
@@ -276,31 +284,31 @@ class Forks:
         self._child = child
         self._is_told = False
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-        status = self._wait(run)
+        status = self._wait(run, child)
         self._child = None
         end_orphans(self._others, signal.SIGTERM if self._is_told else signal.SIGKILL)
         if self._is_terminated:
             end_like(status)
         return exit_code_of(status)
 
-    def _wait(self, run):
+    def _wait(self, run: str, child: int) -> int:
         """Waits until the child has ended; passes a stop on to it. Returns its wait status."""
-        ended = os.pidfd_open(self._child)
+        ended = os.pidfd_open(child)
         try:
             while not self._connection.wait(ended, run, self._is_told):
                 self._tell()
         finally:
             os.close(ended)
-        return os.waitpid(self._child, 0)[1]
+        return os.waitpid(child, 0)[1]
 
-    def _take_sigterm(self, *_):
+    def _take_sigterm(self, *_: object) -> None:
         if self._child is None:
             os._exit(128 + signal.SIGTERM)
         self._is_terminated = True
         self._tell()
 
-    def _tell(self):
-        if not self._is_told:
+    def _tell(self) -> None:
+        if not self._is_told and self._child is not None:
             self._is_told = True
             os.kill(self._child, signal.SIGTERM)
 
@@ -308,7 +316,7 @@ class Forks:
 class CommandLine:
     """Finds the options of each run in its command line, at the place where those of this process are in its own."""
 
-    def __init__(self, first, options):
+    def __init__(self, first: list[str], options: argparse.Namespace) -> None:
         """`first`: the command line of the run that this process was started for."""
         own = getattr(sys, "orig_argv", [])[1:]  # Python 3.10
         self._is_found = bool(own) and first[-len(own):] == own
@@ -316,11 +324,11 @@ class CommandLine:
         self._options = options
 
     @property
-    def is_found(self):
+    def is_found(self) -> bool:
         """Whether runs may have arguments of their own: not behind a shell, whose words are not ours."""
         return self._is_found
 
-    def options(self, arguments):
+    def options(self, arguments: list[str]) -> argparse.Namespace:
         """The options of the run with this command line; ValueError: it needs a process of its own."""
         if not self._is_found or not arguments:
             return self._options
@@ -336,7 +344,7 @@ class CommandLine:
         return options
 
 
-def work(connection, options):
+def work(connection: Connection, options: argparse.Namespace) -> None:
     preload(options.preload)
     first = assignment = connection.next_assignment()  # a worker starts for a first run
     if first is None:
@@ -362,7 +370,7 @@ def work(connection, options):
         assignment = connection.next_assignment()
 
 
-def main():
+def main() -> None:
     options = parse(sys.argv[1:])
     connection = Connection.from_environment()
     if not options.is_module and not os.path.isfile(options.script):
