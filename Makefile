@@ -64,6 +64,7 @@ test-all: test ## make test, and what takes long: all tests in Release and under
 	@$(MAKE) --no-print-directory own-program-torch
 	@$(MAKE) --no-print-directory warm-torch
 	@$(MAKE) --no-print-directory export-trackers
+	@$(MAKE) --no-print-directory python-types
 
 .PHONY: broken
 broken: setup # broken versions of the code, each of which the fault matrix must catch
@@ -116,10 +117,12 @@ rude-workers: build # workers that break the protocol or harm their process, and
 	@tests/warm/kills.py $(BUILD)/bin/fettle
 
 .PHONY: python-test
-python-test: # of the Python package, which needs nothing but Python
-	@python3 -B python/tests/worker_test.py
-	@python3 -B python/tests/driver_test.py
-	@python3 -B python/tests/export_test.py
+python-test: build ## The tests of the Python package, which needs nothing but Python and the program
+	@python/tests/test.sh $(BUILD)
+
+.PHONY: python-types
+python-types: # its annotations, with mypy and pyright from PyPI
+	@scripts/python_types.sh
 
 .PHONY: own-program
 own-program: build # programs of users that pause, resume and start from others' checkpoints

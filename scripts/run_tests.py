@@ -73,7 +73,7 @@ def lanes(build):
                  after=("programs",)),
             Part("kills", f"tests/warm/kills.py {build}/bin/fettle", r"kills: (\d+) of \d+ survived", "kills",
                  after=("programs",)),
-            Part("Python", "make python-test", r"Ran (\d+) tests", "tests"),
+            Part("Python", f"python/tests/test.sh {build}", r"Ran (\d+) tests", "tests", after=("programs",)),
             Part("own programs", f"tests/own_program/run.py {build}/bin/fettle",
                  r"own program: (\d+) of \d+ passed", "Studies", after=("programs",)),
             Part("export", f"tests/export/run.sh {build}/bin/fettle", r"export: (\d+) of \d+ passed", "peers' interfaces",

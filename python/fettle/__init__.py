@@ -19,7 +19,7 @@ from fettle._trial import Stopped, Trial
 from fettle._worker import trial, trials
 
 if TYPE_CHECKING:
-    from fettle._tune import Interrupted as Interrupted, tune as tune
+    from fettle._tune import tune as tune
     from fettle._errors import FettleError as FettleError, Refused as Refused
     from fettle.result import Result as Result, TrialRecord as TrialRecord
     from fettle.search import Best as Best, Search as Search, SearchTrial as SearchTrial
@@ -30,7 +30,7 @@ __version__ = "0.1.0"
 
 # Name -> the module that has it.
 _LATER = {
-    "Interrupted": "_tune", "tune": "_tune",
+    "tune": "_tune",
     "Result": "result", "TrialRecord": "result",
     "FettleError": "_errors", "Refused": "_errors",
     "Best": "search", "Search": "search", "SearchTrial": "search",
@@ -38,7 +38,7 @@ _LATER = {
     "uniform": "space",
 }
 
-__all__ = ["Best", "FettleError", "Interrupted", "Parameter", "Refused", "Result", "Search", "SearchTrial", "Stopped",
+__all__ = ["Best", "FettleError", "Parameter", "Refused", "Result", "Search", "SearchTrial", "Stopped",
            "Trial", "TrialRecord", "boolean", "choice", "integer", "loguniform", "report", "trial", "trials", "tune",
            "uniform"]
 

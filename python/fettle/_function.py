@@ -22,7 +22,7 @@ from fettle.space import Space
 LONGEST_CURVE = 100_000
 
 Values = list["float | None"]
-# (step, values) -> continue, stop, or ended: that was the last step.
+# (step, values) -> continue, stop, pause (the trial comes again later), or ended: that was the last step.
 OnReport = Callable[[int, Values], str]
 
 
@@ -32,6 +32,7 @@ class Outcome(NamedTuple):
     values: Values | None
     is_reported: bool = False  # the search knows the end already: by a report at the last step, or a stop
     is_stopped: bool = False
+    is_paused: bool = False  # the trial comes again, and begins anew
     is_failed: bool = False  # the function is at fault, not the point
     error: str | None = None
     trace: str | None = None
@@ -61,12 +62,17 @@ class FunctionTrial(Trial):
         self.reported_names: set[str] = set()
         self._set({"trial": f"{task.study}-{id}" if task.study else str(id), "study": task.study,
                    "seed": zlib.crc32(f"{task.seed}-{id}".encode()), "parameters": dict(parameters),
-                   "untilStep": task.last_step or 1, "checkpoints": {"directory": ""}}, lambda: self.decision == "stop",
+                   "untilStep": task.last_step or 1, "checkpoints": {"directory": ""}}, lambda: self.is_over,
                   None)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the search wants no more reports, before the last step."""
+        return self.decision in ("stop", "pause")
 
     def report(self, step: int | None = None, value: Any = None, **metrics: Any) -> bool:
         """Reports the objective at a step: trial.report(3, 0.9), or by name: trial.report(3, accuracy=0.9)."""
-        if self.decision == "stop":
+        if self.is_over:
             raise Stopped(self.name)
         last = self.curve[-1][0] if self.curve else 0
         number = last + 1 if step is None else _step(step)
@@ -77,7 +83,7 @@ class FunctionTrial(Trial):
             self.curve.append((number, values))
         if self._task.last_step is not None and self.decision == "continue":
             self.decision = self._on_report(number, values)
-            if self.decision == "stop":
+            if self.is_over:
                 raise Stopped(self.name)
         return True
 
@@ -181,8 +187,8 @@ def _below(trace: Any) -> Any:
 
 def _reported(trial: FunctionTrial) -> Outcome:
     values = trial.curve[-1][1] if trial.curve else None
-    if trial.decision == "stop":
-        return Outcome(values, is_reported=True, is_stopped=True)
+    if trial.is_over:
+        return Outcome(values, is_reported=True, is_stopped=True, is_paused=trial.decision == "pause")
     return Outcome(values, is_reported=True, error=_not_finite(values, trial._task.objectives))
 
 

@@ -75,12 +75,22 @@ class Lines:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
             while True:
-                reply: dict[str, Any] = json.loads(self._read_line())
-                if reply.get("re") == message["re"]:
+                reply = self._parse(self._read_line())
+                if reply.get("re", message["re"]) == message["re"]:  # protocol 1 has none
                     return reply
                 self.strays.append(reply)
         except (BrokenPipeError, ConnectionResetError):
             raise FettleError(self._last_words()) from None
+
+    def _parse(self, line: bytes) -> dict[str, Any]:
+        try:
+            reply = json.loads(line)
+        except ValueError:
+            reply = None
+        if not isinstance(reply, dict):
+            raise FettleError(f"{self.program} is not the program of this package: it said "
+                              f"{line[:200].decode(errors='replace')!r}")
+        return reply
 
     def _read_line(self) -> bytes:
         assert self._process.stdout is not None

@@ -23,19 +23,11 @@ from fettle.search import Names, Search, SearchTrial
 from fettle.search import Result as Told
 from fettle.space import Space
 
-__all__ = ["Interrupted", "tune"]
+__all__ = ["tune"]
 
 MOST_WORKERS = 1024
 _TICK = 0.5
 _NEEDS_CHECKPOINTS = ("pbt", "pb2")
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C ended tune(). `result` has the trials that had ended."""
-
-    def __init__(self, result: Result) -> None:
-        super().__init__(f"{len(result.trials)} trials had ended")
-        self.result = result
 
 
 class _SearchLost(BaseException):
@@ -65,6 +57,8 @@ def tune(function: Callable[..., Any], space: Space, *, minimize: Names = None, 
     trial_timeout   seconds after which a trial is ended as failed; needs worker processes
     first_failures  if this many trials fail before one succeeds, tune() raises FettleError
     progress        a line on standard error; None: on a terminal
+
+    Ctrl-C ends the workers and raises KeyboardInterrupt, whose `result` has the trials that had ended.
     """
     kind, count = _workers_of(workers)
     if trials is None and timeout is None and max_cost is None:
@@ -98,12 +92,13 @@ def _run(tally: _Tally, called: Function, space: Space, task: Task, kind: str, c
             _run_threads(tally, called, task, count)
         else:
             _Processes(tally, Starter(called, space, task, kind), count, trial_timeout).run()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         tally.close()
         print(f"fettle: interrupted after {len(tally.records)} trials; " +
               (f"the same call resumes the study {tally.search.study!r}" if tally.search.study else
                "with study=\"name\" the same call would resume"), file=sys.stderr)
-        raise Interrupted(tally.result("interrupt")) from None
+        setattr(interrupt, "result", tally.result("interrupt"))
+        raise  # not a class of its own: only this one makes the interpreter end as by SIGINT
     tally.close()
     return tally.result()
 
@@ -165,10 +160,10 @@ class _Tally:
         return found
 
     def report(self, trial: SearchTrial, step: int, values: Values) -> str:
-        """continue, stop, or ended: the step was the last one."""
-        if self.stops or not trial.report(step, values if len(values) > 1 else values[0]):
+        """continue, stop, pause, or ended: the step was the last one."""
+        if self.stops:
             return "stop"
-        return "ended" if trial.state == "ended" else "continue"
+        return self.search.decide(trial, step, values if len(values) > 1 else values[0])
 
     def end(self, trial: SearchTrial, outcome: Outcome) -> None:
         """Tells the search, and records the trial. FettleError: the first trials have all failed."""
@@ -180,7 +175,7 @@ class _Tally:
                        cost=outcome.seconds if self._sends_cost else None)
         with self._lock:
             self.running -= 1
-            if trial.state != "paused":
+            if not outcome.is_paused:
                 self._record(trial, outcome)
             self._progress.draw(self.running)
         self._check_failures()

@@ -22,6 +22,9 @@ from fettle.space import Space, variables
 
 __all__ = ["Best", "Search", "SearchTrial"]
 
+# Algorithms that decide which trials continue, and take no rule of early stopping.
+_DECIDE_THEMSELVES = ("hyperband", "bohb", "pbt", "pb2")
+
 Names = Union[str, Sequence[str], None]
 Result = Union[float, None, Sequence[Union[float, None]], Mapping[str, Union[float, None]]]
 
@@ -94,7 +97,8 @@ class Search:
     max_cost            no trials begin once the costs that were told reach this
     resource            (first, last): the steps of a trial that reports on its way
     early_stopping      rule that stops poor trials, with a resource: a name, a dict, or None: asha. "none": no rule.
-                        {"name": "hyperband"} pauses trials, which a later ask() returns again
+                        {"name": "asha", "promote": True}, and the algorithms hyperband and bohb, pause trials, which
+                        a later ask() returns again
     parallel            trials that run at once, if known
     constraints         [{"metric": "size", "max": 1e6}, ...]: tell() then takes these metrics
     first               points to try first; a point may leave parameters out
@@ -142,13 +146,14 @@ class Search:
         out.update(space=variables(space), metrics=list(self.objectives))
         directions = list(self.objectives.values())
         out.update({"direction": directions[0]} if len(directions) == 1 else {"directions": directions})
-        if early_stopping is None and resource is not None:
+        name = algorithm if isinstance(algorithm, str) else (algorithm or {}).get("name")
+        if early_stopping is None and resource is not None and name not in _DECIDE_THEMSELVES:
             early_stopping = "asha" if len(directions) == 1 else "none"
         if early_stopping is not None and resource is None:
             raise ValueError("early_stopping needs resource=(first, last): the steps at which trials report")
-        for name, rule in (("algorithm", algorithm), ("early_stopping", early_stopping)):
+        for member, rule in (("algorithm", algorithm), ("early_stopping", early_stopping)):
             if rule is not None:
-                out[name] = {"name": rule} if isinstance(rule, str) else dict(rule)
+                out[member] = {"name": rule} if isinstance(rule, str) else dict(rule)
         if resource is not None:
             out["resource"] = {"min": resource[0], "max": resource[1]}
         return out
@@ -212,14 +217,17 @@ class Search:
 
     def report(self, trial: SearchTrial | int, step: int, value: Result, *, cost: float | None = None) -> bool:
         """See SearchTrial.report."""
+        return self.decide(trial, step, value, cost=cost) in ("continue", "ended")
+
+    def decide(self, trial: SearchTrial | int, step: int, value: Result, *, cost: float | None = None) -> str:
+        """As report(), but returns continue, stop, pause, or ended: it was the last step."""
         content = {"id": self._id(trial), "step": step, **self._values(value), **cost_of(cost)}
-        decision = self._request("report", content)["decision"]
-        if decision == "continue":
-            if self._last_step is not None and step >= self._last_step:
-                self._end(trial, "ended")
-            return True
-        self._end(trial, "paused" if decision == "pause" else "stopped")
-        return False
+        decision: str = self._request("report", content)["decision"]
+        if decision == "continue" and self._last_step is not None and step >= self._last_step:
+            decision = "ended"
+        if decision != "continue":
+            self._end(trial, {"pause": "paused", "stop": "stopped"}.get(decision, decision))
+        return decision
 
     def tell(self, trial: SearchTrial | int, value: Result = None, *, cost: float | None = None,
              metrics: Mapping[str, float] | None = None) -> None:
@@ -308,4 +316,7 @@ class Search:
         return {"values": [value_of(one, name) for one, name in zip(value, names)]}
 
     def _known(self, parameters: dict[str, Any], value: Result) -> dict[str, Any]:
-        return {"params": parameters, **self._values(value)}
+        values = self._values(value)
+        if None in (values["values"] if "values" in values else [values["value"]]):
+            raise ValueError(f"a known result has a finite value for each objective; found {value!r}")
+        return {"params": parameters, **values}
