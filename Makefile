@@ -42,9 +42,14 @@ dist: setup ## A Debian package and a relocatable archive in build/dist; RELEASE
 	@cmake --build $(BUILD) --target fettle_dist
 	@scripts/dist.sh $(BUILD) $(RELEASES)
 
+.PHONY: wheel
+wheel: build ## Python wheels in build/wheels: fettle-tune with the program, and fettle-trainer
+	@scripts/wheel.sh $(BUILD)
+
 .PHONY: dist-test
-dist-test: dist # its packages in a clean Debian 12, as an ordinary user
+dist-test: dist wheel # its packages and wheels in a clean Debian 12, as an ordinary user
 	@tests/dist/test.sh $(BUILD)
+	@tests/dist/wheel.sh $(BUILD)
 	@tests/dist/chart.sh
 
 .PHONY: test
@@ -226,6 +231,10 @@ bench: build ## Measure: the example, the trainer against PyTorch, overhead a tr
 bench-warm: build ## Measure: a trial in a warm worker against a process and Ray Tune; OPTIONS="--torch-trials 20"
 	@cmake --build $(BUILD) --target fettle_cuda_stand_in
 	@scripts/bench_warm.sh $(BUILD) $(OPTIONS)
+
+.PHONY: bench-python
+bench-python: build ## Measure: the Python package; PYTHON=one that has Optuna, to compare with it
+	@$(or $(PYTHON),python3) scripts/bench_python.py $(BUILD)/bin/fettle
 
 .PHONY: bench-search
 bench-search: build ## Measure: the search against its peers; OPTIONS=--quick for a few minutes

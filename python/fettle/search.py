@@ -254,7 +254,7 @@ class Search:
         if len(self.objectives) > 1:
             raise ValueError("there are several objectives: use front")
         found = self._lines.request("best", True)["best"]
-        return None if found is None else Best(found["id"], self._typed(found["params"]), (found["value"],))
+        return None if found is None else Best(found["id"], self._typed(found["params"]), (float(found["value"]),))
 
     @property
     def front(self) -> list[Best]:
@@ -263,7 +263,7 @@ class Search:
             best = self.best
             return [] if best is None else [best]
         found = self._lines.request("best", True)["front"]
-        return [Best(one["id"], self._typed(one["params"]), tuple(one["values"])) for one in found]
+        return [Best(one["id"], self._typed(one["params"]), tuple(map(float, one["values"]))) for one in found]
 
     def close(self) -> None:
         """Ends the process of the search. A study with a name can be resumed."""
