@@ -70,6 +70,7 @@ test-all: test ## make test, and what takes long: all tests in Release and under
 	@$(MAKE) --no-print-directory warm-torch
 	@$(MAKE) --no-print-directory export-trackers
 	@$(MAKE) --no-print-directory python-types
+	@$(MAKE) --no-print-directory python-notebook
 
 .PHONY: broken
 broken: setup # broken versions of the code, each of which the fault matrix must catch
@@ -128,6 +129,10 @@ python-test: build ## The tests of the Python package, which needs nothing but P
 .PHONY: python-types
 python-types: # its annotations, with mypy and pyright from PyPI
 	@scripts/python_types.sh
+
+.PHONY: python-notebook
+python-notebook: build # tune() in Jupyter, from PyPI
+	@python/tests/notebook.sh $(BUILD)
 
 .PHONY: own-program
 own-program: build # programs of users that pause, resume and start from others' checkpoints

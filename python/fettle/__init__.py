@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fettle._errors import FettleError as FettleError, Refused as Refused
     from fettle.result import Result as Result, TrialRecord as TrialRecord
     from fettle.search import Best as Best, Search as Search, SearchTrial as SearchTrial
+    from fettle.study import Run as Run, Study as Study
     from fettle.space import (Parameter as Parameter, boolean as boolean, choice as choice, integer as integer,
                               loguniform as loguniform, uniform as uniform)
 
@@ -30,7 +31,7 @@ __version__ = "0.1.0"
 
 # Name -> the module that has it.
 _LATER = {
-    "tune": "_tune",
+    "tune": "_tune", "Run": "study", "Study": "study",
     "Result": "result", "TrialRecord": "result",
     "FettleError": "_errors", "Refused": "_errors",
     "Best": "search", "Search": "search", "SearchTrial": "search",
@@ -38,8 +39,8 @@ _LATER = {
     "uniform": "space",
 }
 
-__all__ = ["Best", "FettleError", "Parameter", "Refused", "Result", "Search", "SearchTrial", "Stopped",
-           "Trial", "TrialRecord", "boolean", "choice", "integer", "loguniform", "report", "trial", "trials", "tune",
+__all__ = ["Best", "FettleError", "Parameter", "Refused", "Result", "Run", "Search", "SearchTrial", "Stopped",
+           "Study", "Trial", "TrialRecord", "boolean", "choice", "integer", "loguniform", "report", "trial", "trials", "tune",
            "uniform"]
 
 

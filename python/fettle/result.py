@@ -84,6 +84,11 @@ class Result:
             out.append(row)
         return out
 
+    def _repr_html_(self) -> str:
+        from fettle.notebook import to_html
+
+        return to_html(self)
+
     def __repr__(self) -> str:
         best = self.front[0] if len(self.objectives) == 1 and self.front else None
         what = f"best {best.value:g} with {best.parameters}" if best else f"{len(self.front)} on the front"

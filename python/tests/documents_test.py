@@ -58,6 +58,12 @@ class Documents(InAFolder):
         self.assertRegex(done.stdout, "Best: loss -0.2")
         self.assertTrue(os.listdir(".fettle/documented/workers"))
 
+    def test_the_study(self):
+        pathlib.Path("train.py").write_text(snippets(DOCUMENT)[2])
+        done = subprocess.run([sys.executable, "-c", snippets(DOCUMENT)[3]], env=ENVIRONMENT, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(done.stdout.splitlines()), 7)
+
     def test_the_function_of_the_readme(self):
         found = [one for one in snippets(PACKAGE.parent / "README.md") if "fettle.tune" in one]
         self.assertEqual(len(found), 1)
