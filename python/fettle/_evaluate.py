@@ -37,7 +37,7 @@ class Worker:
     def run(self) -> None:
         """Returns when no more trials come."""
         try:
-            while (line := self._lines.readline()).endswith(b"\n"):
+            while (line := self._hear()).endswith(b"\n"):
                 asked = json.loads(line)
                 outcome = evaluate(self._function, self._task, asked["id"], asked["parameters"], self._report,
                                    whole_process=True)
@@ -49,11 +49,18 @@ class Worker:
 
     def _report(self, step: int, values: Values) -> str:
         self._say({"report": [step, values]})
-        line = self._lines.readline()
+        line = self._hear()
         if not line.endswith(b"\n"):
             raise _ParentIsGone
         decision: str = json.loads(line)["decision"]
         return decision
+
+    def _hear(self) -> bytes:
+        """The next line; shorter: no more comes."""
+        try:
+            return self._lines.readline()
+        except ConnectionResetError:
+            return b""
 
     def _say(self, message: dict[str, Any]) -> None:
         try:

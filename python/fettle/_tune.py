@@ -17,6 +17,7 @@ from fettle._errors import FettleError
 from fettle._evaluate import outcome_of
 from fettle._function import Function, Outcome, Task, Values, evaluate
 from fettle._progress import Progress
+from fettle._stored import stored_trials
 from fettle._workers import Process, Starter, end_all, way_to_start
 from fettle.result import Result, TrialRecord
 from fettle.search import Names, Search, SearchTrial
@@ -52,7 +53,8 @@ def tune(function: Callable[..., Any], space: Space, *, minimize: Names = None, 
     workers         1: in this process. 4: four processes. "threads:4": threads. "fork:4", "spawn:4": processes of one
                     kind, where the choice matters
     resource        (1, 27): trials report steps 1 to 27, and poor ones are stopped on the way
-    study           a name: kept in `directory`/.fettle, as by `fettle run`, and resumed by the same call
+    study           a name: kept in `directory`/.fettle, as by `fettle run`, and resumed by the same call, for which
+                    workers, timeouts and the function may differ
     timeout         seconds after which no trial begins
     trial_timeout   seconds after which a trial is ended as failed; needs worker processes
     first_failures  if this many trials fail before one succeeds, tune() raises FettleError
@@ -68,12 +70,14 @@ def tune(function: Callable[..., Any], space: Space, *, minimize: Names = None, 
         raise ValueError(f"{algorithm!r} starts trials from the checkpoints of others, which a function has none of: "
                          "use fettle.Study with a program")
     with Search(space, minimize=minimize, maximize=maximize, seed=seed, algorithm=algorithm, trials=trials,
-                max_cost=max_cost, resource=resource, early_stopping=early_stopping, parallel=count,
+                max_cost=max_cost, resource=resource, early_stopping=early_stopping,
+                parallel=None if study else count,  # it may be resumed with another number of workers
                 constraints=constraints, first=first, known=known, study=study, directory=directory) as search:
         called = Function(function, space)
         task = Task(list(search.objectives), study or "", seed or 0, None if resource is None else resource[1])
         sends_cost = max_cost is not None or (isinstance(algorithm, Mapping) and bool(algorithm.get("cost_aware")))
-        tally = _Tally(search, trials, timeout, first_failures, sends_cost, progress)
+        earlier = stored_trials(study, task.objectives, directory) if study and search.stored_trials else []
+        tally = _Tally(search, trials, timeout, first_failures, sends_cost, progress, earlier)
         if kind == "processes":
             kind, sentence = way_to_start(called, space)
             if sentence is not None:
@@ -129,8 +133,10 @@ class _Tally:
     """The trials that have ended, and whether more may begin. Threads may share it."""
 
     def __init__(self, search: Search, trials: int | None, timeout: float | None, first_failures: int,
-                 sends_cost: bool, progress: bool | None) -> None:
+                 sends_cost: bool, progress: bool | None, earlier: Sequence[TrialRecord]) -> None:
+        """`earlier`: the trials that an earlier call with the same study has ended."""
         self.search = search
+        self._earlier = [one._replace(parameters=search.typed(one.parameters)) for one in earlier]
         self.records: list[TrialRecord] = []
         self.running = 0
         self.stops = False  # no trial begins, and running ones end at their next report
@@ -142,6 +148,8 @@ class _Tally:
         name, direction = next(iter(search.objectives.items()))
         self._progress = Progress(name, direction, trials, progress)
         self._ended_by = "trials"
+        for one in self._earlier:
+            self._progress.note(one.value, one.state in ("failed", "infeasible"))
 
     def ask(self, count: int) -> list[SearchTrial]:
         """Trials to begin; fewer than `count` if no more come for now."""
@@ -194,7 +202,7 @@ class _Tally:
 
     def _check_failures(self) -> None:
         records = self.records
-        if len(records) == self._first_failures and all(one.state == "failed" for one in records):
+        if len(records) == self._first_failures and not self._earlier and all(one.state == "failed" for one in records):
             raise self._all_failed()
 
     def _all_failed(self) -> FettleError:
@@ -210,11 +218,12 @@ class _Tally:
 
     def result(self, ended_by: str | None = None) -> Result:
         """FettleError: every trial has failed."""
-        if ended_by is None and self.records and all(one.state == "failed" for one in self.records):
+        if ended_by is None and self.records and not self._earlier and all(one.state == "failed" for one in self.records):
             raise self._all_failed()
-        fewer = self._most is None or len(self.records) + self.search.stored_trials < self._most
+        trials = [*self._earlier, *self.records]
+        fewer = self._most is None or len(trials) < self._most
         by = "exhausted" if self._ended_by == "trials" and fewer else self._ended_by
-        return Result(self.search.objectives, self.records, self.search.front, self.search.study, ended_by or by)
+        return Result(self.search.objectives, trials, self.search.front, self.search.study, ended_by or by)
 
 
 # ---- In this process -----------------------------------------------------------------------------

@@ -114,6 +114,8 @@ class Search:
                  first: Iterable[Mapping[str, Any]] = (), known: Iterable[tuple[Mapping[str, Any], Result]] = (),
                  study: str | None = None, directory: str | None = None) -> None:
         self.objectives = objectives_of(minimize, maximize)
+        if study is not None and (not isinstance(study, str) or not study):
+            raise ValueError(f"study: expected a name; found {study!r}")
         self.study = study
         self.constraints = [dict(one) for one in constraints or ()]
         self._condition = threading.Condition()
@@ -189,13 +191,13 @@ class Search:
             known.thread = threading.get_ident()
             return known
         parent = found.get("parent")
-        trial = SearchTrial(self, found["id"], self._typed(found.get("params", {})),
+        trial = SearchTrial(self, found["id"], self.typed(found.get("params", {})),
                             (parent["id"], parent["step"]) if parent else None, bool(found.get("again")))
         trial.resumed = bool(found.get("resume"))
         self._trials[trial.id] = trial
         return trial
 
-    def _typed(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def typed(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Real numbers as float, also those that JSON writes without a point."""
         return {name: float(value) if self._space[name].kind == "float" else value
                 for name, value in parameters.items()}
@@ -254,7 +256,7 @@ class Search:
         if len(self.objectives) > 1:
             raise ValueError("there are several objectives: use front")
         found = self._lines.request("best", True)["best"]
-        return None if found is None else Best(found["id"], self._typed(found["params"]), (float(found["value"]),))
+        return None if found is None else Best(found["id"], self.typed(found["params"]), (float(found["value"]),))
 
     @property
     def front(self) -> list[Best]:
@@ -263,7 +265,7 @@ class Search:
             best = self.best
             return [] if best is None else [best]
         found = self._lines.request("best", True)["front"]
-        return [Best(one["id"], self._typed(one["params"]), tuple(map(float, one["values"]))) for one in found]
+        return [Best(one["id"], self.typed(one["params"]), tuple(map(float, one["values"]))) for one in found]
 
     def close(self) -> None:
         """Ends the process of the search. A study with a name can be resumed."""

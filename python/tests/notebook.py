@@ -45,7 +45,7 @@ class Notebook(InAFolder):
                 shown = next(one.data for one in outputs[0] if one.output_type == "execute_result")
                 self.assertIn("<svg", shown["text/html"])
                 self.assertIn("fettle result: 12 trials", shown["text/plain"])
-                self.assertEqual(outputs[1][0].data["text/plain"], "(12, 5)")
+                self.assertEqual(outputs[1][0].data["text/plain"], "(12, 6)")
 
     def test_an_interrupt_of_a_cell(self):
         for workers in ("1", "2"):
