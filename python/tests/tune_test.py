@@ -345,7 +345,8 @@ class Workers(InAFolder):
     def test_what_is_printed_is_printed_once(self):
         program = ("import fettle\nprint('before', end='')\n"
                    "fettle.tune(lambda x: print(end='t') or x, {'x': fettle.uniform(0, 1)}, minimize='l', trials=4, workers=2)")
-        done = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+        environment = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
         self.assertEqual(sorted(done.stdout), sorted("beforetttt"))
 
     def test_progress(self):
@@ -364,7 +365,7 @@ class Interrupts(InAFolder):
 import fettle, os, sys, time
 def function(x):
     with open("began", "a") as file: file.write(f"{os.getpid()}\\n")
-    time.sleep(0.05)
+    time.sleep(SECONDS)
     return x
 try:
     fettle.tune(function, {"x": fettle.uniform(0, 1)}, minimize="loss", trials=500, workers=WORKERS, algorithm="random")
@@ -373,13 +374,15 @@ except KeyboardInterrupt as error:
     raise
 """
 
-    def begin(self, workers):
+    def begin(self, workers, trials=6, seconds=0.05):
+        """Starts the program; returns it, and the processes that have begun trials, once `trials` have begun."""
         began = self.folder / "began"
         began.unlink(missing_ok=True)
-        process = subprocess.Popen([sys.executable, "-c", self.PROGRAM.replace("WORKERS", repr(workers))], env=ENVIRONMENT,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        program = self.PROGRAM.replace("WORKERS", repr(workers)).replace("SECONDS", str(seconds))
+        process = subprocess.Popen([sys.executable, "-c", program], env=ENVIRONMENT, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(process.communicate)
-        while process.poll() is None and (not began.exists() or began.read_text().count("\n") < 6):
+        while process.poll() is None and (not began.exists() or began.read_text().count("\n") < trials):
             time.sleep(0.02)
         return process, {int(pid) for pid in began.read_text().split()}
 
@@ -410,7 +413,7 @@ except KeyboardInterrupt as error:
                         import cloudpickle  # noqa: F401
                     except ImportError:
                         continue
-                process, pids = self.begin(workers)
+                process, pids = self.begin(workers, trials=2, seconds=60)
                 process.kill()
                 process.wait()
                 self.assertTrue(self.gone(pids - {process.pid}))
