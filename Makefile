@@ -71,6 +71,7 @@ test-all: test ## make test, and what takes long: all tests in Release and under
 	@$(MAKE) --no-print-directory export-trackers
 	@$(MAKE) --no-print-directory python-types
 	@$(MAKE) --no-print-directory python-notebook
+	@$(MAKE) --no-print-directory python-integrations
 
 .PHONY: broken
 broken: setup # broken versions of the code, each of which the fault matrix must catch
@@ -125,6 +126,11 @@ rude-workers: build # workers that break the protocol or harm their process, and
 .PHONY: python-test
 python-test: build ## The tests of the Python package, which needs nothing but Python and the program
 	@python/tests/test.sh $(BUILD)
+
+.PHONY: python-integrations
+python-integrations: build # its integrations with the real libraries, in the newest and oldest supported versions
+	@tests/integrations/test.sh $(BUILD)/bin/fettle newest
+	@tests/integrations/test.sh $(BUILD)/bin/fettle oldest
 
 .PHONY: python-types
 python-types: # its annotations, with mypy and pyright from PyPI

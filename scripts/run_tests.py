@@ -74,6 +74,8 @@ def lanes(build):
             Part("kills", f"tests/warm/kills.py {build}/bin/fettle", r"kills: (\d+) of \d+ survived", "kills",
                  after=("programs",)),
             Part("Python", f"python/tests/test.sh {build}", r"Ran (\d+) tests", "tests", after=("programs",)),
+            Part("integrations", f"tests/integrations/test.sh {build}/bin/fettle sample", r"Ran (\d+) tests", "tests",
+                 after=("programs",)),
             Part("own programs", f"tests/own_program/run.py {build}/bin/fettle",
                  r"own program: (\d+) of \d+ passed", "Studies", after=("programs",)),
             Part("export", f"tests/export/run.sh {build}/bin/fettle", r"export: (\d+) of \d+ passed", "peers' interfaces",

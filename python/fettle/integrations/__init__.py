@@ -1,1 +1,5 @@
-"""Helpers for the program of a trial that reports to a tracker itself. Each imports its peer when it is called."""
+"""Fettle in other libraries: callbacks that report, and the search behind others' interfaces, runs of trackers.
+
+Each module imports its library, and nothing else imports the modules: `import fettle` needs none of the libraries.
+README.md has their supported versions, docs/integrations.md the use.
+"""
