@@ -1,0 +1,1 @@
+"""Hydra sweeper that searches with Fettle: hydra/sweeper=fettle."""
