@@ -54,8 +54,8 @@ class LightningTest(FettleTest):
     def test_a_study_of_two_ranks_that_stops_trials(self):
         """SIGTERM ends both ranks, by Lightning's own handler of it."""
         trials = run_study([sys.executable, str(PROGRAM), "--devices", "2", "--epochs", "12", "--pause", "0.2"], "val/loss",
-                           resource={"unit": "epoch", "max": 12},
-                           earlyStopping={"name": "median"},
+                           resource={"unit": "epoch", "min": 1, "max": 12},
+                           earlyStopping={"name": "asha", "reductionFactor": 3},
                            budget={"trials": 4, "parallelism": 2})
         phases = [trial["status"]["phase"] for trial in trials]
         self.assertIn("Stopped", phases)
