@@ -1,5 +1,5 @@
-// Studies of `fettle suggest --study`: no program runs their trials. Their client does, and tells the
-// results. Pure; may be called from any thread.
+// Studies of `fettle suggest --study`: no program runs their trials. Their client does, and tells
+// the results. Pure; may be called from any thread.
 #pragma once
 
 #include <string>
