@@ -117,6 +117,8 @@ class Search:
         if study is not None and (not isinstance(study, str) or not study):
             raise ValueError(f"study: expected a name; found {study!r}")
         self.study = study
+        self._directory = directory
+        self._earlier: dict[int, dict[str, Any]] = {}
         self.constraints = [dict(one) for one in constraints or ()]
         self._condition = threading.Condition()
         self._trials: dict[int, SearchTrial] = {}
@@ -184,18 +186,26 @@ class Search:
             return [self._begin(one) for one in found]
 
     def _begin(self, found: Mapping[str, Any]) -> SearchTrial:
-        known = self._trials.get(found["id"])
-        if known is not None and "params" not in found:
-            known.state = "running"
-            known.resumed = True
-            known.thread = threading.get_ident()
-            return known
-        parent = found.get("parent")
-        trial = SearchTrial(self, found["id"], self.typed(found.get("params", {})),
-                            (parent["id"], parent["step"]) if parent else None, bool(found.get("again")))
+        paused = self._trials.get(found["id"])
+        if paused is not None and "params" not in found:
+            # Another object: the thread that had the trial may still read that it was paused.
+            trial = SearchTrial(self, paused.id, paused.parameters, paused.parent, paused.again)
+        else:
+            parent = found.get("parent")
+            parameters = found["params"] if "params" in found else self._stored_parameters(found["id"])
+            trial = SearchTrial(self, found["id"], self.typed(parameters),
+                                (parent["id"], parent["step"]) if parent else None, bool(found.get("again")))
         trial.resumed = bool(found.get("resume"))
         self._trials[trial.id] = trial
         return trial
+
+    def _stored_parameters(self, id: int) -> dict[str, Any]:
+        """Of a trial that resumes, and was paused by an earlier process."""
+        from fettle._stored import parameters_by_id
+
+        if id not in self._earlier and self.study is not None:
+            self._earlier = parameters_by_id(self.study, self._directory)
+        return self._earlier[id]
 
     def typed(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Real numbers as float, also those that JSON writes without a point."""
@@ -224,11 +234,12 @@ class Search:
     def decide(self, trial: SearchTrial | int, step: int, value: Result, *, cost: float | None = None) -> str:
         """As report(), but returns continue, stop, pause, or ended: it was the last step."""
         content = {"id": self._id(trial), "step": step, **self._values(value), **cost_of(cost)}
-        decision: str = self._request("report", content)["decision"]
-        if decision == "continue" and self._last_step is not None and step >= self._last_step:
-            decision = "ended"
-        if decision != "continue":
-            self._end(trial, {"pause": "paused", "stop": "stopped"}.get(decision, decision))
+        with self._condition:  # or another thread might resume a trial before it is known to be paused
+            decision: str = self._request("report", content)["decision"]
+            if decision == "continue" and self._last_step is not None and step >= self._last_step:
+                decision = "ended"
+            if decision != "continue":
+                self._end(trial, {"pause": "paused", "stop": "stopped"}.get(decision, decision))
         return decision
 
     def tell(self, trial: SearchTrial | int, value: Result = None, *, cost: float | None = None,
@@ -237,8 +248,9 @@ class Search:
         content = {"id": self._id(trial), **self._values(value), **cost_of(cost)}
         if metrics:
             content["metrics"] = {name: value_of(one, name) for name, one in metrics.items()}
-        self._request("tell", content)
-        self._end(trial, "ended")
+        with self._condition:
+            self._request("tell", content)
+            self._end(trial, "ended")
 
     def enqueue(self, parameters: Mapping[str, Any] | None = None, /, **more: Any) -> None:
         """Adds a point to try before others: search.enqueue(lr=0.01). It may leave parameters out."""
@@ -282,19 +294,19 @@ class Search:
     # ---- Requests --------------------------------------------------------------------------------
 
     def _request(self, verb: str, content: Any) -> dict[str, Any]:
-        reply = self._lines.request(verb, content)
         with self._condition:
-            self._condition.notify_all()
+            reply = self._lines.request(verb, content)
+            self._condition.notify_all()  # of threads that wait for a result
         return reply
 
     def _end(self, trial: SearchTrial | int, state: str) -> None:
-        with self._condition:
-            found = self._trials.get(self._id(trial))
-            if found is not None:
-                found.state = state
-                if state != "paused":
-                    del self._trials[found.id]
-            self._condition.notify_all()
+        """Call it with the condition held."""
+        found = trial if isinstance(trial, SearchTrial) else self._trials.get(trial)
+        if found is None:
+            return
+        found.state = state
+        if state != "paused":
+            self._trials.pop(found.id, None)
 
     @staticmethod
     def _id(trial: SearchTrial | int) -> int:

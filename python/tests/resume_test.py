@@ -117,6 +117,27 @@ class Resume(InAFolder):
             self.assertEqual((again.id, again.parameters, again.again), (lost.id, lost.parameters, True))
             self.assertFalse(search.ask().again)
 
+    def test_a_paused_trial_resumes_with_its_parameters(self):
+        options = {"minimize": "loss", "trials": 9, "seed": 1, "study": "paused", "algorithm": "hyperband", "resource": (1, 9)}
+        with fettle.Search(SPACE, **options) as search:
+            before = {}
+            for _ in range(2):
+                trial = search.ask()
+                before[trial.id] = trial.parameters
+                while trial.report(1, trial.id):  # the first are the best
+                    pass
+        resumed = {}
+        with fettle.Search(SPACE, **options) as search:
+            for trial in search:
+                if trial.resumed:
+                    resumed.setdefault(trial.id, trial.parameters)
+                step = 0
+                while trial.state == "running":
+                    step += 1
+                    trial.report(step, trial.id)
+        self.assertEqual({id: resumed[id] for id in before if id in resumed}, {id: before[id] for id in resumed if id in before})
+        self.assertIn(0, resumed)
+
     def test_another_directory(self):
         pathlib.Path("elsewhere").mkdir()
         self.tune("there", trials=3, directory="elsewhere")
