@@ -1,13 +1,16 @@
 """A study of `fettle suggest --study` that is killed at 20 random moments, with its client, has the
 trials of an undisturbed one, and its decisions replay: suggest_kill_test.py FETTLE [SEED]"""
 import json
+import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import time
 
-FETTLE = sys.argv[1]
+FETTLE = str(pathlib.Path(sys.argv[1]).resolve())
+SHELL = pathlib.Path(__file__).resolve().parents[2] / "examples" / "shell.yaml"
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 7
 KILLS = 20
 PARALLEL = 2
@@ -127,7 +130,8 @@ def check(name, study, moments, directory):
 
 
 def check_one_session():
-    """A study that another session has is refused, and free again after its death."""
+    """A study that another session has is refused, and free again after its death. fettle run
+    refuses it at any time: there is no program to run."""
     line = json.dumps({"study": {"space": SPACE}, "ack": True}) + "\n"
     with tempfile.TemporaryDirectory() as directory:
         command = [FETTLE, "-C", directory, "suggest", "--study", "one"]
@@ -141,6 +145,11 @@ def check_one_session():
         holder.communicate()
         other = subprocess.run(command, input=line, text=True, capture_output=True)
         assert json.loads(other.stdout) == {"ok": True, "trials": 0}, other.stdout
+        file = pathlib.Path(directory, "one.yaml")
+        file.write_text(re.sub(r"(?m)^  name: .*$", "  name: one", SHELL.read_text(), count=1))
+        run = subprocess.run([FETTLE, "-C", directory, "run", str(file)], text=True,
+                             capture_output=True)
+        assert run.returncode == 2 and "fettle suggest --study one" in run.stderr, run.stderr
 
 
 def main():

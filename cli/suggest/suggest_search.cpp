@@ -239,8 +239,8 @@ Status SuggestSearch::record(std::size_t trial, const ToldResult& result, std::s
   for (std::size_t i = facts_before; i < trials_.history().events.size(); ++i) {
     facts.push_back(trials_.history().events[i].fact);
   }
-  const Status written = journal_->record({static_cast<std::int64_t>(trial), result.report, facts,
-                                           verdict.state, told, verdict.stop_reason});
+  Status written = journal_->record({static_cast<std::int64_t>(trial), result.report, facts,
+                                     verdict.state, told, verdict.stop_reason});
   if (!written.ok()) {
     trials_.forget_facts(facts_before);
     return written;

@@ -93,9 +93,9 @@ Result<std::unique_ptr<SuggestSearch>> open_stored(const SuggestStudy& study,
                                                    const SuggestPlace& place) {
   FETTLE_ASSIGN(const search::Problem settled, problem_of(study));
   FETTLE_TRY(search::make_sampler(settled));  // before anything is stored
-  FETTLE_ASSIGN(api::Study wanted, study_to_store(study, settled, place.study));
+  FETTLE_ASSIGN(const api::Study wanted, study_to_store(study, settled, place.study));
   FETTLE_ASSIGN(std::unique_ptr<SuggestStore> store, SuggestStore::open(place));
-  FETTLE_TRY(store->begin(std::move(wanted)));
+  FETTLE_TRY(store->begin(wanted));
   const api::StudySpec spec = store->study().spec;
   search::Problem problem = problem_of_stored(store->study());
   SuggestTrials trials = restore_trials(store->study(), store->trials(), search::promotes(problem));

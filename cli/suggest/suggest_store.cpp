@@ -87,7 +87,7 @@ Result<std::unique_ptr<SuggestStore>> SuggestStore::open(const SuggestPlace& pla
   return out;
 }
 
-Status SuggestStore::begin(api::Study wanted) {
+Status SuggestStore::begin(const api::Study& wanted) {
   const control::Key key{"", name_};
   auto stored = store_->get_study(key);
   if (!stored.ok() && stored.error().code != ErrorCode::kNotFound) return stored.error();
@@ -133,7 +133,7 @@ const Trial& SuggestStore::at(std::int64_t index) const {
   return *trials_[static_cast<std::size_t>(index)];
 }
 
-Error SuggestStore::fail(Error error) {
+Error SuggestStore::fail(const Error& error) {
   if (!failure_) failure_ = error;
   return {failure_->code, failure_->message + "; start fettle suggest --study " + name_ +
                               " again, which continues with everything that was acknowledged"};

@@ -37,7 +37,7 @@ class SuggestStore final : public SuggestJournal {
   SuggestStore& operator=(const SuggestStore&) = delete;
 
   // Begins the Study, or continues the stored one if it is the same.
-  Status begin(api::Study wanted);
+  Status begin(const api::Study& wanted);
   const api::Study& study() const { return study_; }
   const std::vector<api::TrialPtr>& trials() const { return trials_; }
 
@@ -63,7 +63,7 @@ class SuggestStore final : public SuggestJournal {
   Status keep(Result<api::Trial> written);
   api::Trial born(const TrialBirth& birth) const;
   // The first failed write ends the session: memory and store may differ then.
-  Error fail(Error error);
+  Error fail(const Error& error);
   // Brings the Study's status up to date, which is derived: an error is left to the next step.
   void write_study(bool at_once = false);
   void apply(const core::StudyPlan& plan, std::int64_t now_ms);

@@ -21,7 +21,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 const char kSpace[] =
     R"("space":[{"name":"x","type":"float","low":0,"high":1},{"name":"n","type":"int","low":1,)"
