@@ -18,24 +18,15 @@ void WorkerConduct::object(const std::string& what) {
   objection_ = what;
 }
 
-void WorkerConduct::object_for_good(const std::string& what) {
-  object(what);
-  is_for_good_ = true;
-}
-
 bool WorkerConduct::becomes_unfit(const Signs& signs, std::int64_t now_ms) {
   if (!fault_.empty()) return false;
   fault_ = fault_of(signs, now_ms);
-  blames_ = has_too_many_objections() || signs.is_mute;
+  blames_ = objections_ > kMostObjections || signs.is_mute;
   return !fault_.empty();
 }
 
-bool WorkerConduct::has_too_many_objections() const {
-  return is_for_good_ || objections_ > kMostObjections;
-}
-
 std::string WorkerConduct::fault_of(const Signs& signs, std::int64_t now_ms) {
-  if (has_too_many_objections()) {
+  if (objections_ > kMostObjections) {
     return "it does not speak the worker protocol: " + objection_;
   }
   const bool is_silent = signs.is_mute || signs.keeps_run_waiting;

@@ -21,8 +21,6 @@ class WorkerConduct {
   };
 
   void object(const std::string& what);
-  // An objection that is a fault at once: no later frame can be trusted.
-  void object_for_good(const std::string& what);
   // It has begun a run.
   void answered() { silent_since_ms_ = 0; }
   // Whether it must be killed now; true once.
@@ -34,12 +32,10 @@ class WorkerConduct {
   bool blames_its_runs() const { return blames_; }
 
  private:
-  bool has_too_many_objections() const;
   std::string fault_of(const Signs& signs, std::int64_t now_ms);
 
   std::int64_t objections_ = 0;
-  std::string objection_;     // the last
-  bool is_for_good_ = false;  // it is a fault at once
+  std::string objection_;  // the last
   std::string fault_;
   bool blames_ = false;
   std::int64_t silent_since_ms_ = 0;  // it may not answer again; 0 = it does

@@ -59,14 +59,5 @@ TEST(WorkerConduct, ManyObjectionsAreAFault) {
   EXPECT_TRUE(conduct.blames_its_runs());
 }
 
-TEST(WorkerConduct, APromiseBeyondItsOfferIsAFault) {
-  WorkerConduct conduct;
-  conduct.object_for_good("it has 4 slots, and was offered 1");
-  EXPECT_TRUE(conduct.becomes_unfit({}, kStart));
-  EXPECT_EQ(conduct.fault(),
-            "it does not speak the worker protocol: it has 4 slots, and was offered 1");
-  EXPECT_TRUE(conduct.blames_its_runs());
-}
-
 }  // namespace
 }  // namespace fettle::runtime

@@ -37,28 +37,12 @@ std::string new_nonce() {
   return nonce;
 }
 
-// The promise of a worker beyond its offer; "" = it keeps to it.
-std::string excess_of(const WorkerFrame& ready, std::int64_t offered_slots) {
-  if (ready.version > api::kWorkerProtocol) {
-    return "it speaks version " + std::to_string(ready.version) +
-           " of the protocol, and was offered " + std::to_string(api::kWorkerProtocol);
-  }
-  if (ready.slots > offered_slots) {
-    return "it has " + std::to_string(ready.slots) + " slots, and was offered " +
-           std::to_string(offered_slots);
-  }
-  return "";
-}
-
 }  // namespace
 
 RunHost::RunHost(const SupervisorCommand& command,
                  std::vector<std::vector<std::string>> environments, int lock_fd,
                  std::int64_t open_files, EventSink sink, std::int64_t now_ms)
-    : sink_(std::move(sink)),
-      worker_(command.worker),
-      worker_log_path_(command.worker_log),
-      offered_slots_(command.slots) {
+    : sink_(std::move(sink)), worker_(command.worker), worker_log_path_(command.worker_log) {
   int assignments = -1;
   if (worker_ > 0) {
     const std::string nonce = new_nonce();
@@ -201,9 +185,6 @@ void RunHost::take_frame(const WorkerFrame& frame, std::int64_t now_ms) {
 void RunHost::take_ready(const WorkerFrame& frame) {
   if (is_ready_) return object("it said twice that it is ready");
   is_ready_ = true;
-  if (const std::string excess = excess_of(frame, offered_slots_); !excess.empty()) {
-    return object(excess, /*is_for_good=*/true);
-  }
   slots_ = frame.slots;
   current_.clear();
   SupervisorEvent event;
@@ -251,12 +232,8 @@ void RunHost::refuse(Assigned& assigned, const std::string& reason, bool by_work
 }
 
 // A frame that does not fit is dropped. A worker that sends many of them is killed (judge).
-void RunHost::object(const std::string& what, bool is_for_good) {
-  if (is_for_good) {
-    conduct_.object_for_good(what);
-  } else {
-    conduct_.object(what);
-  }
+void RunHost::object(const std::string& what) {
+  conduct_.object(what);
   if (!worker_log_) worker_log_.emplace(worker_log_path_);
   worker_log_->append("fettle: " + what + " (docs/worker-protocol.md)\n");
 }

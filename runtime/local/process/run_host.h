@@ -90,7 +90,7 @@ class RunHost {
   void end(Assigned& assigned, int exit_code, std::int64_t now_ms);
   // The run has not begun. `by_worker`: the worker says that it cannot train it.
   void refuse(Assigned& assigned, const std::string& reason, bool by_worker);
-  void object(const std::string& what, bool is_for_good = false);
+  void object(const std::string& what);
   void judge(std::int64_t now_ms);
   RunOutcome outcome_by_process(Assigned& assigned, bool is_alone, std::int64_t now_ms);
   std::string no_room() const;
@@ -105,7 +105,6 @@ class RunHost {
   std::optional<SupervisedProcess> process_;
   std::optional<TrialLog> worker_log_;
   bool is_ready_ = false;
-  std::int64_t offered_slots_;
   std::int64_t slots_ = 1;
   std::string current_;  // the run that unmarked output belongs to; "" = none
   runtime::WorkerConduct conduct_;

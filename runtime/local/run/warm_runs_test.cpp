@@ -258,22 +258,6 @@ TEST_F(WarmRunsTest, AWorkerThatOnlySendsNonsenseIsKilled) {
   EXPECT_THAT(run.reason, HasSubstr("does not speak the worker protocol"));
 }
 
-TEST_F(WarmRunsTest, AWorkerThatPromisesTooMuchIsKilled) {
-  const struct {
-    const char* ready;
-    const char* fault;
-  } cases[] = {{"2 1", "it speaks version 2 of the protocol, and was offered 1"},
-               {"1 2", "it has 2 slots, and was offered 1"}};
-  std::int64_t index = 0;
-  for (const auto& c : cases) {
-    const api::Study study = warm_study("printf '\\036%s ready " + std::string(c.ready) +
-                                        "\\n' $FETTLE_WORKER_NONCE; sleep 100");
-    const core::Run run = train(study, index++);
-    EXPECT_EQ(run.outcome, Outcome::kFailed) << c.ready;
-    EXPECT_THAT(run.reason, HasSubstr(c.fault)) << c.ready;
-  }
-}
-
 TEST_F(WarmRunsTest, AWorkerThatClosesItsAssignmentsIsReplaced) {
   const api::Study study = warm_study(
       worker_script(std::string(kMetric) + "; say end $run 0; exec 9<&-; "
