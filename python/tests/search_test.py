@@ -173,6 +173,14 @@ class AskAndTell(InAFolder):
 
 
 class TheProcess(InAFolder):
+    def run_in_threads(self, count, work):
+        threads = [threading.Thread(target=work) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+            self.assertFalse(thread.is_alive())
+
     def test_two_threads_share_a_search(self):
         with Search(LINE, minimize="loss", trials=200, algorithm="random") as search:
             seen, errors = [], []
@@ -185,11 +193,7 @@ class TheProcess(InAFolder):
                 except BaseException as error:
                     errors.append(error)
 
-            threads = [threading.Thread(target=work) for _ in range(2)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            self.run_in_threads(2, work)
             self.assertEqual((sorted(seen), errors), (list(range(200)), []))
 
     def test_threads_wait_for_what_others_train(self):
@@ -207,12 +211,7 @@ class TheProcess(InAFolder):
                 except BaseException as error:
                     errors.append(error)
 
-            threads = [threading.Thread(target=work) for _ in range(3)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(30)
-                self.assertFalse(thread.is_alive())
+            self.run_in_threads(3, work)
             self.assertEqual(errors, [])
 
     def test_it_ends_with_the_search(self):
