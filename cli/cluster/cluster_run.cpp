@@ -1,14 +1,13 @@
 #include "cli/cluster/cluster_run.h"
 
-#include <filesystem>
 #include <iostream>
-#include <system_error>
 #include <utility>
 
 #include "cli/cluster/cluster_objects.h"
 #include "cli/cluster/cluster_source.h"
 #include "cli/cluster/follower.h"
 #include "cli/common/exit_code.h"
+#include "cli/common/folder_of.h"
 #include "cli/common/interrupt.h"
 #include "cli/exchange/results_file.h"
 #include "cli/terminal/text.h"
@@ -99,10 +98,7 @@ Status take_results(const Cluster& cluster, const RunOptions& options, api::Stud
     const auto stored = read_study_object(*there);
     if (stored.ok() && keep_results(*stored, study, document)) return success();
   }
-  std::error_code code;
-  const auto folder = std::filesystem::absolute(options.file, code).parent_path();
-  FETTLE_ASSIGN(const std::string sentence,
-                read_results(options.file == "-" ? "" : folder.string(), study, document));
+  FETTLE_ASSIGN(const std::string sentence, read_results(folder_of(options.file), study, document));
   if (!sentence.empty()) std::cerr << "fettle: " << sentence << '\n';
   return success();
 }

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "api/study/pod_template.h"
+#include "cli/common/folder_of.h"
 #include "cli/terminal/text.h"
 #include "core/names.h"
 #include "core/study/problem.h"
@@ -128,12 +127,6 @@ CheckedFile check_study_file(const std::string& path, Runs runs) {
 CheckedFile check_study_text(std::string_view text, const std::string& path,
                              const std::string& folder, Runs runs) {
   return check(api::load_study_text(text, path), path, folder, runs);
-}
-
-std::string folder_of(const std::string& path) {
-  if (path == "-") return "";
-  std::error_code code;
-  return std::filesystem::absolute(path, code).parent_path().string();
 }
 
 void print_warnings(const CheckedFile& file) {

@@ -35,10 +35,6 @@ CheckedFile check_study_text(std::string_view text, const std::string& path,
 // Reads standard input, but only so far that a text above the limit of a study file shows.
 std::string read_input();
 
-// Returns the folder of a study file, in which its trials start: absolute; "" for standard input,
-// this process's own.
-std::string folder_of(const std::string& path);
-
 // Prints the file's warnings on standard error.
 void print_warnings(const CheckedFile& file);
 

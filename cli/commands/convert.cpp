@@ -10,6 +10,7 @@
 #include "cli/commands/check.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
+#include "cli/common/folder_of.h"
 #include "cli/convert/convert_files.h"
 #include "cli/terminal/text.h"
 

@@ -15,6 +15,7 @@
 #include "cli/commands/check.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
+#include "cli/common/folder_of.h"
 #include "cli/common/interrupt.h"
 #include "cli/exchange/results_file.h"
 #include "cli/local/local_source.h"

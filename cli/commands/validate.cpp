@@ -4,6 +4,7 @@
 #include "cli/commands/check.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
+#include "cli/common/folder_of.h"
 #include "cli/exchange/results_file.h"
 #include "cli/terminal/text.h"
 
