@@ -26,8 +26,13 @@ import time
 CANNOT_RUN = 77
 TAIL = 80  # lines of a failed part's log that are shown
 FAILURE = re.compile(r"\bFAILED\b|\*\*\*")  # a line of ours, or of CTest's, that names what failed
-COMPLAINT = re.compile(FAILURE.pattern + r"|: Failure$|\berror:|Error:|^schema: \D")  # or one that may say why
-COMPLAINTS = 6  # of each failed part, said again below the table
+# A line that may say why: an assertion of GoogleTest with the lines after it, a compiler's error, an
+# exception of Python. Components of a cluster complain of passing errors in the middle of a line.
+COMPLAINT = re.compile(FAILURE.pattern + r"|: Failure$|^\S+: (?:fatal )?error:|^\w*Error:|^schema: \D")
+GTEST_FAILURE = re.compile(r": Failure$")
+GTEST_LINES = 4  # of an assertion: the value, what was expected, and what it was
+COMPLAINTS = 12  # of each failed part, said again below the table
+COMPLAINT_LENGTH = 900
 HEARTBEAT = 60  # seconds between two lines that say what is running
 
 
@@ -110,7 +115,11 @@ def counted(part, log):
 def complaints(log):
     """Lines that may say why it failed, then those that name what failed: where only the end of all output is kept,
     they are in it."""
-    found = dict.fromkeys(line.strip()[:200] for line in log.splitlines() if COMPLAINT.search(line))
+    lines, found = log.splitlines(), {}
+    for i, line in enumerate(lines):
+        if COMPLAINT.search(line):
+            words = lines[i : i + GTEST_LINES] if GTEST_FAILURE.search(line) else [line]
+            found[" ".join(" ".join(words).split())[:COMPLAINT_LENGTH]] = True
     return sorted(found, key=lambda line: bool(FAILURE.search(line)))[-COMPLAINTS:]
 
 
