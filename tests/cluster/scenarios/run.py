@@ -20,6 +20,7 @@ from setup import install_definitions
 
 JOBS = 8
 LOG_LINES = 20
+REASON_LENGTH = 300
 
 
 def scenarios(folder, words):
@@ -41,17 +42,25 @@ def log_tails(test):
     return text
 
 
+def reason_of(trace):
+    """The message of the exception, on one line: `make test` repeats it below its table."""
+    lines = trace.splitlines()
+    first = next((i for i, line in enumerate(lines) if i and not line.startswith((" ", "Traceback"))), -1)
+    return " ".join(" ".join(lines[first:]).split())[:REASON_LENGTH]
+
+
 def run(test):
     """Runs and reports one scenario; returns whether it passed."""
     started = time.monotonic()
     result = unittest.TestResult()
     test.run(result)
     words = "FAILED" if not result.wasSuccessful() else "skipped" if result.skipped else "passed"
-    report = f"scenario {words} after {time.monotonic() - started:5.1f} s: {test._testMethodName}\n"
+    traces = [trace for _, trace in result.failures + result.errors]
+    reasons = "".join(f": {reason_of(trace)}" for trace in traces)
+    report = f"scenario {words} after {time.monotonic() - started:5.1f} s: {test._testMethodName}{reasons}\n"
     for _, why in result.skipped:
         report += f"NOT RUN: {why}\n"
-    for _, trace in result.failures + result.errors:
-        report += trace
+    report += "".join(traces)
     if not result.wasSuccessful():
         report += log_tails(test)
     sys.stdout.write(report)  # at once: others print, too
