@@ -96,6 +96,10 @@ def _run(tally: _Tally, called: Function, space: Space, task: Task, kind: str, c
             _run_threads(tally, called, task, count)
         else:
             _Processes(tally, Starter(called, space, task, kind), count, trial_timeout).run()
+        tally.close()
+        result = tally.result()
+        tally.search.close()  # it takes a moment, and Ctrl-C may come in it
+        return result
     except KeyboardInterrupt as interrupt:
         tally.close()
         print(f"fettle: interrupted after {len(tally.records)} trials; " +
@@ -103,8 +107,6 @@ def _run(tally: _Tally, called: Function, space: Space, task: Task, kind: str, c
                "with study=\"name\" the same call would resume"), file=sys.stderr)
         setattr(interrupt, "result", tally.result("interrupt"))
         raise  # not a class of its own: only this one makes the interpreter end as by SIGINT
-    tally.close()
-    return tally.result()
 
 
 def _workers_of(workers: int | str) -> tuple[str, int]:

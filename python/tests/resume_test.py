@@ -150,15 +150,14 @@ class Resume(InAFolder):
                 fettle.Search(SPACE, minimize="loss", study=name)
 
     def test_an_interrupted_study_is_resumed(self):
-        process = subprocess.Popen([sys.executable, "-c", CLIENT.replace("WORKERS", "2")], env=ENVIRONMENT,
-                                   stderr=subprocess.PIPE, text=True)
-        while not pathlib.Path(".fettle/killed.db").exists():
+        client = CLIENT.replace("WORKERS", "2").replace("time.sleep(0.002)", 'open("begun", "w"); time.sleep(0.2)')
+        process = subprocess.Popen([sys.executable, "-c", client], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+        while not pathlib.Path("begun").exists():
             time.sleep(0.01)
-        time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         words = process.communicate()[1]
-        if process.returncode == -signal.SIGINT:
-            self.assertIn("the same call resumes the study 'killed'", words)
+        self.assertEqual(process.returncode, -signal.SIGINT, words)
+        self.assertIn("the same call resumes the study 'killed'", words)
         self.assertEqual(len(self.tune("killed").trials), 40)
 
 
