@@ -198,6 +198,16 @@ def wait_for_condition(name, ns, kind):
     )
 
 
+def wait_for_message(name, ns, kind, words):
+    """The message of the Study's condition, once it has these words: an earlier message may know less."""
+
+    def message():
+        found = (condition(get("studies", name, ns), kind) or {}).get("message", "")
+        return words in found and found
+
+    return wait_for(f"condition {kind} of Study {name} with: {words}", message)
+
+
 def events(ns, about):
     return [e for e in items("events", ns) if e["regarding"]["name"] == about]
 

@@ -75,7 +75,6 @@ class PodsTest(Scenario):
 
     def test_an_account_that_is_missing_is_waited_for(self):
         self.apply_trainer("s", {"serviceAccountName": "late", "annotations": {"fake.fettle.dev/trains": "yes"}})
-        words = cluster.wait_for_condition("s", self.ns, "Blocked")["message"]
-        self.assertIn('serviceaccount "late" not found', words)
+        cluster.wait_for_message("s", self.ns, "Blocked", 'serviceaccount "late" not found')
         kubectl("create", "serviceaccount", "late", "-n", self.ns)
         self.assert_succeeded(trials=2)

@@ -183,12 +183,12 @@ class DeactivatedTest(QueueScenario):
         self.apply_queued(trials=1, parallelism=1)
         name = wait_for("its Workload", lambda: items("workloads", self.ns))[0]["metadata"]["name"]
         self.activate(name, False)
-        words = cluster.wait_for_condition("s", self.ns, "Blocked")["message"]
-        self.assertIn("Kueue has deactivated its Workload (The workload is deactivated)", words)
+        words = "Kueue has deactivated its Workload (The workload is deactivated)"
+        cluster.wait_for_message("s", self.ns, "Blocked", words)
         self.kueue.quota = 1
         self.activate(name, True)
         self.assert_succeeded(trials=1)
-        self.assertIsNone(condition(self.study(), "Blocked"))
+        wait_for("the condition to go", lambda: not condition(self.study(), "Blocked"))
         self.assert_one_run_each()
 
     def activate(self, workload, whether):
@@ -237,6 +237,5 @@ class MissingGroupsTest(Scenario):
         study = cluster.study("s", self.ns)
         study["spec"]["trial"] |= {"gang": "volcano", "workers": {"min": 2, "max": 2}}
         cluster.apply(study)
-        words = cluster.wait_for_condition("s", self.ns, "Blocked")["message"]
-        self.assertIn("this cluster has no PodGroups of scheduling.volcano.sh", words)
+        cluster.wait_for_message("s", self.ns, "Blocked", "this cluster has no PodGroups of scheduling.volcano.sh")
         self.assertIsNone(cluster.condition(self.study(), "Failed"))

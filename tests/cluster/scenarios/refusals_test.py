@@ -29,9 +29,8 @@ class Broken(http.server.BaseHTTPRequestHandler):
 class RefusalsTest(Scenario):
     expects_refusals = True
 
-    def blocked(self, name="s"):
-        """The message of the condition Blocked."""
-        return cluster.wait_for_condition(name, self.ns, "Blocked")["message"]
+    def wait_until_blocked(self, words):
+        cluster.wait_for_message("s", self.ns, "Blocked", words)
 
     def assert_goes_on(self, **expected):
         self.assert_succeeded(**expected)
@@ -46,7 +45,7 @@ class RefusalsTest(Scenario):
                        "spec": {"hard": {"count/trials.fettle.dev": "3"}}})  # fmt: skip
         wait_for("the quota to count", lambda: "used" in kubectl("get", "quota", "q", "-n", self.ns, "-o", "json"))
         self.apply(budget={"trials": 6, "parallelism": 2})
-        self.assertIn("exceeded quota: q", self.blocked())
+        self.wait_until_blocked("exceeded quota: q")
         wait_for("what is known to be told", lambda: self.completed() == 3)
         self.assertEqual(self.study()["status"]["display"]["state"], "Blocked")
         self.assertGreaterEqual(self.operator.metric("fettle_blocked"), 1)
@@ -89,7 +88,7 @@ class RefusalsTest(Scenario):
                        "metadata": {"name": name}, "webhooks": [webhook]})  # fmt: skip
         wait_for("the API server to ask the webhook", lambda: "failed calling webhook" in self.refusal_of_a_trial())
         self.apply()
-        self.assertIn("failed calling webhook", self.blocked())
+        self.wait_until_blocked("failed calling webhook")
         self.assertIsNone(cluster.condition(self.study(), "Failed"))
         kubectl("delete", "validatingwebhookconfiguration", name)
         self.assert_goes_on()
@@ -117,7 +116,7 @@ class RefusalsTest(Scenario):
                "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "fake"}]}}}}  # fmt: skip
         wait_for("the policy to be in force", lambda: REFUSING in self.refusal_of(job))
         self.let_end(self.held())
-        self.assertIn(REFUSING, self.blocked())
+        self.wait_until_blocked(REFUSING)
         waits = wait_for("a trial to say it", lambda: next(filter(None, (
             cluster.condition(trial, "Waiting") for trial in self.trials())), None))  # fmt: skip
         self.assertIn(REFUSING, waits["message"])
@@ -132,7 +131,7 @@ class RefusalsTest(Scenario):
         study = cluster.study("s", self.ns)
         study["spec"]["trial"]["template"]["spec"]["priorityClassName"] = name
         cluster.apply(study)
-        self.assertIn(name, self.blocked())
+        self.wait_until_blocked(name)
         self.assertIsNone(cluster.condition(self.study(), "Failed"))
         self.addCleanup(kubectl, "delete", "priorityclass", name, check=False)
         cluster.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 7})
@@ -142,6 +141,6 @@ class RefusalsTest(Scenario):
         study = cluster.study("s", self.ns)
         study["spec"]["trial"]["template"]["spec"]["serviceAccountName"] = "late"
         cluster.apply(study)
-        self.assertIn('serviceaccount "late" not found', self.blocked())
+        self.wait_until_blocked('serviceaccount "late" not found')
         kubectl("create", "serviceaccount", "late", "-n", self.ns)
         self.assert_goes_on()
