@@ -11,9 +11,9 @@ import sys
 import tempfile
 import zipfile
 
-# glibc 2.35: Debian 12, Ubuntu 22.04, RHEL 10. Of a newer one, a program would not start there.
-PROMISED = "manylinux_2_35_x86_64"
-NEWEST = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13), "GCC": (12, 0)}
+# glibc 2.34: RHEL 9, Ubuntu 22.04, Debian 12. Of a newer one, a program would not start there.
+PROMISED = "manylinux_2_34_x86_64"
+NEWEST = {"GLIBC": (2, 34), "GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13), "GCC": (11, 0)}
 SYMBOL = re.compile(r"\*UND\*.*\(?\b(GLIBC|GLIBCXX|CXXABI|GCC)_([\d.]+)\)?\s+(\S+)$", re.MULTILINE)
 
 
@@ -40,7 +40,7 @@ def check(wheel):
             for symbol, version in too_new(dump):
                 found = True
                 print(f"wheel: {path.name} needs {symbol}@{version}, newer than {PROMISED} has: bind it to an older "
-                      "version, or change PROMISED in scripts/wheel_tag.py", file=sys.stderr)
+                      "version (scripts/bind_older.py), or change PROMISED in scripts/wheel_tag.py", file=sys.stderr)
     return found
 
 

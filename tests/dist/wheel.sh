@@ -9,10 +9,13 @@ scripts/setup.sh mmdebstrap
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+"$HOME/.cache/fettle/wheel-1/bin/python" -B scripts/bind_older_test.py
+python3 -m zipfile -l "$(echo "$wheels"/hydra_fettle_sweeper-*.whl)" | grep '^hydra_plugins/hydra_fettle_sweeper/' > /dev/null
+
 mmdebstrap --quiet --variant=minbase --include=python3,python3-venv bookworm "$work/root"
 echo 'someone:x:1000:1000::/home/someone:/bin/bash' >> "$work/root/etc/passwd"
 mkdir -p "$work/root/home/someone/wheels"
-install -m 644 "$wheels"/*.whl "$work/root/home/someone/wheels"
+install -m 644 "$wheels"/fettle_*.whl "$work/root/home/someone/wheels"
 cat > "$work/root/home/someone/first.py" << 'PROGRAM'
 import fettle
 
