@@ -34,6 +34,8 @@
 //      [{"params", "value"|"values", "step"}], results from elsewhere; "constraints": [{"metric",
 //      "min", "max"}] on "metrics": {name: number} of a tell or report: a trial outside one is
 //      infeasible
+//      and "objectives": their names, with which `--study` stores them, instead of value, or
+//      value0, value1 ...
 //   -> {"first": [...]}, {"known": [...]}: the same at any time after the study    no reply
 //   A tell of a trial that its own last report ended is accepted if it has the same value, or none.
 //

@@ -63,6 +63,7 @@ struct SuggestRequest {
   std::optional<double> max_cost;
   std::optional<SuggestDirection> direction;
   std::optional<std::vector<SuggestDirection>> directions;
+  std::vector<std::string> objectives;  // their names
   api::Algorithm algorithm;
   api::Resource resource{"step", 1, 0};  // max 0: equal to min
   std::optional<api::EarlyStopping> early_stopping;
@@ -128,6 +129,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("direction", c.direction, "minimize or maximize, of one objective.");
   v.field("directions", c.directions, "One direction for each objective.",
           api::list(1, kMostEntries));
+  v.field("objectives", c.objectives, "One name for each objective.", api::list(1, kMostEntries));
   v.field("algorithm", c.algorithm, "Algorithm and its settings.");
   v.field("resource", c.resource, "Fewest and most steps of a trial: min and max.");
   v.field("early_stopping", c.early_stopping, "Rule that stops poor trials early.");

@@ -172,6 +172,22 @@ TEST_F(SuggestStoreTest, AStudyThatCannotBeStoredIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(root_));
 }
 
+TEST_F(SuggestStoreTest, ObjectivesAreStoredByName) {
+  const std::string two = R"("directions":["minimize","maximize"],)";
+  EXPECT_THAT(life(study(two + R"("objectives":["loss"],)"))[0],
+              HasSubstr("objectives: give one name for each direction: expected 2, found 1"));
+  EXPECT_THAT(life(study(two + R"("objectives":["loss","a b"],)"))[0],
+              HasSubstr("spec.objectives[1].metric"));
+  life(study(two + R"("objectives":["loss","accuracy"],)") + R"({"ask":1})"
+                                                             "\n"
+                                                             R"({"tell":{"id":0,"values":[1,2]}})"
+                                                             "\n");
+  const api::Study stored = store()->get_study({"", "s"}).value();
+  EXPECT_EQ(stored.spec.objectives[1].metric, "accuracy");
+  EXPECT_EQ(stored.status.best[0].objectives, (std::vector<double>{1, 2}));
+  EXPECT_THAT(life(study(two))[0], HasSubstr("directions was"));
+}
+
 TEST_F(SuggestStoreTest, AStudyWithAProgramIsRefused) {
   life(study() + "{\"ask\":1}\n");
   {

@@ -54,6 +54,12 @@ Result<SuggestRequest> read_request(const Json& json) {
   if (both) {
     errors.add(path, "give direction for one objective or directions for several, not both");
   }
+  const std::size_t count = out.directions ? out.directions->size() : 1;
+  if (!out.objectives.empty() && out.objectives.size() != count) {
+    errors.add(path.member("objectives"), "give one name for each direction: expected " +
+                                              std::to_string(count) + ", found " +
+                                              std::to_string(out.objectives.size()));
+  }
   check_constraints(out, path, errors);
   if (errors.empty()) return out;
   return in_one_line(std::move(errors));
@@ -88,13 +94,18 @@ api::Parameter parameter_of(Variable&& variable) {
   return out;
 }
 
+std::string objective_name(const SuggestRequest& request, std::size_t index, std::size_t count) {
+  if (!request.objectives.empty()) return request.objectives[index];
+  return count == 1 ? "value" : "value" + std::to_string(index);
+}
+
 std::vector<api::Objective> objectives_of(const SuggestRequest& request) {
   const std::vector<SuggestDirection> one{request.direction.value_or(SuggestDirection::kMinimize)};
   std::vector<api::Objective> out;
   const std::vector<SuggestDirection> directions = request.directions.value_or(one);
   for (const SuggestDirection direction : directions) {
     const bool minimizes = direction == SuggestDirection::kMinimize;
-    out.push_back({directions.size() == 1 ? "value" : "value" + std::to_string(out.size()),
+    out.push_back({objective_name(request, out.size(), directions.size()),
                    minimizes ? api::Direction::kMinimize : api::Direction::kMaximize,
                    {},
                    api::Take::kLast});

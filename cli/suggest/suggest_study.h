@@ -13,7 +13,8 @@
 
 namespace fettle::cli {
 
-// A study line. The objectives are called `value`, or `value0`, `value1` ... if there are several.
+// A study line. Objectives without names are called `value`, or `value0`, `value1` ... if there are
+// several.
 struct SuggestStudy {
   api::StudySpec spec;  // objectives, space, constraints, algorithm, rules, points to try first
   std::int64_t max_trials = 0;  // 0 = no limit known

@@ -37,7 +37,7 @@ def stored_result(study: str, objectives: Mapping[str, str], directory: str | os
     front = []
     for one in status.get("front") or best:
         id = _number(one["trial"])
-        values = tuple(float(_renamed(one["objectives"], names)[name]) for name in names)
+        values = tuple(float(one["objectives"][name]) for name in names)
         front.append(Best(id, by_id[id].parameters if id in by_id else one["parameters"], values))
     return Result(objectives, trials, front, study, status.get("reason") or "")
 
@@ -60,7 +60,7 @@ def _record(trial: Mapping[str, Any], names: Sequence[str]) -> TrialRecord | Non
     if state is None:
         return None
     report = status.get("report") or {}
-    last = _renamed(report.get("metrics", {}), names)
+    last = report.get("metrics", {})
     results = [fact for fact in status.get("facts", ()) if fact["kind"] == "Result"]
     values = results[-1]["values"] if results else [last.get(name) for name in names]
     numbers = tuple(_value(one) for one in values)
@@ -71,15 +71,8 @@ def _record(trial: Mapping[str, Any], names: Sequence[str]) -> TrialRecord | Non
         trial["spec"]["index"], trial["spec"]["parameters"], state, numbers if any(numbers) or results else None,
         conditions[-1].get("message") if state in ("failed", "infeasible") else None, None,
         {name: value for name, value in last.items() if name not in names},
-        [(point["step"], [_renamed(point["metrics"], names).get(name) for name in names])
+        [(point["step"], [point["metrics"].get(name) for name in names])
          for point in report.get("history", ())])
-
-
-def _renamed(metrics: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """The metrics with the objectives by name. `fettle suggest` knows them by number."""
-    numbered = ["value"] if len(names) == 1 else [f"value{index}" for index in range(len(names))]
-    known = dict(zip(numbered, names))
-    return {name if name in names else known.get(name, name): value for name, value in metrics.items()}
 
 
 def _value(value: Any) -> float | None:

@@ -147,7 +147,7 @@ class Search:
                early_stopping: str | Mapping[str, Any] | None, plain: Mapping[str, Any]) -> dict[str, Any]:
         """The request that begins the study. `plain`: members that are sent as they are; None: left out."""
         out: dict[str, Any] = {name: value for name, value in plain.items() if value is not None}
-        out.update(space=variables(space), metrics=list(self.objectives))
+        out.update(space=variables(space), objectives=list(self.objectives))
         directions = list(self.objectives.values())
         out.update({"direction": directions[0]} if len(directions) == 1 else {"directions": directions})
         name = algorithm if isinstance(algorithm, str) else (algorithm or {}).get("name")
