@@ -59,12 +59,12 @@ class Files:
         summary = self.summary.hparams_config_pb(parameters, metrics, time_created_secs=(study.created_ms or 0) / 1000)
         return self.event_pb2.Event(wall_time=(study.created_ms or 0) / 1000, summary=summary)
 
-    def session(self, study, trial):
-        """All events of a trial."""
+    def session(self, study, trial, name):
+        """All events of a trial. `name`: the id of its row, unique among the Studies of a folder."""
         began = (trial.started_ms or study.created_ms or 0) / 1000
         ended = (trial.ended_ms or 0) / 1000 or began
         hparams = {name: hparam_value(study.parameters.get(name), value) for name, value in trial.parameters.items()}
-        start = self.summary.hparams_pb(hparams, trial_id=trial.uid, start_time_secs=began)
+        start = self.summary.hparams_pb(hparams, trial_id=name, start_time_secs=began)
         yield self.event_pb2.Event(wall_time=began, summary=start)
         for step, metrics in points_of(study, trial):
             for name, value in metrics.items():
@@ -111,7 +111,9 @@ def export(options, study):
     files.write(root, [files.experiment(study)])
     begun = [trial for trial in study.trials if trial.started_ms]
     for trial in begun:
-        files.write(root / trial.name, files.session(study, trial))
+        # The table shows the first letters only, so it is the name; a Study exported as another has the folder before it.
+        name = trial.name if root.name == study.name else f"{root.name}/{trial.name}"
+        files.write(root / trial.name, files.session(study, trial, name))
     return f"Exported {document.plural(len(begun), 'trial')} of {study.name} to {root}; tensorboard --logdir {options.target}"
 
 
