@@ -61,8 +61,8 @@ class LightningTest(FettleTest):
         self.assertIn("Stopped", phases)
         self.assertLessEqual(set(phases), {"Stopped", "Completed"})
         for trial in trials:
-            steps = [line["step"] for line in support.reports_in(trial["log"])]
-            self.assertEqual(steps, list(range(1, len(steps) + 1)))
+            steps = [point["step"] for point in trial["curve"]]
+            self.assertEqual(steps, list(range(1, trial["step"] + 1)))
 
 
 if __name__ == "__main__":

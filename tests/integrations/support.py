@@ -60,7 +60,7 @@ def run_program(path, *arguments, cwd=None, **variables):
 
 
 def run_study(command, metric, **spec):
-    """The trials of a Study with one parameter, `lr`; each a dict with `phase`, `status` and `log`."""
+    """The trials of a Study with one parameter, `lr`; each as in the document of `fettle export`, and with its `log`."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         variables = {"PYTHONPATH": environment()["PYTHONPATH"], "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
@@ -85,8 +85,8 @@ def run_study(command, metric, **spec):
                               timeout=PATIENCE)  # fmt: skip
         logs = {log.parts[-3]: log.read_text() for log in folder.glob(".fettle/peer/peer-*/r0/output.log")}
         assert done.returncode == 0, f"{done.stdout[-2000:]} {done.stderr} {logs}"
-        said = subprocess.run([fettle, "trials", "peer", "--output", "json"], cwd=folder, text=True, capture_output=True)
-        return [{**trial, "log": logs[trial["metadata"]["name"]]} for trial in json.loads(said.stdout)]
+        said = subprocess.run([fettle, "export", "peer"], cwd=folder, text=True, capture_output=True, check=True)
+        return [{**trial, "log": logs[trial["name"]]} for trial in json.loads(said.stdout)["trials"]]
 
 
 class FettleTest(unittest.TestCase):
