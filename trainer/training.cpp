@@ -14,7 +14,9 @@
 #include "api/study/resolve.h"
 #include "api/trial/metric_names.h"
 #include "trainer/data/batching.h"
+#include "trainer/model_metrics.h"
 #include "trainer/norm_samples.h"
+#include "trainer/step/device_metrics.h"
 #include "trainer/step/precision.h"
 
 namespace fettle::trainer {
@@ -210,10 +212,13 @@ Result<Ending> Training::run() {
   if (collective_.rank() == 0) hooks_.log(describe(parts(), place_));
   if (is_final()) {
     // An earlier run ended between its last checkpoint and its last report: report now.
-    FETTLE_TRY(reports_->save_and_report(state_, state_.scores, true));
+    FETTLE_TRY(reports_->save_and_report(state_, results(), true));
     return Ending::kReached;
   }
-  reports_->report_start(state_, resumed_from_);
+  if (reports_->repeats_report(state_, resumed_from_)) {
+    reports_->repeat_report(state_, results(), resumed_from_);
+  }
+  reports_->report_start(state_);
   const LoaderSettings settings{.seed = task_.seed,
                                 .epochs = task_.until_epoch,
                                 .global_batch = step_.global_batch,
@@ -362,9 +367,21 @@ Status Training::finish_epoch(Loader& loader, double seconds) {
     state_.scores.emplace_back(metric::kTestLoss, score.mean_loss());
     state_.scores.emplace_back(metric::kTestAccuracy, score.accuracy());
   }
-  Metrics metrics = state_.scores;
-  metrics.insert(metrics.end(), speed.begin(), speed.end());
+  Metrics metrics = results();
+  append(metrics, speed);
   return reports_->save_and_report(state_, metrics, is_final());
+}
+
+Metrics Training::results() {
+  Metrics metrics = state_.scores;
+  if (collective_.rank() != 0) return metrics;  // does not report
+  append(metrics, model_metrics(learner_->network().plan()));
+  if (is_final() || std::ranges::binary_search(task_.keep.rungs, state_.position.epoch)) {
+    metrics.emplace_back(metric::kInferenceMs,
+                         measure_inference_ms(learner_->runner(), data_.images,
+                                              data_.split.validation, evaluation_writer_));
+  }
+  return metrics;
 }
 
 Ending Training::end_diverged(const std::string& what) {

@@ -100,6 +100,9 @@ class Training {
   // Errors: data files were modified, here or on another worker.
   Status check_data();
   Status finish_epoch(Loader& loader, double seconds);
+  // Scores of the newest whole epoch, and the network's cost in use; at a rung and at the end with
+  // its latency. At rank 0; elsewhere the scores.
+  Metrics results();
   Ending end_diverged(const std::string& what);
   bool is_final() const { return state_.position.epoch >= task_.until_epoch; }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/trial/metric_names.h"
+#include "trainer/model_metrics.h"
 #include "trainer/rank0_work.h"
 #include "trainer/step/device_metrics.h"
 #include "trainer/training_start.h"
@@ -14,18 +15,25 @@ namespace fettle::trainer {
 namespace metric = api::metric;
 
 // An earlier run may have ended between the checkpoint of an epoch and its report.
-void TrainingReports::report_start(const TrainingState& state, const std::string& resumed_from) {
+bool TrainingReports::repeats_report(const TrainingState& state,
+                                     const std::string& resumed_from) const {
+  if (parts_.collective.rank() != 0) return false;
+  const bool whole_epoch = state.position.offset == 0 && state.position.epoch > 0;
+  return whole_epoch && !resumed_from.empty() && parts_.task.new_process;
+}
+
+void TrainingReports::repeat_report(const TrainingState& state, const Metrics& results,
+                                    const std::string& resumed_from) {
+  EpochReport report;
+  report.step = report.checkpoint_step = state.position.epoch;
+  report.metrics = results;
+  report.checkpoint = resumed_from;
+  parts_.hooks.report(report);
+}
+
+void TrainingReports::report_start(const TrainingState& state) {
   if (parts_.collective.rank() != 0) return;
-  const Position& position = state.position;
-  const bool whole_epoch = position.offset == 0 && position.epoch > 0;
-  if (whole_epoch && !resumed_from.empty() && parts_.task.new_process) {
-    EpochReport report;
-    report.step = report.checkpoint_step = position.epoch;
-    report.metrics = state.scores;
-    report.checkpoint = resumed_from;
-    parts_.hooks.report(report);
-  }
-  if (parts_.hooks.begin) parts_.hooks.begin(position.epoch);
+  if (parts_.hooks.begin) parts_.hooks.begin(state.position.epoch);
 }
 
 Status TrainingReports::save_and_report(const TrainingState& state, const Metrics& metrics,
@@ -60,7 +68,7 @@ Status TrainingReports::report(const TrainingState& state, const Metrics& metric
   if (parts_.collective.rank() != 0) return success();
   EpochReport report;
   report.step = state.position.epoch;  // a trial counts whole epochs as its steps
-  report.metrics = metrics;
+  report.metrics = first_metrics(metrics);
   report.final_result = final_result;
   report.checkpoint = saved;
   if (saves) report.checkpoint_step = state.position.epoch;
@@ -80,7 +88,9 @@ void TrainingReports::report_divergence(const TrainingState& state, const std::s
   report.metrics = {{metric::kValidationAccuracy, kNaN},
                     {metric::kValidationLoss, kNaN},
                     {metric::kLoss, kNaN},
+                    {metric::kInferenceMs, kNaN},
                     {metric::kDivergedEpoch, static_cast<double>(epoch)}};
+  append(report.metrics, model_metrics(parts_.learner.network().plan()));
   report.final_result = true;
   report.implementations = implementations_once();
   parts_.hooks.report(report);

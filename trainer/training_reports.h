@@ -23,9 +23,13 @@ class TrainingReports {
   TrainingReports(const TrainingParts& parts, bool keeps_checkpoints)
       : parts_(parts), keeps_checkpoints_(keeps_checkpoints), saved_at_(parts.hooks.now()) {}
 
-  // Reports again the whole epoch that the training resumes from, if a new process resumes from the
-  // checkpoint `resumed_from` (not ""), and calls the hook for the start.
-  void report_start(const TrainingState& state, const std::string& resumed_from);
+  // Whether the whole epoch that the training resumes from is to be reported again: a new process
+  // resumes there from the checkpoint `resumed_from` (not "").
+  bool repeats_report(const TrainingState& state, const std::string& resumed_from) const;
+  void repeat_report(const TrainingState& state, const Metrics& results,
+                     const std::string& resumed_from);
+  // Calls the hook for the start.
+  void report_start(const TrainingState& state);
 
   // Saves a checkpoint, unless it may be skipped, then reports. All workers call it. Errors: a
   // checkpoint cannot be written; a worker was lost.

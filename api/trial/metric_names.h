@@ -17,6 +17,12 @@ inline constexpr const char* kTestLoss = "test_loss";
 inline constexpr const char* kTestAccuracy = "test_accuracy";
 inline constexpr const char* kDivergedEpoch = "diverged_epoch";
 
+// The network's cost in use: results, too.
+inline constexpr const char* kParameters = "parameters";
+inline constexpr const char* kModelSize = "model_mib";
+inline constexpr const char* kFlopsPerSample = "flops_per_sample";
+inline constexpr const char* kInferenceMs = "inference_ms";
+
 // Speed.
 inline constexpr const char* kImages = kImagesPerSecond.name;
 inline constexpr const char* kTokens = kTokensPerSecond.name;
@@ -55,6 +61,10 @@ inline constexpr const char* kAll[] = {kLoss,
                                        kTestLoss,
                                        kTestAccuracy,
                                        kDivergedEpoch,
+                                       kParameters,
+                                       kModelSize,
+                                       kFlopsPerSample,
+                                       kInferenceMs,
                                        kImages,
                                        kTokens,
                                        kStepMedian,

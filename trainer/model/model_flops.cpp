@@ -13,12 +13,16 @@ double multiply_adds(const LayerPlan& layer) {
 
 }  // namespace
 
-double model_flops(const NetworkPlan& plan) {
+double inference_flops(const NetworkPlan& plan) {
   constexpr double kFlopsOfMultiplyAdd = 2;
-  constexpr double kPasses = 3;
   double total = 0;
   for (const LayerPlan& layer : plan.layers) total += multiply_adds(layer);
-  return kPasses * kFlopsOfMultiplyAdd * total;
+  return kFlopsOfMultiplyAdd * total;
+}
+
+double model_flops(const NetworkPlan& plan) {
+  constexpr double kPasses = 3;  // forward, gradients of inputs, gradients of weights
+  return kPasses * inference_flops(plan);
 }
 
 }  // namespace fettle::trainer

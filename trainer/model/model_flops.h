@@ -9,7 +9,9 @@
 
 namespace fettle::trainer {
 
-// Of one sample; a sample of text has all its tokens. Excludes norms, activations and the update.
+// For one sample; a sample of text has all its tokens. Excludes norms, activations and the update.
 double model_flops(const NetworkPlan& plan);
+// The forward pass alone.
+double inference_flops(const NetworkPlan& plan);
 
 }  // namespace fettle::trainer

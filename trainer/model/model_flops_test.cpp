@@ -25,6 +25,7 @@ TEST(ModelFlops, CountEveryPassOverEveryLayer) {
   const NetworkPlan mlp =
       plan_of({linear(512), relu, linear(512), relu, linear(10)}, {{28, 28, 1}, 10, false, ""});
   EXPECT_EQ(model_flops(mlp), 6.0 * (784 * 512 + 512 * 512 + 512 * 10));
+  EXPECT_EQ(inference_flops(mlp), 2.0 * (784 * 512 + 512 * 512 + 512 * 10));
   EXPECT_EQ(model_flops(mlp) - mlp.training_flops(), 2.0 * 784 * 512)
       << "no layer needs the gradient by the images, but papers count it";
 }

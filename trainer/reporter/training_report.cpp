@@ -11,6 +11,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "api/trial/report.h"
 #include "base/file.h"
 #include "base/json.h"
 
@@ -29,6 +30,11 @@ std::string number(double value) {
 }
 
 }  // namespace
+
+Metrics first_metrics(Metrics metrics) {
+  if (metrics.size() > api::kMaxReportMetrics) metrics.resize(api::kMaxReportMetrics);
+  return metrics;
+}
 
 std::string to_line(const EpochReport& report) {
   std::string line = "{\"step\": " + std::to_string(report.step);

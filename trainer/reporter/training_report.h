@@ -23,6 +23,10 @@ struct EpochReport {
   Json implementations;       // device_metrics.h; null: not on this line
 };
 
+// Cuts the list to api::kMaxReportMetrics, which a status holds. At its end are settings; a
+// status itself would drop the last names of the alphabet.
+Metrics first_metrics(Metrics metrics);
+
 // One object on one line, without the newline. Numbers have six significant digits; non-finite ones
 // are written NaN, Infinity or -Infinity, as Python's json does and the contract says.
 std::string to_line(const EpochReport& report);
@@ -35,6 +39,7 @@ class StepTimes {
  public:
   void add(double seconds) { seconds_.push_back(seconds); }
   bool empty() const { return seconds_.empty(); }
+  std::int64_t count() const { return std::ssize(seconds_); }
   double total() const;
   // The smallest duration that `share` of the steps did not exceed (nearest rank); 0 without steps.
   double quantile(double share) const;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "api/trial/report.h"
 #include "base/json.h"
 
 namespace fettle::trainer {
@@ -26,6 +27,15 @@ TEST(EpochReport, WritesWhatIsNotFiniteAsTheContractSays) {
   report.metrics = {{"a", NAN}, {"b", INFINITY}, {"c", -INFINITY}};
   EXPECT_EQ(to_line(report), "{\"step\": 0, \"a\": NaN, \"b\": Infinity, \"c\": -Infinity}");
   EXPECT_TRUE(parse_json(to_line(report), {.allow_non_finite = true}).ok());
+}
+
+TEST(EpochReport, HoldsNoMoreMetricsThanAStatus) {
+  Metrics many;
+  for (int i = 99; i >= 60; --i) many.emplace_back("m" + std::to_string(i), i);
+  const Metrics kept = first_metrics(many);
+  ASSERT_EQ(kept.size(), api::kMaxReportMetrics);
+  EXPECT_EQ(kept.front().first, "m99") << "the first stay, whatever the alphabet says";
+  EXPECT_EQ(first_metrics(kept), kept);
 }
 
 TEST(StepTimes, QuantilesAreNearestRank) {

@@ -80,6 +80,8 @@ class Learner {
   Network& network() { return model_->network(); }
   Optimizer& optimizer() { return *optimizer_; }
   kernels::Backend& backend() const { return model_->backend(); }
+  // The passes of this worker alone.
+  ModelRunner& runner() { return *model_; }
 
   // Receives the times of a step's parts; nullptr: they are not taken. Must outlive the steps.
   void set_trace(Trace* trace);
