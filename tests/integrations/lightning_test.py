@@ -57,7 +57,7 @@ class LightningTest(FettleTest):
                            resource={"unit": "epoch", "min": 1, "max": 12},
                            earlyStopping={"name": "asha", "reductionFactor": 3},
                            budget={"trials": 4, "parallelism": 2})
-        phases = [trial["status"]["phase"] for trial in trials]
+        phases = [trial["phase"] for trial in trials]
         self.assertIn("Stopped", phases)
         self.assertLessEqual(set(phases), {"Stopped", "Completed"})
         for trial in trials:
