@@ -3,17 +3,22 @@
 Exit codes are those of fettle: 2 for wrong input, 3 for an environment that lacks something.
 """
 
+from __future__ import annotations
+
 import argparse
 import importlib
 import json
 import math
 import signal
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 VERSION = 1
 EXIT_INVALID = 2
 EXIT_ENVIRONMENT = 3
 EXIT_INTERRUPTED = 130
+Exporter = Callable[[argparse.Namespace, "Study"], str]
 # Phases in which a trial has ended. A trial that paused at a rung may continue while its Study searches.
 ENDED = {"Completed", "Stopped", "Failed"}
 
@@ -21,7 +26,7 @@ ENDED = {"Completed", "Stopped", "Failed"}
 class ExportError(Exception):
     """A sentence for the user. `code`: the exit code."""
 
-    def __init__(self, sentence, code=EXIT_ENVIRONMENT):
+    def __init__(self, sentence: str, code: int = EXIT_ENVIRONMENT) -> None:
         super().__init__(sentence)
         self.code = code
 
@@ -29,7 +34,7 @@ class ExportError(Exception):
 class Trial:
     """A trial of a document. `values`: of the objectives, in their order; None where one is not known."""
 
-    def __init__(self, study, json_trial):
+    def __init__(self, study: Study, json_trial: Mapping[str, Any]) -> None:
         self.name = json_trial["name"]
         self.index = json_trial["index"]
         # The id of the run in a tracker. A program knows it, too (fettle.integrations.wandb): studyUid is in its trial file.
@@ -46,11 +51,11 @@ class Trial:
             self.phase = "Stopped"
 
     @property
-    def has_ended(self):
+    def has_ended(self) -> bool:
         return self.phase in ENDED
 
     @property
-    def has_result(self):
+    def has_result(self) -> bool:
         """Whether it completed with a feasible result."""
         return self.phase == "Completed" and not self.infeasible and None not in self.values
 
@@ -58,7 +63,7 @@ class Trial:
 class Study:
     """A document. Raises ExportError where it is none, or of a version that this package does not know."""
 
-    def __init__(self, document):
+    def __init__(self, document: Any) -> None:
         if not isinstance(document, dict) or "version" not in document:
             raise ExportError("standard input is no document of `fettle export --to json`", EXIT_INVALID)
         if document["version"] != VERSION:
@@ -79,16 +84,16 @@ class Study:
         self.trials = [Trial(self, trial) for trial in document["trials"]]
 
 
-def finite(metrics):
+def finite(metrics: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in metrics.items() if value is not None and math.isfinite(value)}
 
 
-def text(value):
+def text(value: Any) -> str:
     """A scalar of JSON as text: true, 1, sgd."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def studies(lines):
+def studies(lines: Iterable[str]) -> Iterator[Study]:
     """The Studies on standard input: one, or with --follow one after another."""
     for line in lines:
         try:
@@ -98,7 +103,7 @@ def studies(lines):
         yield Study(document)
 
 
-def need(module, package):
+def need(module: str, package: str) -> Any:
     """Imports a module of the peer; raises ExportError with the command that installs its package."""
     try:
         return importlib.import_module(module)
@@ -108,7 +113,7 @@ def need(module, package):
                           "or name a Python that has it with FETTLE_PYTHON") from error
 
 
-def main(name, export, takes_target=True):
+def main(name: str, export: Exporter, takes_target: bool = True) -> None:
     """The command line of an exporter. `export(options, study)` is called for each document and returns a sentence;
     options.state is a dict that lives as long as the process."""
     parser = argparse.ArgumentParser(prog=f"fettle.export.{name}")
@@ -123,7 +128,7 @@ def main(name, export, takes_target=True):
     sys.exit(run(name, lambda: follow(options, export)))
 
 
-def follow(options, export):
+def follow(options: argparse.Namespace, export: Exporter) -> None:
     said = ""
     for study in studies(sys.stdin):
         sentence = export(options, study)
@@ -132,7 +137,7 @@ def follow(options, export):
         said = sentence
 
 
-def run(name, action):
+def run(name: str, action: Callable[[], None]) -> int:
     """Runs the action; returns the exit code. Errors become a sentence on standard error."""
     try:
         action()
@@ -146,5 +151,5 @@ def run(name, action):
     return 0
 
 
-def plural(count, noun):
+def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")

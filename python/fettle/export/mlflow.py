@@ -5,6 +5,9 @@ experiment is the Study's name, or --name. Runs are found again by the tag fettl
 the Study runs, changes only what is new. MLFLOW_TRACKING_USERNAME, _PASSWORD, _TOKEN and _INSECURE_TLS are heeded.
 """
 
+from __future__ import annotations
+
+import argparse
 import base64
 import concurrent.futures
 import json
@@ -14,6 +17,8 @@ import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from fettle.export import _document as document
 
@@ -28,19 +33,20 @@ SECONDS = 60
 STATUS = {"Completed": "FINISHED", "Failed": "FAILED", "Stopped": "KILLED", "Running": "RUNNING"}  # else SCHEDULED
 OF_STATE = {"succeeded": "FINISHED", "failed": "FAILED"}  # else RUNNING
 ENDED = {"FINISHED", "FAILED", "KILLED"}
+Point = tuple[str, float, int, int]  # name of the metric, value, step, ms
 NOT_IN_NAMES = re.compile(r"[^\w./ :-]")  # MLflow refuses them in names of metrics and parameters
 
 
 class Server:
     """The REST interface of a tracking server. Usable from several threads."""
 
-    def __init__(self, uri, environment):
+    def __init__(self, uri: str, environment: Mapping[str, str]) -> None:
         self.uri = uri.rstrip("/")
         self.headers = {"Content-Type": "application/json"} | authorization(environment)
         insecure = environment.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in ("1", "true")
         self.tls = ssl._create_unverified_context() if insecure else None
 
-    def call(self, path, body=None, **query):
+    def call(self, path: str, body: Mapping[str, Any] | None = None, **query: str) -> Any:
         """The answer to a request; None where the object does not exist."""
         url = f"{self.uri}/api/2.0/mlflow/{path}" + ("?" + urllib.parse.urlencode(query) if query else "")
         data = json.dumps(body).encode() if body is not None else None
@@ -58,14 +64,14 @@ class Server:
             raise document.ExportError(f"no MLflow server answers at {self.uri}: {reason}") from error
 
 
-def message_of(text):
+def message_of(text: str) -> str:
     try:
-        return json.loads(text).get("message", text)
+        return str(json.loads(text).get("message", text))
     except ValueError:
         return text[:200]
 
 
-def authorization(environment):
+def authorization(environment: Mapping[str, str]) -> dict[str, str]:
     if token := environment.get("MLFLOW_TRACKING_TOKEN"):
         return {"Authorization": f"Bearer {token}"}
     if user := environment.get("MLFLOW_TRACKING_USERNAME"):
@@ -74,26 +80,26 @@ def authorization(environment):
     return {}
 
 
-def name_of(text):
+def name_of(text: str) -> str:
     return NOT_IN_NAMES.sub("_", text)
 
 
-def tags_of(tags):
+def tags_of(tags: Mapping[str, Any]) -> list[dict[str, str]]:
     return [{"key": key, "value": str(value)[:5000]} for key, value in tags.items()]
 
 
 class Run:
     """A run of the server, and what of it is known to be there."""
 
-    def __init__(self, run_id, status="", tags=None, is_new=False):
+    def __init__(self, run_id: str, status: str = "", tags: dict[str, str] | None = None, is_new: bool = False) -> None:
         self.run_id = run_id
         self.status = status
         self.tags = tags or {}
         self.is_new = is_new
-        self.sent = set()  # (metric, step, value)
+        self.sent: set[tuple[str, float, int]] = set()  # metric, value, step
 
     @staticmethod
-    def from_json(run):
+    def from_json(run: Mapping[str, Any]) -> Run:
         tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags", [])}
         return Run(run["info"]["run_id"], run["info"]["status"], tags)
 
@@ -101,22 +107,22 @@ class Run:
 class Experiment:
     """The experiment of one Study. Kept from document to document while the Study is followed."""
 
-    def __init__(self, server, study, name):
+    def __init__(self, server: Server, study: document.Study, name: str) -> None:
         self.server = server
         self.study_uid = study.uid
         self.id = self._open(name)
         self.runs = {run.tags[UID]: run for run in self._search() if UID in run.tags}
 
-    def _open(self, name):
+    def _open(self, name: str) -> str:
         there = self.server.call("experiments/get-by-name", experiment_name=name)
         if there is None:
-            return self.server.call("experiments/create", {"name": name})["experiment_id"]
+            return str(self.server.call("experiments/create", {"name": name})["experiment_id"])
         if there["experiment"].get("lifecycle_stage") == "deleted":
             raise document.ExportError(f"the experiment {name} was deleted there; restore it, or choose another name with --name",
                                        document.EXIT_INVALID)
-        return there["experiment"]["experiment_id"]
+        return str(there["experiment"]["experiment_id"])
 
-    def _search(self):
+    def _search(self) -> Iterator[Run]:
         body = {"experiment_ids": [self.id], "filter": f"tags.`{OF_STUDY}` = '{self.study_uid}'", "max_results": 1000}
         while True:
             answer = self.server.call("runs/search", body)
@@ -125,7 +131,7 @@ class Experiment:
                 return
             body["page_token"] = answer["next_page_token"]
 
-    def run_of(self, uid, name, started_ms, tags):
+    def run_of(self, uid: str, name: str, started_ms: int | None, tags: Mapping[str, Any]) -> Run:
         """The run of that uid, made where there is none."""
         if uid not in self.runs:
             everything = {UID: uid, OF_STUDY: self.study_uid, "mlflow.source.name": "fettle", **tags}
@@ -134,7 +140,7 @@ class Experiment:
             self.runs[uid] = Run(made["run"]["info"]["run_id"], "RUNNING", everything, is_new=True)
         return self.runs[uid]
 
-    def log(self, run, parameters, metrics, tags):
+    def log(self, run: Run, parameters: Mapping[str, Any], metrics: Iterable[Point], tags: Mapping[str, Any]) -> None:
         """Writes what is new, in batches; the tags come with the last one. `metrics`: (name, value, step, ms)."""
         new = [metric for metric in metrics if metric[:3] not in run.sent]
         pairs = [{"key": name_of(name), "value": document.text(value)[:LONGEST_PARAMETER]} for name, value in parameters.items()] if run.is_new else []
@@ -157,17 +163,17 @@ class Experiment:
                 break
         run.is_new = False
 
-    def set_status(self, run, status, ended_ms):
+    def set_status(self, run: Run, status: str, ended_ms: int | None) -> None:
         if run.status == status:
             return
-        body = {"run_id": run.run_id, "status": status}
+        body: dict[str, Any] = {"run_id": run.run_id, "status": status}
         if status in ENDED and ended_ms:
             body["end_time"] = ended_ms
         self.server.call("runs/update", body)
         run.status = status
 
 
-def curve_of(study, trial):
+def curve_of(study: document.Study, trial: document.Trial) -> list[Point]:
     """(name, value, step, ms) of each point. MLflow wants times, which a curve has not: they follow from the step, so that
     they are the same in each export, and the server keeps a point that is sent twice once."""
     began = trial.started_ms or study.created_ms or 0
@@ -178,7 +184,7 @@ def curve_of(study, trial):
     return points
 
 
-def export_trial(experiment, study, trial, parent):
+def export_trial(experiment: Experiment, study: document.Study, trial: document.Trial, parent: Run) -> bool:
     """Returns whether anything was written."""
     uid = trial.uid
     status = STATUS.get(trial.phase, "SCHEDULED")
@@ -189,7 +195,7 @@ def export_trial(experiment, study, trial, parent):
                             {"mlflow.parentRunId": parent.run_id, "fettle.trial": trial.name})
     # A run that was made before a crash may lack its parameters, which may be written twice with one value.
     run.is_new = run.is_new or PHASE not in run.tags
-    tags = {PHASE: trial.phase}
+    tags: dict[str, str] = {PHASE: trial.phase}
     if trial.message:
         tags["fettle.message"] = trial.message
     if trial.infeasible:
@@ -199,12 +205,12 @@ def export_trial(experiment, study, trial, parent):
     return True
 
 
-def export_parent(experiment, study):
+def export_parent(experiment: Experiment, study: document.Study) -> Run:
     best = (study.status.get("best") or [None])[0]
     tags = {"fettle.study": study.name, "fettle.algorithm": study.spec.get("algorithm", {}).get("name", "auto"),
             "fettle.objectives": ", ".join(f"{objective['direction']} {objective['metric']}" for objective in study.objectives)}
     run = experiment.run_of(study.uid, study.name, study.created_ms, tags)
-    metrics = []
+    metrics: list[Point] = []
     if best:
         tags["fettle.best"] = best["trial"]
         step = study.status.get("trials", {}).get("completed", 0)
@@ -214,17 +220,18 @@ def export_parent(experiment, study):
     return run
 
 
-def experiment_of(options, study):
+def experiment_of(options: argparse.Namespace, study: document.Study) -> Experiment:
     uri = options.target or os.environ.get("MLFLOW_TRACKING_URI", "")
     if urllib.parse.urlsplit(uri).scheme not in ("http", "https"):
         raise document.ExportError(f"'{uri}' is no URI of an MLflow server: expected one such as http://127.0.0.1:5000, as the "
                                    "target or in MLFLOW_TRACKING_URI", document.EXIT_INVALID)
-    if "experiment" not in options.state:
-        options.state["experiment"] = Experiment(Server(uri, os.environ), study, options.name or study.name)
-    return options.state["experiment"]
+    known: Experiment | None = options.state.get("experiment")
+    if known is None:
+        known = options.state["experiment"] = Experiment(Server(uri, os.environ), study, options.name or study.name)
+    return known
 
 
-def export(options, study):
+def export(options: argparse.Namespace, study: document.Study) -> str:
     experiment = experiment_of(options, study)
     parent = export_parent(experiment, study)
     begun = [trial for trial in study.trials if trial.started_ms]

@@ -3,15 +3,20 @@
 The target is the URL of a storage, or journal:FILE. Trials are known by the user attribute fettle.uid.
 """
 
+from __future__ import annotations
+
+import argparse
 import datetime
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 from fettle.export import _document as document
 
 UID = "fettle.uid"
 
 
-def storage_of(optuna, target):
+def storage_of(optuna: Any, target: str) -> Any:
     """Optuna's storage for a URL or journal:FILE."""
     kind, _, path = target.partition(":")
     if kind == "journal":
@@ -22,7 +27,7 @@ def storage_of(optuna, target):
     return target
 
 
-def distribution_of(optuna, parameter):
+def distribution_of(optuna: Any, parameter: Mapping[str, Any]) -> Any:
     kind, log = parameter["type"], parameter.get("scale") == "Log"
     made = optuna.distributions
     if kind == "Boolean":
@@ -30,44 +35,44 @@ def distribution_of(optuna, parameter):
     if kind == "Categorical":
         return made.CategoricalDistribution(choices_of(parameter))
     if kind == "Integer":
-        step = 1 if log else int(parameter.get("step") or 1)  # Optuna has no steps on a logarithmic scale
-        return made.IntDistribution(int(parameter["min"]), int(parameter["max"]), log=log, step=step)
+        whole = 1 if log else int(parameter.get("step") or 1)  # Optuna has no steps on a logarithmic scale
+        return made.IntDistribution(int(parameter["min"]), int(parameter["max"]), log=log, step=whole)
     step = None if log else parameter.get("step")
     return made.FloatDistribution(float(parameter["min"]), float(parameter["max"]), log=log, step=step)
 
 
-def choices_of(parameter):
+def choices_of(parameter: Mapping[str, Any]) -> list[Any]:
     """Optuna finds a choice by ==, for which 1 and true are one: such lists become texts."""
     values = parameter["values"]
     return values if len(set(values)) == len(values) else [document.text(value) for value in values]
 
 
-def value_of(parameter, value):
+def value_of(parameter: Mapping[str, Any], value: Any) -> Any:
     if parameter["type"] == "Categorical" and value not in choices_of(parameter):
         return document.text(value)
     return float(value) if parameter["type"] == "Double" else value
 
 
-def time_of(milliseconds):
+def time_of(milliseconds: int | None) -> datetime.datetime | None:
     # Optuna keeps local times without a zone.
     return datetime.datetime.fromtimestamp(milliseconds / 1000) if milliseconds else None
 
 
-def state_of(optuna, trial):
+def state_of(optuna: Any, trial: document.Trial) -> Any:
     states = optuna.trial.TrialState
     if trial.has_result:
         return states.COMPLETE
     return states.PRUNED if trial.phase == "Stopped" else states.FAIL
 
 
-def values_of(study, trial):
+def values_of(study: document.Study, trial: document.Trial) -> list[Any] | None:
     """Of a stopped trial of one objective the newest value, as Optuna keeps it for a pruned one."""
     if trial.has_result:
         return trial.values
     return trial.values if trial.phase == "Stopped" and len(trial.values) == 1 and None not in trial.values else None
 
 
-def frozen_trial(optuna, study, trial):
+def frozen_trial(optuna: Any, study: document.Study, trial: document.Trial) -> Any:
     parameters = {name: study.parameters[name] for name in trial.parameters if name in study.parameters}
     frozen = optuna.trial.create_trial(
         state=state_of(optuna, trial),
@@ -82,7 +87,7 @@ def frozen_trial(optuna, study, trial):
     return frozen
 
 
-def attributes_of(trial):
+def attributes_of(trial: document.Trial) -> dict[str, Any]:
     attributes = {UID: trial.uid, "fettle.trial": trial.name}
     if trial.message:
         attributes["fettle.message"] = trial.message
@@ -91,7 +96,7 @@ def attributes_of(trial):
     return attributes
 
 
-def open_study(optuna, study, options):
+def open_study(optuna: Any, study: document.Study, options: argparse.Namespace) -> Any:
     name = options.name or study.name
     directions = ["maximize" if maximizes else "minimize" for maximizes in study.maximizes]
     try:
@@ -112,7 +117,7 @@ def open_study(optuna, study, options):
     return there
 
 
-def export(options, study):
+def export(options: argparse.Namespace, study: document.Study) -> str:
     optuna = document.need("optuna", "optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # metric names

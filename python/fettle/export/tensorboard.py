@@ -4,7 +4,12 @@ The target is a folder; each trial has one of its own below it. Files of an earl
 package tensorboard is needed, not TensorFlow.
 """
 
+from __future__ import annotations
+
+import argparse
 import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from fettle.export import _document as document
 
@@ -15,7 +20,7 @@ STATUS = {"Completed": "STATUS_SUCCESS", "Stopped": "STATUS_SUCCESS", "Failed": 
 class Files:
     """Writes event files. Loads the modules of TensorBoard once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.summary = document.need("tensorboard.plugins.hparams.summary_v2", "tensorboard")
         self.status = document.need("tensorboard.plugins.hparams.api_pb2", "tensorboard").Status
         self.plugin = document.need("tensorboard.plugins.hparams.plugin_data_pb2", "tensorboard")
@@ -24,7 +29,7 @@ class Files:
         self.summary_pb2 = document.need("tensorboard.compat.proto.summary_pb2", "tensorboard")
         self.writer = document.need("tensorboard.summary.writer.event_file_writer", "tensorboard").EventFileWriter
 
-    def write(self, folder, events):
+    def write(self, folder: pathlib.Path, events: Iterable[Any]) -> None:
         """Replaces the exported event file of the folder."""
         try:
             for old in folder.glob(f"*{SUFFIX}"):
@@ -36,11 +41,11 @@ class Files:
         except OSError as error:
             raise document.ExportError(f"cannot write to {folder}: {error}") from error
 
-    def scalar(self, name, value, step, seconds):
+    def scalar(self, name: str, value: Any, step: int, seconds: float) -> Any:
         summary = self.summary_pb2.Summary(value=[self.summary_pb2.Summary.Value(tag=name, simple_value=value)])
         return self.event_pb2.Event(wall_time=seconds, step=step, summary=summary)
 
-    def hparam(self, parameter):
+    def hparam(self, parameter: Mapping[str, Any]) -> Any:
         """The parameter with its domain, for the table's filters."""
         kind, api = parameter["type"], self.summary
         if kind == "Boolean":
@@ -53,13 +58,13 @@ class Files:
             domain = api.RealInterval(float(parameter["min"]), float(parameter["max"]))
         return api.HParam(parameter["name"], domain)
 
-    def experiment(self, study):
+    def experiment(self, study: document.Study) -> Any:
         parameters = [self.hparam(parameter) for parameter in study.parameters.values()]
         metrics = [self.summary.Metric(metric) for metric in study.metrics]
         summary = self.summary.hparams_config_pb(parameters, metrics, time_created_secs=(study.created_ms or 0) / 1000)
         return self.event_pb2.Event(wall_time=(study.created_ms or 0) / 1000, summary=summary)
 
-    def session(self, study, trial, name):
+    def session(self, study: document.Study, trial: document.Trial, name: str) -> Iterator[Any]:
         """All events of a trial. `name`: the id of its row, unique among the Studies of a folder."""
         began = (trial.started_ms or study.created_ms or 0) / 1000
         ended = (trial.ended_ms or 0) / 1000 or began
@@ -72,7 +77,7 @@ class Files:
         if trial.has_ended:
             yield self.event_pb2.Event(wall_time=ended, summary=self.session_end(STATUS[trial.phase], ended))
 
-    def session_end(self, status, seconds):
+    def session_end(self, status: str, seconds: float) -> Any:
         """summary_v2 has the beginning of a session only."""
         info = self.plugin.SessionEndInfo(status=self.status.Value(status), end_time_secs=seconds)
         data = self.plugin.HParamsPluginData(session_end_info=info)
@@ -81,19 +86,19 @@ class Files:
         return self.summary_pb2.Summary(value=[value])
 
 
-def discrete(api, values):
+def discrete(api: Any, values: Sequence[Any]) -> Any:
     """A domain has one type: mixed ones become texts."""
     types = {type(value) for value in values}
     return api.Discrete(values if len(types) == 1 else [document.text(value) for value in values])
 
 
-def hparam_value(parameter, value):
+def hparam_value(parameter: Mapping[str, Any] | None, value: Any) -> Any:
     if parameter and parameter["type"] == "Categorical" and len({type(one) for one in parameter["values"]}) > 1:
         return document.text(value)
     return value
 
 
-def points_of(study, trial):
+def points_of(study: document.Study, trial: document.Trial) -> list[tuple[int, dict[str, Any]]]:
     """The curve. A result that is on none of its points (the best one counts) is added at the last step."""
     points = [(step, dict(metrics)) for step, metrics in trial.curve]
     for metric, value in zip(study.metrics, trial.values):
@@ -105,7 +110,7 @@ def points_of(study, trial):
     return points
 
 
-def export(options, study):
+def export(options: argparse.Namespace, study: document.Study) -> str:
     files = Files()
     root = pathlib.Path(options.target) / (options.name or study.name)
     files.write(root, [files.experiment(study)])

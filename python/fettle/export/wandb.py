@@ -5,15 +5,19 @@ runs lie in WANDB_DIR until `wandb sync`. The project is --name, WANDB_PROJECT o
 that which fettle.integrations.wandb.init() gives it in the program of the trial: an export completes its run.
 """
 
+from __future__ import annotations
+
+import argparse
 import os
 import pathlib
+from typing import Any
 
 from fettle.export import _document as document
 
 PHASE = "fettle.phase"
 
 
-def export_trial(wandb, options, study, trial):
+def export_trial(wandb: Any, options: argparse.Namespace, study: document.Study, trial: document.Trial) -> None:
     run = wandb.init(
         project=options.name or os.environ.get("WANDB_PROJECT") or study.name,
         group=study.name,
@@ -33,12 +37,12 @@ def export_trial(wandb, options, study, trial):
     run.finish(exit_code=1 if trial.phase == "Failed" else 0)
 
 
-def exported_file(study):
+def exported_file(study: document.Study) -> pathlib.Path:
     """The names of trials that an offline export has written already: there is no server to ask."""
     return pathlib.Path(os.environ.get("WANDB_DIR", "."), "wandb", f"fettle-{study.uid}.txt")
 
 
-def export(options, study):
+def export(options: argparse.Namespace, study: document.Study) -> str:
     wandb = document.need("wandb", "wandb")
     is_offline = os.environ.get("WANDB_MODE") == "offline"
     known = exported_file(study)

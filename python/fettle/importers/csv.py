@@ -4,16 +4,23 @@ Parameters are the columns named by --parameter, those called parameters.NAME (`
 others. Empty cells are left out.
 """
 
+from __future__ import annotations
+
+import argparse
 import csv
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from fettle.importers import _lines
+
+Row = dict[str, Any]
 
 PREFIX = "parameters."
 # The columns phase, step and infeasible have a meaning in a table that `fettle trials` wrote.
 OF_FETTLE = {"trial", "index", "phase", "step", "infeasible"}
 
 
-def rows(options):
+def rows(options: argparse.Namespace) -> tuple[list[str], list[Row]]:
     try:
         with open(options.source, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -29,7 +36,7 @@ def rows(options):
     return header, out
 
 
-def parameters_of(options, header, others=()):
+def parameters_of(options: argparse.Namespace, header: Sequence[str], others: Collection[str] = ()) -> dict[str, str]:
     """Column to the name of its parameter."""
     if options.parameter:
         return {name: name for name in options.parameter}
@@ -38,11 +45,11 @@ def parameters_of(options, header, others=()):
     return {name: name for name in header if name not in options.objective and name not in others}
 
 
-def cells(row, columns):
+def cells(row: Row, columns: Mapping[str, str]) -> dict[str, Any]:
     return {name: _lines.number(row[column]) for column, name in columns.items() if row.get(column)}
 
 
-def read(options):
+def read(options: argparse.Namespace) -> _lines.Lines:
     header, table = rows(options)
     is_ours = OF_FETTLE <= set(header)
     columns = parameters_of(options, header)

@@ -1,11 +1,16 @@
 """Imports a study of Optuna from any storage, through Optuna's public API."""
 
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
 from fettle.export import _document as document
 from fettle.export import optuna as exporter
 from fettle.importers import _lines
 
 
-def load(optuna, options):
+def load(optuna: Any, options: argparse.Namespace) -> Any:
     storage = exporter.storage_of(optuna, options.source)
     try:
         names = optuna.get_all_study_names(storage)
@@ -22,7 +27,7 @@ def load(optuna, options):
                          "name one with --study")
 
 
-def metrics_of(study, options):
+def metrics_of(study: Any, options: argparse.Namespace) -> list[str]:
     count = len(study.directions)
     names = options.objective or getattr(study, "metric_names", None) or []
     if len(names) != count:
@@ -31,7 +36,7 @@ def metrics_of(study, options):
     return names
 
 
-def read(options):
+def read(options: argparse.Namespace) -> _lines.Lines:
     optuna = document.need("optuna", "optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = load(optuna, options)

@@ -4,20 +4,25 @@ The trials that trained longest count as results; shorter ones as stopped early,
 them. Nested parameters get names such as train_loop_config/lr.
 """
 
+from __future__ import annotations
+
+import argparse
 import json
 import pathlib
+from collections.abc import Mapping
+from typing import Any
 
 from fettle.importers import _lines
 
 
-def flat(parameters, prefix=""):
+def flat(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     out = {}
     for name, value in parameters.items():
         out.update(flat(value, f"{prefix}{name}/") if isinstance(value, dict) else {prefix + name: value})
     return out
 
 
-def last_result(path):
+def last_result(path: pathlib.Path) -> dict[str, Any] | None:
     """The last complete line."""
     result = None
     with open(path, encoding="utf-8") as file:
@@ -29,7 +34,7 @@ def last_result(path):
     return result
 
 
-def trials(folder):
+def trials(folder: pathlib.Path) -> list[tuple[str, dict[str, Any], dict[str, Any] | None]]:
     """(name, parameters, last result), by time."""
     out = []
     for path in folder.rglob("params.json"):
@@ -44,7 +49,7 @@ def trials(folder):
     return sorted(out, key=lambda trial: (trial[2] or {}).get("timestamp", 0))
 
 
-def read(options):
+def read(options: argparse.Namespace) -> _lines.Lines:
     if not options.objective:
         raise _lines.invalid("say which metric of result.json is the objective: --objective NAME")
     folder = pathlib.Path(options.source).expanduser()

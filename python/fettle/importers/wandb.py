@@ -1,5 +1,9 @@
 """Imports the table of runs that W&B's page exports as CSV. A run that did not finish has no result."""
 
+from __future__ import annotations
+
+import argparse
+
 from fettle.importers import _lines
 from fettle.importers import csv as table
 
@@ -8,7 +12,7 @@ ABOUT = {"Name", "ID", "State", "Notes", "User", "Tags", "Created", "Runtime", "
          "GitHub", "Updated", "End Time", "_runtime", "_step", "_timestamp", "_wandb"}  # fmt: skip
 
 
-def read(options):
+def read(options: argparse.Namespace) -> _lines.Lines:
     header, rows = table.rows(options)
     columns = table.parameters_of(options, header, ABOUT)
     found = _lines.Lines()

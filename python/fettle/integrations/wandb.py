@@ -8,11 +8,15 @@ gives the run the group (the Study), the name (the trial), the parameters as con
 same when the trial is resumed, so that W&B continues the run. Outside of Fettle it is wandb.init().
 """
 
+from __future__ import annotations
+
 import json
 import os
+from collections.abc import Mapping
+from typing import Any
 
 
-def init(**options):
+def init(**options: Any) -> Any:
     """wandb.init() with the names of the trial; what is given here comes first. On ranks above 0 the run is disabled."""
     import wandb
 
@@ -34,6 +38,6 @@ def init(**options):
     return wandb.init(**(defaults | options))
 
 
-def run_id(trial):
+def run_id(trial: Mapping[str, Any]) -> str:
     """The id that `fettle export --to wandb` gives the trial, too. `trial`: the trial file."""
     return f"{trial['studyUid']}-{trial['trial'].rpartition('-')[2]}"
