@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 560, 180, 64, 24
-_COLOURS = {"completed": "#2f6fb3", "stopped": "#9aa5b1", "infeasible": "#d08a2e", "failed": "#c0392b"}
+_COLOURS = {"completed": "#4a8fd6", "stopped": "#9aa5b1", "infeasible": "#d08a2e", "failed": "#c0392b"}
 
 
 def to_html(result: Result) -> str:
@@ -72,7 +72,7 @@ def _chart(trials: Sequence[TrialRecord], name: str, direction: str) -> str:
         return 8 + (_HEIGHT - _BOTTOM - 16) * (1 - share)
 
     dots = "".join(f'<circle cx="{x(one.id):.1f}" cy="{y(one.value):.1f}" r="2.5" fill="{_COLOURS[one.state]}" '
-                   f'fill-opacity="0.6"><title>trial {one.id}: {_text(one.value)}</title></circle>'
+                   f'fill-opacity="0.85"><title>trial {one.id}: {_text(one.value)}</title></circle>'
                    for one in trials if one.value is not None and one.state in ("completed", "stopped"))
     path = f"M{x(steps[0][0]):.1f},{y(steps[0][1]):.1f}"
     path += "".join(f"H{x(id):.1f}V{y(value):.1f}" for id, value in steps[1:]) + f"H{x(last):.1f}"
