@@ -45,7 +45,7 @@ PATHS = {
     "workloads": "apis/kueue.x-k8s.io/v1beta2",
 }
 # Seconds until a wait fails. Only a failure takes that long; the machine may be slow or busy.
-PATIENCE = 600
+PATIENCE = 900
 # On a busy machine a renewal of the Lease may take longer than the 10 s that the default allows.
 PATIENT_LEASE = ("--lease-duration=40", "--lease-renew=30")
 
