@@ -28,8 +28,8 @@ TAIL = 80  # lines of a failed part's log that are shown
 FAILURE = re.compile(r"\bFAILED\b|\*\*\*")  # a line of ours, or of CTest's, that names what failed
 # A line that may say why: an assertion of GoogleTest with the lines after it, a compiler's error, an
 # exception of Python. Components of a cluster complain of passing errors in the middle of a line.
-COMPLAINT = re.compile(FAILURE.pattern + r"|: Failure$|^\S+: (?:fatal )?error:|^\w*Error:|^schema: \D")
 GTEST_FAILURE = re.compile(r": Failure$")
+COMPLAINT = re.compile(rf"{FAILURE.pattern}|{GTEST_FAILURE.pattern}|^\S+: (?:fatal )?error:|^[\w.]*Error:|^schema: \D")
 GTEST_LINES = 4  # of an assertion: the value, what was expected, and what it was
 COMPLAINTS = 12  # of each failed part, said again below the table
 COMPLAINT_LENGTH = 900

@@ -71,6 +71,14 @@ class RunTestsTest(unittest.TestCase):
         self.run_lanes([self.part("a", f"echo journey: FAILED: no node; {noise}; exit 1")])
         self.assertIn("  a: journey: FAILED: no node\n", self.run_of.table())
 
+    def test_reasons_are_told_whole_and_passing_errors_left_out(self):
+        log = ("a_test.cpp:3: Failure\nExpected equality of these values:\n  1\n  2\n"
+               "fettle._lines.FettleError: it has ended\n"
+               "E1128 20:45:16 reflector.go:227] rpc error: code = NotFound\n[  FAILED  ] A.B\n")  # fmt: skip
+        self.assertEqual(run_tests.complaints(log), [
+            "a_test.cpp:3: Failure Expected equality of these values: 1 2",
+            "fettle._lines.FettleError: it has ended", "[ FAILED ] A.B"])  # fmt: skip
+
     def test_what_cannot_run_is_named_in_the_last_line(self):
         self.assertTrue(
             self.run_lanes([self.part("a", "echo a: NOT RUN: no browser; exit 77"), self.part("b", after=("a",))])
