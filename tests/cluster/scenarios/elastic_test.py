@@ -88,7 +88,8 @@ class ElasticTest(Scenario):
         wait_for("a trial to wait for a node", lambda: self.unschedulable("blocked"))
         self.apply_study("elastic", trials=2, workers={"min": 1, "max": 4, "sizing": "Auto"})
         wait_for("both trials to run", lambda: self.running("elastic") == 2 and self.recorded() == [1, 1])
-        time.sleep(QUIET_SECONDS)  # nothing grows while another Study waits
+        time.sleep(QUIET_SECONDS)
+        self.assertEqual(self.wanted(), [1, 1], "nothing grows while another Study waits")
 
     def grow_while_nothing_waits(self):
         self.add_node("two", gpus=3)
