@@ -141,6 +141,9 @@ struct EarlyStopping {
 
 // ---- What to spend -----------------------------------------------------------------------------
 
+// The largest budget.trials and budget.failures. A Study with so large a number has no limit.
+inline constexpr std::int64_t kNoTrialLimit = 1'000'000;
+
 struct Budget {
   std::int64_t trials = 20;         // trials created
   std::int64_t parallelism = 1;     // trials at once

@@ -218,12 +218,12 @@ template <class Visitor, Like<Budget> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("trials", c.trials,
           "Maximum number of trials to create. With pbt and pb2: the size of the population.",
-          whole(1, 1'000'000));
+          whole(1, kNoTrialLimit));
   v.field("parallelism", c.parallelism, "Maximum number of trials that run at the same time.",
           whole(1, 1000));
   v.field("failures", c.failures,
           "Number of failed trials that the Study tolerates; one more ends it.",
-          whole(0, 1'000'000));
+          whole(0, kNoTrialLimit));
   v.field("wallTime", c.wall_time,
           "Limit on the time during which at least one trial is running. The Study ends when it is "
           "used up.",
@@ -408,7 +408,9 @@ void visit_fields(Visitor& v, T& c) {
   v.field("completionTime", c.ended_ms, "Time at which the Study ended.", timestamp());
   v.field("etaSeconds", c.eta_seconds, "Estimated time to the end.", amount);
   v.field("progress", c.progress,
-          "Number of trials that have ended and number planned, such as 12/20.", message_text(64));
+          "Number of trials that have ended and number planned, such as 12/20; 12 if the number is "
+          "not limited.",
+          message_text(64));
   v.field("display", c.display, "Values for the columns of kubectl get.");
 }
 

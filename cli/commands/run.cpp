@@ -103,8 +103,8 @@ void announce(const api::Study& study, const RunOptions& options, Display& displ
     return display.say(advice_when_over(study, options));
   }
   const std::int64_t ended = counts.completed + counts.stopped + counts.failed;
-  display.say("going on with study " + study.metadata.name + ": " + format_count(ended) + " of " +
-              plural(planned_trials(study), "trial") + " have ended");
+  display.say("going on with study " + study.metadata.name + ": " +
+              of_planned_trials(study, ended) + " have ended");
 }
 
 // A failure only states its reason; a user who stopped the study learns how to resume it, and one

@@ -15,6 +15,7 @@ Line list_row(const SeenStudy& seen) {
   const RunView& view = seen.view;
   const api::StudyStatus& status = view.study.status;
   const std::int64_t ended = status.trials.completed + status.trials.stopped + status.trials.failed;
+  const std::optional<std::int64_t> planned = planned_trials(view.study);
   std::string best = "-";
   if (!status.best.empty() && !status.best.front().objectives.empty()) {
     best = format_number(status.best.front().objectives[0]) + ' ' +
@@ -23,7 +24,7 @@ Line list_row(const SeenStudy& seen) {
   const double age = static_cast<double>(seen.now_ms - view.study.metadata.created_ms) / 1000;
   return {{view.study.metadata.name, Ink::kBold},
           {state_of(view)},
-          {format_count(ended) + "/" + format_count(planned_trials(view.study))},
+          {format_count(ended) + (planned ? "/" + format_count(*planned) : "")},
           {best},
           {format_elapsed(age)}};
 }

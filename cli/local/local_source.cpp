@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "cli/common/asked.h"
 #include "cli/terminal/text.h"
 #include "core/conditions.h"
 #include "core/control/clock.h"
@@ -253,7 +254,10 @@ Result<std::string> LocalSource::stop(const std::string& name, bool now) {
   if (core::is_finished(ended.view.study.status)) {
     return "study " + name + " ended by itself before it stopped: it has " + state_of(ended.view);
   }
-  return "study " + name + " has stopped and nothing is lost; fettle run FILE resumes it";
+  const std::string resume = is_asked(ended.view.study.spec)
+                                 ? "its program resumes it with fettle suggest --study " + name
+                                 : "fettle run FILE resumes it";
+  return "study " + name + " has stopped and nothing is lost; " + resume;
 }
 
 Status LocalSource::remove(const std::string& name) {

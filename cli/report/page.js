@@ -20,7 +20,7 @@ function add_progress(card) {
   const counts = study.counts;
   const bar = card.appendChild(document.createElement('div'));
   bar.className = 'bar';
-  const whole = Math.max(study.budget, counts.created, 1);
+  const whole = Math.max(study.budget ?? 0, counts.created, 1);
   const parts = [[counts.completed, 'accent'], [counts.stopped, 'stopped'], [counts.failed, 'bad'],
     [counts.running, 'good']];
   for (const [count, color] of parts) {
@@ -46,7 +46,8 @@ function draw_cards() {
   const counts = study.counts;
   const notes = [[counts.completed, 'completed'], [counts.stopped, 'stopped early'],
     [counts.failed, 'failed'], [counts.infeasible, 'infeasible'], [counts.running, 'to end']];
-  add_progress(add_card('Trials', counts.created + ' of ' + study.budget,
+  const planned = study.budget === null ? '' : ' of ' + study.budget;
+  add_progress(add_card('Trials', counts.created + planned,
     notes.filter(([count]) => count > 0).map(([count, what]) => count + ' ' + what).join(', ')));
   add_card('Time', duration_text(1000 * (study.activeSeconds ?? 0)),
     'in which trials ran, ' + study.parallelism + ' at once');

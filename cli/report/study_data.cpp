@@ -66,6 +66,7 @@ std::string message_of(const api::Study& study) {
 Json study_data(const RunView& view) {
   const api::StudySpec& spec = view.study.spec;
   const api::StudyStatus& status = view.study.status;
+  const std::optional<std::int64_t> planned = planned_trials(view.study);
   return Json::object(
       {{"name", view.study.metadata.name},
        {"state", state_of(view)},
@@ -74,7 +75,7 @@ Json study_data(const RunView& view) {
        {"earlyStopping", spec.early_stopping ? to_string(spec.early_stopping->name) : ""},
        {"unit", spec.resource.unit},
        {"maxStep", spec.resource.max},
-       {"budget", planned_trials(view.study)},
+       {"budget", planned ? Json(*planned) : Json()},
        {"parallelism", spec.budget.parallelism},
        {"counts", counts_data(status.trials)},
        {"gpuHours", finite(status.gpu_hours)},

@@ -55,13 +55,14 @@ Line title_line(const RunView& view, int columns, const Style& style) {
 Line progress_line(const RunView& view, int columns, const Style& style) {
   const api::TrialCounts& counts = view.study.status.trials;
   const std::int64_t ended = counts.completed + counts.stopped + counts.failed;
-  const std::int64_t total = planned_trials(view.study);
-  std::string text = "  " + format_count(ended) + " of " + plural(total, "trial");
+  const std::optional<std::int64_t> total = planned_trials(view.study);
+  std::string text = "  " + of_planned_trials(view.study, ended);
   const auto left = view.study.status.eta_seconds;
   if (left && *left >= 1 && state_of(view) == "running")
     text += ", about " + format_elapsed(*left) + " left";
+  if (!total) return {{text + " ended"}};
   const int width = std::clamp(columns - display_width(text), 0, 60);
-  const double fraction = total > 0 ? static_cast<double>(ended) / static_cast<double>(total) : 0;
+  const double fraction = *total > 0 ? static_cast<double>(ended) / static_cast<double>(*total) : 0;
   return {{bar(fraction, width, style), Ink::kAccent}, {text}};
 }
 
@@ -208,8 +209,7 @@ Lines front_section(const RunView& view) {
 std::string budget_text(const RunView& view) {
   const api::Budget& budget = view.study.spec.budget;
   const api::StudyStatus& status = view.study.status;
-  std::string text = format_count(status.trials.created) + " of " +
-                     plural(planned_trials(view.study), "trial") + " started, ";
+  std::string text = of_planned_trials(view.study, status.trials.created) + " started, ";
   text += format_elapsed(status.active_seconds);
   if (budget.wall_time) text += " of " + format_elapsed(*budget.wall_time);
   if (budget.gpu_hours) {
@@ -217,8 +217,10 @@ std::string budget_text(const RunView& view) {
             " GPU-hours";
   }
   if (status.trials.failed > 0) {
-    text += ", " + format_count(status.trials.failed) + " of " + format_count(budget.failures) +
-            " accepted failures";
+    text += ", " + format_count(status.trials.failed);
+    text += budget.failures < api::kNoTrialLimit
+                ? " of " + format_count(budget.failures) + " accepted failures"
+                : " failed";
   }
   return text;
 }

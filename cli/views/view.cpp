@@ -68,8 +68,14 @@ std::optional<double> objective_now(const api::StudySpec& spec, const api::Trial
   return core::measure_end(spec, *trial.status.report, /*completed=*/false).values[objective];
 }
 
-std::int64_t planned_trials(const api::Study& study) {
+std::optional<std::int64_t> planned_trials(const api::Study& study) {
   return core::planned_trials(study.spec, study.status.trials, core::is_finished(study.status));
+}
+
+std::string of_planned_trials(const api::Study& study, std::int64_t count) {
+  const auto planned = planned_trials(study);
+  if (!planned) return plural(count, "trial");
+  return format_count(count) + " of " + plural(*planned, "trial");
 }
 
 std::string objectives_text(const api::StudySpec& spec, const api::BestTrial& best) {

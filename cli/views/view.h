@@ -53,9 +53,12 @@ std::string state_of(const api::Study& study);
 std::optional<double> objective_now(const api::StudySpec& spec, const api::Trial& trial,
                                     std::size_t objective = 0);
 
-// Returns how many trials there will be: the budget, more if trials take over from others, and the
-// replicates.
-std::int64_t planned_trials(const api::Study& study);
+// The number of trials in the end: the budget, more if trials take over from others, and the
+// replicates. nullopt: not limited.
+std::optional<std::int64_t> planned_trials(const api::Study& study);
+
+// "7 of 20 trials"; "7 trials" if their number is not limited.
+std::string of_planned_trials(const api::Study& study, std::int64_t count);
 
 // "accuracy 0.91, seconds 12": the values of one of the best trials.
 std::string objectives_text(const api::StudySpec& spec, const api::BestTrial& best);

@@ -259,6 +259,7 @@ std::optional<double> Ledger::estimate_remaining(const Spending& spending, std::
   const std::optional<double> average = tally_.average_seconds(trials_, now_ms);
   if (!average) return std::nullopt;
   const api::Budget& budget = spec_.budget;
+  if (budget.trials >= api::kNoTrialLimit && !budget.wall_time) return std::nullopt;
   const std::int64_t missing =
       std::max<std::int64_t>(0, budget.trials - searched()) + missing_replicates();
   double work = *average * static_cast<double>(missing);

@@ -167,8 +167,12 @@ std::string state_of(const StudyStatus& status) {
   return running == nullptr ? "" : running->reason;
 }
 
-std::int64_t planned_trials(const api::StudySpec& spec, const TrialCounts& counts, bool is_over) {
-  const std::int64_t searched = std::max(counts.created - counts.replicates, spec.budget.trials);
+std::optional<std::int64_t> planned_trials(const api::StudySpec& spec, const TrialCounts& counts,
+                                           bool is_over) {
+  const bool is_limited = spec.budget.trials < api::kNoTrialLimit;
+  if (!is_limited && !is_over) return std::nullopt;
+  const std::int64_t searched =
+      std::max(counts.created - counts.replicates, is_limited ? spec.budget.trials : 0);
   if (!spec.replicates || is_over) return searched + counts.replicates;
   const std::int64_t leaders = std::min(spec.replicates->leaders, spec.budget.trials);
   return searched + std::max(counts.replicates, leaders * spec.replicates->runs);
@@ -203,8 +207,10 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
     status.ended_ms = now_ms;
   }
   const TrialCounts& counts = status.trials;
-  status.progress = std::to_string(counts.completed + counts.stopped + counts.failed) + "/" +
-                    std::to_string(planned_trials(study.spec, counts, outlook.ended.has_value()));
+  status.progress = std::to_string(counts.completed + counts.stopped + counts.failed);
+  if (const auto planned = planned_trials(study.spec, counts, outlook.ended.has_value())) {
+    status.progress += "/" + std::to_string(*planned);
+  }
   set_conditions(study, outlook, now_ms, status);
   status.display = display_of(study, status);
   return status;

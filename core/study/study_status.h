@@ -41,10 +41,10 @@ struct StudyOutlook {
 api::StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
                               std::int64_t now_ms);
 
-// How many trials there will be: the budget, or more where trials take over from others or the
-// budget was lowered, and the replicates.
-std::int64_t planned_trials(const api::StudySpec& spec, const api::TrialCounts& counts,
-                            bool is_over);
+// The number of trials in the end: the budget, or more where trials take over from others or the
+// budget was lowered, and the replicates. nullopt: not limited.
+std::optional<std::int64_t> planned_trials(const api::StudySpec& spec,
+                                           const api::TrialCounts& counts, bool is_over);
 
 // When `next` may be written over `before`: now or later; absent: it says nothing new. `running`:
 // time is being spent.
