@@ -25,6 +25,8 @@ STUDIES = {
     "constrained": {"max_trials": 24, "algorithm": {"name": "gp"},
                     "constraints": [{"metric": "ms", "max": 40}],
                     "known": [{"params": {"x": 0.25, "n": 8, "o": "a"}, "value": 0.5}]},
+    "grows": {"max_trials": 24, "grows_from": 8, "resource": {"min": 1, "max": 9},
+              "algorithm": {"name": "bohb"}},
     "population": {"max_trials": 6, "resource": {"min": 1, "max": 8},
                    "algorithm": {"name": "pbt", "interval": 2}},
 }
@@ -103,11 +105,14 @@ def trials_of(directory, name):
 
 
 def check(name, study, moments, directory):
-    PARAMS.clear()
+    killed = name + "-killed"
+    grows_from = study.pop("grows_from", None)
+    if grows_from:  # both were done once, and go on with more trials
+        for one in (name, killed):
+            Client(directory, one, None, 0).tune(study | {"max_trials": grows_from})
     undisturbed = Client(directory, name, None, 0)
     undisturbed.tune(study)
     lines = undisturbed.sent
-    killed = name + "-killed"
     kills = 0
     while True:
         # A life gets some way beyond the lines that every life begins with.
@@ -152,8 +157,29 @@ def check_one_session():
         assert run.returncode == 2 and "fettle suggest --study one" in run.stderr, run.stderr
 
 
+def check_stop():
+    """fettle stop ends a session and says what resumes it. A study without a limit has no total."""
+    lines = [{"study": {"space": SPACE}, "ack": True}, {"ask": 2},
+             {"tell": {"id": 0, "value": 1}, "ack": True}]
+    with tempfile.TemporaryDirectory() as directory:
+        command = [FETTLE, "-C", directory, "suggest", "--study", "one"]
+        holder = subprocess.Popen(command, text=True, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE)
+        for line in lines:
+            print(json.dumps(line), file=holder.stdin, flush=True)
+            assert "error" not in json.loads(holder.stdout.readline())
+        stop = subprocess.run([FETTLE, "-C", directory, "stop", "one"], text=True,
+                              capture_output=True)
+        assert "resumes it with fettle suggest --study one" in stop.stdout, stop
+        holder.communicate()
+        status = subprocess.run([FETTLE, "-C", directory, "status", "one"], text=True,
+                                capture_output=True)
+        assert "1 trial ended" in status.stdout and "of 1" not in status.stdout, status.stdout
+
+
 def main():
     check_one_session()
+    check_stop()
     moments = random.Random(SEED)
     for name, study in STUDIES.items():
         with tempfile.TemporaryDirectory() as directory:

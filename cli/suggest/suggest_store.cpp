@@ -94,7 +94,8 @@ Status SuggestStore::begin(const api::Study& wanted) {
   if (stored.ok()) {
     FETTLE_TRY(check_same_study(*stored, wanted));
     study_ = *std::move(stored);
-    return load();
+    FETTLE_TRY(load());
+    return adopt_limits(wanted);
   }
   FETTLE_ASSIGN(study_, store_->create_study(wanted));
   return success();
@@ -110,6 +111,28 @@ Status SuggestStore::load() {
   }
   for (std::size_t i = 0; i < trials_.size(); ++i) FETTLE_TRY(mend(i));
   is_over_ = core::is_finished(study_.status);
+  return success();
+}
+
+// The budget is written first: if the period is cut, the next session finds that it differs.
+Status SuggestStore::adopt_limits(const api::Study& wanted) {
+  ledger_.update(study_, trials_);
+  FETTLE_ASSIGN(const std::optional<api::SearchPeriod> period,
+                next_period(study_, wanted, {ledger_.next_index(), ledger_.highest_seq()}));
+  if (study_.spec.budget != wanted.spec.budget) {
+    api::Study study = study_;
+    study.spec.budget = wanted.spec.budget;
+    FETTLE_ASSIGN(study_, store_->update_study_spec(study));
+  }
+  if (!period) return success();
+  api::Study study = study_;
+  std::vector<api::SearchPeriod>& periods = study.status.search;
+  const bool may_go_on =
+      periods.back().trials != period->trials || periods.back().max_cost != period->max_cost;
+  if (may_go_on) is_over_ = false;  // the next ask says whether it does
+  if (periods.back().since == period->since) periods.pop_back();
+  periods.push_back(*period);
+  FETTLE_ASSIGN(study_, store_->update_study_status(study));
   return success();
 }
 

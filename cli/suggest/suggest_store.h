@@ -36,7 +36,7 @@ class SuggestStore final : public SuggestJournal {
   SuggestStore(const SuggestStore&) = delete;
   SuggestStore& operator=(const SuggestStore&) = delete;
 
-  // Begins the Study, or continues the stored one if it is the same.
+  // Begins the Study, or continues the stored one if it is the same but for its limits.
   Status begin(const api::Study& wanted);
   const api::Study& study() const { return study_; }
   const std::vector<api::TrialPtr>& trials() const { return trials_; }
@@ -55,6 +55,7 @@ class SuggestStore final : public SuggestJournal {
       : lock_(std::move(lock)), name_(std::move(name)) {}
 
   Status load();
+  Status adopt_limits(const api::Study& wanted);
   Status mend(std::size_t index);
   const api::Trial& at(std::int64_t index) const;
   // Store a part of a trial, and keep the trial as it is stored then.

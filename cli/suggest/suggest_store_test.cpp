@@ -145,9 +145,6 @@ TEST_F(SuggestStoreTest, ALastReportMayBeToldLater) {
 TEST_F(SuggestStoreTest, AnotherStudyLineIsRefused) {
   life(study(R"("max_trials":5,"known":[{"params":{"x":0.5,"n":3},"value":1}],)"));
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {R"("max_trials":6,)", "max_trials was 5, now 6"},
-      {R"("max_trials":5,"parallel":2,)", "parallel was 0, now 2"},
-      {R"("max_trials":5,"max_cost":2,)", "max_cost was null, now 2"},
       {R"("max_trials":5,"direction":"maximize",)", "directions was"},
       {R"("max_trials":5,"algorithm":{"seed":6},)", "algorithm was"},
       {R"("max_trials":5,"resource":{"min":1,"max":2},)", "resource was"},
@@ -161,6 +158,102 @@ TEST_F(SuggestStoreTest, AnotherStudyLineIsRefused) {
     EXPECT_THAT(life(study(more))[0], HasSubstr(expected)) << more;
   }
   EXPECT_THAT(life(study(R"("max_trials":5,)"))[0], HasSubstr("\"ok\":true"));
+}
+
+TEST_F(SuggestStoreTest, AStudyThatHasEndedGoesOnWithMoreTrials) {
+  life(study(R"("max_trials":2,)") + "{\"ask\":2}\n" + tell(0, 3) + tell(1, 2));
+  const auto more = life(study(R"("max_trials":3,)") + "{\"ask\":2}\n");
+  EXPECT_EQ(more[0], R"({"ok":true,"trials":2})");
+  EXPECT_THAT(more[1], HasSubstr(R"({"trials":[{"id":2,)"));
+  EXPECT_THAT(more[1], HasSubstr(R"(],"exhausted":true)"));
+  const api::Study running = *store()->get_study({"", "s"});
+  EXPECT_EQ(running.spec.budget.trials, 3);
+  EXPECT_EQ(running.status.display.state, "Searching");
+  ASSERT_EQ(running.status.search.size(), 2U);
+  EXPECT_EQ(running.status.search[1].since, 2);
+  EXPECT_EQ(running.status.search[1].basis, 2);
+  EXPECT_EQ(running.status.search[1].trials, 3);
+  life(study(R"("max_trials":3,)") + tell(2, 1));
+  EXPECT_EQ(store()->get_study({"", "s"})->status.display.state, "Succeeded");
+}
+
+TEST_F(SuggestStoreTest, LimitsMayChange) {
+  struct Case {
+    std::string line;
+    std::string second_ask;  // its reply has this
+    std::int64_t stored_trials;
+  };
+  const std::vector<Case> cases = {
+      {R"("max_trials":5,)", R"({"id":4,)", 5},
+      {R"("max_trials":2,)", R"({"trials":[],"exhausted":true})", 2},
+      {"", R"({"id":5,)", 1'000'000},
+      {R"("max_trials":9,"parallel":3,)", R"({"id":5,)", 9},
+      {R"("max_trials":9,"max_cost":4,)", R"({"trials":[],"exhausted":true})", 9},
+  };
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string name = "s" + std::to_string(i);
+    std::string begun = study(R"("max_trials":3,)") + "{\"ask\":3}\n";
+    for (int id = 0; id < 3; ++id) {
+      begun += R"({"tell":{"cost":2,"value":1,"id":)" + std::to_string(id) + "}}\n";
+    }
+    life(begun, name);
+    EXPECT_THAT(life(study(cases[i].line) + "{\"ask\":3}\n", name)[1],
+                HasSubstr(cases[i].second_ask))
+        << cases[i].line;
+    EXPECT_EQ(store(name)->get_study({"", name})->spec.budget.trials, cases[i].stored_trials);
+  }
+}
+
+// The process died after the budget was written, and before the search period was.
+TEST_F(SuggestStoreTest, AChangeOfLimitsThatWasCutIsFinished) {
+  life(study(R"("max_trials":1,)") + "{\"ask\":1}\n" + tell(0, 1));
+  {
+    const auto opened = store();
+    api::Study study = *opened->get_study({"", "s"});
+    study.spec.budget.trials = 2;
+    ASSERT_TRUE(opened->update_study_spec(study).ok());
+  }
+  EXPECT_THAT(life(study(R"("max_trials":2,)") + "{\"ask\":1}\n")[1], HasSubstr(R"({"id":1,)"));
+  EXPECT_EQ(store()->get_study({"", "s"})->status.search.back().trials, 2);
+}
+
+TEST_F(SuggestStoreTest, LimitsDoNotChangeWithoutEnd) {
+  const auto line = [](std::size_t trials) {
+    return study(R"("max_trials":)" + std::to_string(trials) + ",");
+  };
+  for (std::size_t i = 0; i < api::kMostSearchPeriods; ++i) {
+    EXPECT_THAT(life(line(i + 1) + "{\"ask\":20}\n")[0], HasSubstr(R"("ok":true)"));
+  }
+  const auto refused = life(line(40) + "{\"hello\":2}\n");
+  EXPECT_THAT(refused[0], HasSubstr("has had 16 changes of its limits, which is the most: "
+                                    "max_trials was 16, now 40"));
+  EXPECT_THAT(life(line(16))[0], HasSubstr(R"("trials":16)"));
+}
+
+// A session on another machine, or of another version, begins a period: replay knows both.
+TEST_F(SuggestStoreTest, AnotherMachineBeginsAPeriod) {
+  life(study() + "{\"ask\":1}\n" + tell(0, 1));
+  {
+    const auto opened = store();
+    api::Study study = *opened->get_study({"", "s"});
+    study.status.search.back().computed_by = "another machine";
+    ASSERT_TRUE(opened->update_study_status(study).ok());
+  }
+  life(study() + "{\"ask\":1}\n");
+  const std::vector<api::SearchPeriod> periods = store()->get_study({"", "s"})->status.search;
+  ASSERT_EQ(periods.size(), 2U);
+  EXPECT_EQ(periods[1].since, 1);
+  EXPECT_EQ(periods[1].algorithm, periods[0].algorithm);
+}
+
+TEST_F(SuggestStoreTest, APopulationKeepsItsSize) {
+  const auto line = [](int members) {
+    return study(R"("resource":{"min":1,"max":6},"algorithm":{"name":"pbt","interval":2},)"
+                 R"("max_trials":)" +
+                 std::to_string(members) + ",");
+  };
+  life(line(4) + "{\"ask\":1}\n");
+  EXPECT_THAT(life(line(5))[0], HasSubstr("max_trials was 4, now 5"));
 }
 
 TEST_F(SuggestStoreTest, AStudyThatCannotBeStoredIsRefused) {
@@ -234,6 +327,13 @@ TEST_F(SuggestStoreTest, APromotionThatWasCutIsFinished) {
   }
   EXPECT_THAT(life(head + "{\"ask\":1}\n")[1], HasSubstr(R"("resume":true,"again":true}]})"));
   EXPECT_EQ((*store()->get_trial({"", "s-1"}))->status.runs.size(), 2U);
+}
+
+TEST_F(SuggestStoreTest, AStudyWithoutALimitHasNoTotal) {
+  life(study() + "{\"ask\":2}\n" + tell(0, 3));
+  const api::StudyStatus status = store()->get_study({"", "s"})->status;
+  EXPECT_EQ(status.progress, "1");
+  EXPECT_FALSE(status.eta_seconds);
 }
 
 TEST_F(SuggestStoreTest, TheStudyEndsWithItsLastTrial) {

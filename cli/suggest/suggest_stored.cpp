@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "api/fields/enum_names.h"
@@ -9,16 +10,17 @@
 #include "base/json.h"
 #include "cli/common/asked.h"
 #include "core/facts/history.h"
+#include "core/facts/run_records.h"
 #include "core/study/problem.h"
+#include "core/study/search_period.h"
 #include "search/auto.h"
 #include "search/space/fingerprint.h"
 #include "search/space/space.h"
+#include "search/study_problem.h"
 
 namespace fettle::cli {
 namespace {
 
-// Bounds of spec.budget, where a study line says nothing.
-constexpr std::int64_t kNoTrialLimit = 1'000'000;
 constexpr std::int64_t kMostParallel = 1000;
 
 Status check_storable(const api::Study& study) {
@@ -77,10 +79,48 @@ std::vector<LineField> line_fields() {
       spec_field("early_stopping", "earlyStopping"),
       spec_field("constraints", "constraints"),
       spec_field("first", "warmStart"),
-      {"max_trials", [](const api::Study& study) { return study.status.search.front().trials; }},
-      {"parallel", [](const api::Study& study) { return study.status.search.front().parallelism; }},
-      {"max_cost", [](const api::Study& study) { return study.status.search.front().max_cost; }},
   };
+}
+
+// The limits of a study line may change from one session to the next. A new limit begins a search
+// period.
+std::vector<LineField> limits() {
+  return {
+      {"max_trials", [](const api::Study& study) { return study.status.search.back().trials; }},
+      {"parallel", [](const api::Study& study) { return study.status.search.back().parallelism; }},
+      {"max_cost", [](const api::Study& study) { return study.status.search.back().max_cost; }},
+  };
+}
+
+bool has_same_limits(const api::Study& stored, const api::Study& wanted) {
+  return std::ranges::all_of(
+      limits(), [&](const LineField& limit) { return limit.read(stored) == limit.read(wanted); });
+}
+
+// Lists the fields that differ: "max_trials was 5, now 6; ...".
+std::string differences(const std::vector<LineField>& fields, const api::Study& stored,
+                        const api::Study& wanted) {
+  std::string out;
+  for (const LineField& field : fields) {
+    const Json before = field.read(stored);
+    const Json now = field.read(wanted);
+    if (before == now) continue;
+    out += (out.empty() ? "" : "; ") + std::string(field.name) + " was " + before.dump() +
+           ", now " + now.dump();
+  }
+  return out;
+}
+
+// The rules of the search as they follow from the new limits. What was settled about steps stays.
+api::SearchPeriod period_with_limits(const api::Study& stored, const api::SearchPeriod& asked) {
+  api::Study study = stored;
+  study.spec.budget.trials = asked.trials;  // 0 = no limit, unlike in a stored budget
+  study.spec.budget.parallelism = asked.parallelism;
+  api::SearchPeriod out = search::settle(study);
+  out.reason = core::truncate_message(out.reason);
+  out.max_cost = asked.max_cost;
+  out.durable_checkpoints = asked.durable_checkpoints;
+  return out;
 }
 
 TrialState state_of(const api::Trial& trial, const api::StudySpec& spec) {
@@ -105,9 +145,9 @@ Result<api::Study> study_to_store(const SuggestStudy& asked, const search::Probl
   api::Study out;
   out.metadata.name = name;
   out.spec = asked.spec;
-  out.spec.budget.trials = asked.max_trials == 0 ? kNoTrialLimit : asked.max_trials;
+  out.spec.budget.trials = asked.max_trials == 0 ? api::kNoTrialLimit : asked.max_trials;
   out.spec.budget.parallelism = std::clamp<std::int64_t>(asked.parallel, 1, kMostParallel);
-  out.spec.budget.failures = kNoTrialLimit;
+  out.spec.budget.failures = api::kNoTrialLimit;
   out.spec.trial.pod_template = template_of_asked();
   out.spec.trial.checkpoints.emplace();  // the client keeps them
   FETTLE_ASSIGN(api::SearchPeriod period, period_of(asked, settled));
@@ -119,7 +159,7 @@ Result<api::Study> study_to_store(const SuggestStudy& asked, const search::Probl
 
 search::Problem problem_of_stored(const api::Study& study) {
   search::Problem out = core::problem_of(study);
-  out.max_cost = study.status.search.front().max_cost;
+  out.max_cost = study.status.search.back().max_cost;
   return out;
 }
 
@@ -129,22 +169,42 @@ Status check_same_study(const api::Study& stored, const api::Study& wanted) {
     return invalid("study " + name +
                    " runs a program: continue it with fettle run, or choose another name");
   }
-  std::string differences;
-  const auto add = [&differences](const std::string& text) {
-    differences += (differences.empty() ? "" : "; ") + text;
-  };
-  for (const LineField& field : line_fields()) {
-    const Json before = field.read(stored);
-    const Json now = field.read(wanted);
-    if (before != now)
-      add(std::string(field.name) + " was " + before.dump() + ", now " + now.dump());
-  }
+  std::vector<LineField> fields = line_fields();
+  // The members of a population are its max_trials, and they train together.
+  if (api::traits(stored.spec.algorithm.name).population)
+    std::ranges::copy(limits(), std::back_inserter(fields));
+  std::string differing = differences(fields, stored, wanted);
   if (!begins_with(stored.status.prior_observations, wanted.status.prior_observations)) {
-    add("known has other results");
+    differing += std::string(differing.empty() ? "" : "; ") + "known has other results";
   }
-  if (differences.empty()) return success();
-  return invalid("study " + name + " is stored with another study line: " + differences +
+  if (differing.empty()) return success();
+  return invalid("study " + name + " is stored with another study line: " + differing +
                  "; send the same line, or choose another name");
+}
+
+Result<std::optional<api::SearchPeriod>> next_period(const api::Study& stored,
+                                                     const api::Study& wanted,
+                                                     const SearchPosition& position) {
+  const std::vector<api::SearchPeriod>& periods = stored.status.search;
+  const api::SearchPeriod& asked = wanted.status.search.front();
+  const std::optional<api::SearchPeriod> none;
+  const bool same_limits = has_same_limits(stored, wanted);
+  if (same_limits && periods.back().computed_by == asked.computed_by) return none;
+  if (position.next == 0) return std::optional(asked);  // nothing was decided yet
+  const std::size_t most = same_limits ? core::kMostForMachines : api::kMostSearchPeriods;
+  const bool is_full = periods.size() >= most && periods.back().since != position.next;
+  if (is_full && same_limits) return none;
+  if (is_full) {
+    return invalid(
+        "study " + stored.metadata.name + " has had " + std::to_string(api::kMostSearchPeriods) +
+        " changes of its limits, which is the most: " + differences(limits(), stored, wanted) +
+        "; send the last line again, or choose another name");
+  }
+  api::SearchPeriod out = same_limits ? periods.back() : period_with_limits(stored, asked);
+  out.computed_by = asked.computed_by;
+  out.since = position.next;
+  out.basis = position.basis;
+  return std::optional(std::move(out));
 }
 
 SuggestTrials restore_trials(const api::Study& study, const std::vector<api::TrialPtr>& trials,

@@ -17,10 +17,6 @@ using api::SearchPeriod;
 
 namespace {
 
-// A change of machine begins a period only among the first half: an operator that moves to and fro
-// between two kinds of machine must not use up all periods.
-constexpr std::size_t kMostForMachines = api::kMostSearchPeriods / 2;
-
 std::optional<double> max_cost(const api::StudySpec& spec) {
   return spec.algorithm.cost_aware ? max_cost_of(spec) : std::nullopt;
 }

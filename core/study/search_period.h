@@ -5,6 +5,7 @@
 // Pure functions; usable from any thread.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "api/study/study.h"
@@ -13,6 +14,10 @@
 #include "core/study/ledger.h"
 
 namespace fettle::core {
+
+// A change of machine begins a period only among the first half: an operator that moves to and fro
+// between two kinds of machine must not use up all periods.
+inline constexpr std::size_t kMostForMachines = api::kMostSearchPeriods / 2;
 
 // Whether a new period has to be written: none exists yet, the budget was changed, or another
 // machine computes now (`computed_by`, search/space/fingerprint.h). False while the Study is

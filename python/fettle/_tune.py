@@ -54,7 +54,7 @@ def tune(function: Callable[..., Any], space: Space, *, minimize: Names = None, 
                     kind, where the choice matters
     resource        (1, 27): trials report steps 1 to 27, and poor ones are stopped on the way
     study           a name: kept in `directory`/.fettle, as by `fettle run`, and resumed by the same call, for which
-                    workers, timeouts and the function may differ
+                    trials, max_cost, workers, timeouts and the function may differ
     timeout         seconds after which no trial begins
     trial_timeout   seconds after which a trial is ended as failed; needs worker processes
     first_failures  if this many trials fail before one succeeds, tune() raises FettleError

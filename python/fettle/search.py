@@ -103,7 +103,8 @@ class Search:
     constraints         [{"metric": "size", "max": 1e6}, ...]: tell() then takes these metrics
     first               points to try first; a point may leave parameters out
     known               results from elsewhere: [(parameters, value), ...]
-    study               a name: the study is kept in `directory`/.fettle, and resumed by the same call
+    study               a name: the study is kept in `directory`/.fettle, and resumed by the same call, in which
+                        trials, max_cost and parallel may differ
     """
 
     def __init__(self, space: Space, *, minimize: Names = None, maximize: Names = None, seed: int | None = None,

@@ -95,6 +95,11 @@ class Resume(InAFolder):
         first = self.tune("grows", trials=5)
         again = self.tune("grows", trials=5)
         self.assertEqual([one.parameters for one in again.trials], [one.parameters for one in first.trials])
+        more = self.tune("grows", trials=8)
+        self.assertEqual([one.id for one in more.trials], list(range(8)))
+        self.assertEqual([one.parameters for one in more.trials[:5]], [one.parameters for one in first.trials])
+        self.assertEqual(len(self.tune("grows", trials=3).trials), 8)  # a smaller number only ends it
+        subprocess.run([PROGRAM, "replay", "grows"], check=True, stdout=subprocess.DEVNULL)
 
     def test_another_space_is_refused(self):
         self.tune("fixed", trials=3)
