@@ -44,6 +44,7 @@ class Client:
                                         text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.lines_left = kill_at
         self.delay = delay
+        self.params = {}  # known to this life: a resumed trial comes without them
         self.sent = 0
 
     def send(self, line):
@@ -75,7 +76,7 @@ class Client:
         assert self.process.wait() == 0
 
     def evaluate(self, study, trial):
-        params = PARAMS.setdefault(trial["id"], trial.get("params"))
+        params = self.params.setdefault(trial["id"], trial.get("params"))
         value = (params["x"] - 0.3) ** 2 + abs(params["n"] - 9) / 64 + "abc".index(params["o"]) / 9
         last = study.get("resource", {}).get("max", 1)
         for step in range(1, last):
@@ -86,9 +87,6 @@ class Client:
             return self.send({"tell": {"id": trial["id"], "value": None}})
         self.send({"tell": {"id": trial["id"], "value": value / last,
                             "metrics": {"ms": params["n"]}}})
-
-
-PARAMS = {}  # of all lives: a resumed trial comes without them
 
 
 def trials_of(directory, name):

@@ -59,9 +59,14 @@ SuggestSearch::SuggestSearch(const api::StudySpec& spec, search::Problem problem
 Result<Asked> SuggestSearch::ask(std::int64_t wanted) {
   Asked out;
   const Status status = fill(wanted, out);
-  if (status.ok()) return out;
-  put_back(out);
-  return status.error();
+  if (!status.ok()) {
+    put_back(out);
+    return status.error();
+  }
+  for (HandedTrial& handed : out.trials) {
+    handed.is_known = std::exchange(trials_.at(handed.trial).is_known, true);
+  }
+  return out;
 }
 
 Status SuggestSearch::fill(std::int64_t wanted, Asked& out) {

@@ -25,8 +25,9 @@ namespace fettle::cli {
 // A trial that an ask hands out.
 struct HandedTrial {
   std::size_t trial = 0;
-  bool resumes = false;  // from its checkpoint
-  bool again = false;    // it was handed out before, and its process was lost
+  bool resumes = false;   // from its checkpoint
+  bool again = false;     // it was handed out before, and its process was lost
+  bool is_known = false;  // this session has handed it out before
 };
 
 struct Asked {

@@ -70,11 +70,10 @@ bool repeats_last_report(const api::StudySpec& spec, const SuggestTrial& trial,
 void add_trial(const SuggestTrials& trials, const HandedTrial& handed, std::string& out) {
   const std::string id = std::to_string(handed.trial);
   out += (out.empty() ? "{\"id\":" : ",{\"id\":") + id;
-  const bool shows_params = !handed.resumes || handed.again;
-  if (shows_params) out += ",\"params\":" + trials.history().trials[handed.trial].dump();
+  if (!handed.is_known) out += ",\"params\":" + trials.history().trials[handed.trial].dump();
   if (handed.resumes) out += ",\"resume\":true";
   const auto& stages = trials.history().stages;
-  if (shows_params && !stages.empty() && stages[handed.trial].parent) {
+  if (!handed.is_known && !stages.empty() && stages[handed.trial].parent) {
     const search::Origin& parent = *stages[handed.trial].parent;
     out += ",\"parent\":{\"id\":" + std::to_string(parent.trial) +
            ",\"step\":" + std::to_string(parent.step) + "}";

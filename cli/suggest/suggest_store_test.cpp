@@ -40,6 +40,12 @@ std::string tell(int id, double value) {
   return Json::object({{"tell", Json::object({{"id", id}, {"value", value}})}}).dump() + "\n";
 }
 
+// The parameters of a trial in the reply to an ask.
+std::string params_of(const std::string& reply, std::size_t trial) {
+  const Json asked = *parse_json(reply);
+  return asked.find("trials")->as_array()[trial].find("params")->dump();
+}
+
 class SuggestStoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -106,9 +112,11 @@ TEST_F(SuggestStoreTest, RunningTrialsComeAgain) {
 TEST_F(SuggestStoreTest, PausedAndPromotedTrialsGoOn) {
   const std::string head = study(R"("resource":{"min":1,"max":9},"algorithm":{"name":"random"},)"
                                  R"("early_stopping":{"name":"asha","promote":true},)");
-  life(head + "{\"ask\":3}\n" + report(0, 1, 0.5) + report(1, 1, 0.4) + report(2, 1, 0.6));
+  const auto begun =
+      life(head + "{\"ask\":3}\n" + report(0, 1, 0.5) + report(1, 1, 0.4) + report(2, 1, 0.6));
   const auto promoted = life(head + "{\"ask\":1}\n" + report(1, 2, 0.3));
-  EXPECT_EQ(promoted[1], R"({"trials":[{"id":1,"resume":true}]})");
+  EXPECT_EQ(promoted[1],
+            R"({"trials":[{"id":1,"params":)" + params_of(begun[1], 1) + R"(,"resume":true}]})");
   EXPECT_EQ(promoted[2], R"({"decision":"continue"})");
   const auto again = life(head + report(0, 2, 1) + "{\"ask\":1}\n" + report(1, 3, 0.3));
   EXPECT_THAT(again[1], HasSubstr("trial 0 is paused"));

@@ -23,6 +23,7 @@ struct SuggestTrial {
   std::size_t next_rung = 0;  // the first rung without a fact
   double cost = 0;            // until its end or pause, if known
   bool again = false;         // to be handed out again: its process was lost
+  bool is_known = false;      // to the client: this session has handed it out
   // The values of the report that ended it; absent: it runs, or a tell ended it.
   std::optional<std::vector<std::optional<double>>> last_report = std::nullopt;
   std::vector<std::optional<double>> values{};  // of its result

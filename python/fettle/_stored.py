@@ -22,11 +22,6 @@ def stored_trials(study: str, objectives: Sequence[str], directory: str | os.Pat
     return [one for one in found if one is not None]
 
 
-def parameters_by_id(study: str, directory: str | os.PathLike[str] | None) -> dict[int, dict[str, Any]]:
-    """The parameters of every trial, ended or not."""
-    return {one["spec"]["index"]: one["spec"]["parameters"] for one in _read("trials", study, directory)}
-
-
 def stored_result(study: str, objectives: Mapping[str, str], directory: str | os.PathLike[str] | None) -> Result:
     """The study as far as it is."""
     names = list(objectives)

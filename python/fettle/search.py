@@ -118,8 +118,6 @@ class Search:
         if study is not None and (not isinstance(study, str) or not study):
             raise ValueError(f"study: expected a name; found {study!r}")
         self.study = study
-        self._directory = directory
-        self._earlier: dict[int, dict[str, Any]] = {}
         self.constraints = [dict(one) for one in constraints or ()]
         self._condition = threading.Condition()
         self._trials: dict[int, SearchTrial] = {}
@@ -193,20 +191,11 @@ class Search:
             trial = SearchTrial(self, paused.id, paused.parameters, paused.parent, paused.again)
         else:
             parent = found.get("parent")
-            parameters = found["params"] if "params" in found else self._stored_parameters(found["id"])
-            trial = SearchTrial(self, found["id"], self.typed(parameters),
+            trial = SearchTrial(self, found["id"], self.typed(found["params"]),
                                 (parent["id"], parent["step"]) if parent else None, bool(found.get("again")))
         trial.resumed = bool(found.get("resume"))
         self._trials[trial.id] = trial
         return trial
-
-    def _stored_parameters(self, id: int) -> dict[str, Any]:
-        """Of a trial that resumes, and was paused by an earlier process."""
-        from fettle._stored import parameters_by_id
-
-        if id not in self._earlier and self.study is not None:
-            self._earlier = parameters_by_id(self.study, self._directory)
-        return self._earlier[id]
 
     def typed(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Real numbers as float, also those that JSON writes without a point."""
