@@ -186,6 +186,43 @@ TEST(Disk, FullWhenTrialsEndKeepsTheirResultsForTheNextRun) {
   EXPECT_EQ(shop.count_lines("begun"), 4U) << "no trial ran twice";
 }
 
+// The lines of a client of `fettle suggest` that asks for and tells the trials `first` to `last`.
+std::string suggest_lines(std::size_t first, std::size_t last) {
+  std::string lines = R"({"study":{"space":[{"name":"x","type":"float","low":0,"high":1}],)"
+                      R"("algorithm":{"name":"random"}},"ack":true})"
+                      "\n";
+  for (std::size_t trial = first; trial <= last; ++trial) {
+    lines += R"({"ask":1})"
+             "\n"
+             R"({"tell":{"value":1,"id":)" +
+             std::to_string(trial) + "},\"ack\":true}\n";
+  }
+  return lines;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(Disk, FullUnderSuggestLosesNothingThatWasAcknowledged) {
+  Workshop shop;
+  const SmallDisk disk(shop, ".fettle");
+  if (!disk.mounted()) GTEST_SKIP() << "only root can mount";
+  const std::vector<std::string> suggest = {"suggest", "--study", "digits"};
+  const Finished full = shop.fettle(suggest, suggest_lines(0, 200));
+  EXPECT_EQ(full.code, 0) << full.err;
+  EXPECT_THAT(full.out, HasSubstr("the disk is full"));
+  EXPECT_THAT(full.out, HasSubstr("start fettle suggest --study digits again"));
+  const std::size_t told = count(full.out, R"({"ok":true})");
+  EXPECT_EQ(shop.count_phase("Completed"), told) << "a full disk can still be read";
+  ASSERT_TRUE(disk.resize("20m"));
+  const Finished more = shop.fettle(suggest, suggest_lines(told, told + 4));
+  EXPECT_EQ(count(more.out, R"({"ok":true})"), 5U) << more.out;
+  EXPECT_EQ(shop.count_phase("Completed"), told + 5);
+}
+
 // Logs stop first, so that the remaining space is enough for the results.
 TEST(Disk, FullOfLogsStillTakesTheResults) {
   Workshop shop;
