@@ -227,6 +227,16 @@ Status check_finite(const Bytes& values, const kernels::ImageShape& shape,
   return success();
 }
 
+Result<ImageSet> with_labels(const NpyArray& images, const kernels::ImageShape& shape,
+                             std::vector<std::int32_t> labels, const std::string& path) {
+  if (images.type == NpyType::kUint8) {
+    return ImageSet(shape, PixelType::kByte, images.values, std::move(labels));
+  }
+  const Bytes values = aligned(images.values);
+  FETTLE_TRY(check_finite(values, shape, path));
+  return ImageSet(shape, PixelType::kFloat, values, std::move(labels));
+}
+
 }  // namespace
 
 Result<NpyArray> parse_npy(Bytes file, const std::string& path) {
@@ -281,12 +291,30 @@ Result<ImageSet> read_npy_image_set(const std::string& images, const std::string
                    labels + " holds " + std::to_string(numbers.size()) +
                    " labels; they must be as many");
   }
-  if (images_array.type == NpyType::kUint8) {
-    return ImageSet(shape, PixelType::kByte, images_array.values, std::move(numbers));
-  }
-  const Bytes values = aligned(images_array.values);
-  FETTLE_TRY(check_finite(values, shape, images));
-  return ImageSet(shape, PixelType::kFloat, values, std::move(numbers));
+  return with_labels(images_array, shape, std::move(numbers), images);
+}
+
+Result<ImageSet> read_npy_images(const std::string& path, DataCache& cache) {
+  FETTLE_ASSIGN(const NpyArray array, read_npy(path, "images", cache));
+  FETTLE_ASSIGN(const kernels::ImageShape shape, image_shape(array, path));
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(array.shape[0]), 0);
+  return with_labels(array, shape, std::move(labels), path);
+}
+
+std::string npy_head(const std::string& type, const std::vector<std::int64_t>& shape) {
+  std::string sides;
+  for (const std::int64_t side : shape) sides += std::to_string(side) + ", ";
+  if (shape.size() > 1) sides.resize(sides.size() - 2);
+  std::string header =
+      "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + sides + "), }";
+  constexpr std::size_t kAlignment = 64;  // of the values
+  constexpr std::size_t kBefore = 10;     // magic, version, length
+  header.resize((kBefore + header.size()) / kAlignment * kAlignment + kAlignment - kBefore, ' ');
+  header.back() = '\n';
+  std::string head("\x93NUMPY\x01\x00", 8);
+  head += static_cast<char>(header.size() & 255);
+  head += static_cast<char>(header.size() >> 8);
+  return head + header;
 }
 
 }  // namespace fettle::trainer

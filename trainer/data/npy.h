@@ -40,4 +40,10 @@ std::int64_t integer_at(const NpyArray& array, std::int64_t i);
 Result<ImageSet> read_npy_image_set(const std::string& images, const std::string& labels,
                                     DataCache& cache);
 
+// The images alone; each has the label 0. Errors as above.
+Result<ImageSet> read_npy_images(const std::string& path, DataCache& cache);
+
+// The head of an NPY file whose values follow: `type` as numpy writes it ("<f4", "<i8").
+std::string npy_head(const std::string& type, const std::vector<std::int64_t>& shape);
+
 }  // namespace fettle::trainer

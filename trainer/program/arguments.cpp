@@ -127,6 +127,14 @@ void add_planning(CLI::App& app, Arguments& to) {
          "for people or for programs (text)")
       ->check(CLI::IsMember({"text", "json"}))
       ->type_name("text|json");
+  app.add_option("--predict", to.predict,
+                 "write the logits of the newest checkpoint, that of FILE or in --checkpoints, for "
+                 "the validation samples (fp32, numpy.save)")
+      ->type_name("PATH");
+  app.add_option("--inputs", to.inputs,
+                 "with --predict: for the samples in PATH instead, images or token ids by "
+                 "numpy.save")
+      ->type_name("PATH");
   add_flag(app, "--backends", to.backends,
            "print which backends this build and machine have, as JSON");
 }

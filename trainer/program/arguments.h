@@ -21,7 +21,9 @@ struct Arguments {
   bool benches = false;
   bool dry_run = false;
   std::optional<std::int64_t> profiled_steps;
-  std::string trace;  // "": beside the checkpoints
+  std::string trace;    // "": beside the checkpoints
+  std::string predict;  // the file of logits; "": none
+  std::string inputs;   // "": the validation samples
   bool backends = false;
   bool as_json = false;
   std::optional<std::int64_t> workers;

@@ -4,6 +4,7 @@
 
 #include "trainer/program/arguments.h"
 #include "trainer/program/console.h"
+#include "trainer/program/predict.h"
 #include "trainer/program/tools.h"
 #include "trainer/program/train.h"
 #include "trainer/program/worker.h"
@@ -25,6 +26,10 @@ int run(int argc, char** argv) {
     return fail(invalid("--slots is for --worker, which trains several trials at once"));
   }
   if (arguments->worker) return run_worker(arguments->slots);
+  if (!arguments->inputs.empty() && arguments->predict.empty()) {
+    return fail(invalid("--inputs is for --predict, which takes samples from there"));
+  }
+  if (!arguments->predict.empty()) return predict(*arguments);
   if (arguments->file.empty()) {
     return fail(invalid("no trial: set FETTLE_TRIAL or name a file; see fettle-trainer --help"));
   }

@@ -1,7 +1,9 @@
 #include "trainer/step/model_runner.h"
 
 #include <algorithm>
+#include <vector>
 
+#include "base/check.h"
 #include "trainer/step/precision.h"
 
 namespace fettle::trainer {
@@ -126,6 +128,24 @@ kernels::LossSums ModelRunner::evaluate(const ImageSet& images,
     samples = samples.subspan(size);
   }
   return evaluation_sums_.download()[0];
+}
+
+void ModelRunner::predict(const ImageSet& images, std::span<const std::int64_t> samples,
+                          const BatchWriter& writer, const TakeLogits& take) {
+  CHECK(network_->options().type == kernels::DataType::kFloat32, "logits are read as fp32");
+  const NetworkPlan& plan = network_->plan();
+  std::vector<float> logits;
+  while (!samples.empty()) {
+    const auto size = std::min(samples.size(), static_cast<std::size_t>(network_->max_samples()));
+    const StagedBatch batch = stage_evaluation(images, samples.first(size), writer);
+    if (batch.gather != nullptr) stage_->gather(batch);
+    const kernels::ConstBuffer there =
+        network_->forward(Pass{/*training=*/false, batch.samples}, batch.pixels);
+    logits.resize(static_cast<std::size_t>(batch.predictions * plan.classes));
+    backend_.download(there, logits.data(), std::ssize(logits) * std::int64_t{sizeof(float)});
+    take(logits);
+    samples = samples.subspan(size);
+  }
 }
 
 StagedBatch ModelRunner::stage_evaluation(const ImageSet& images,

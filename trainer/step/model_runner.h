@@ -82,6 +82,11 @@ class ModelRunner {
   // Sums of the loss (without label smoothing) over these samples, with running statistics.
   kernels::LossSums evaluate(const ImageSet& images, std::span<const std::int64_t> samples,
                              const BatchWriter& writer);
+  // The logits of these samples, with running statistics; the network computes in fp32. `take`
+  // receives them part by part, in order.
+  using TakeLogits = std::function<void(std::span<const float> logits)>;
+  void predict(const ImageSet& images, std::span<const std::int64_t> samples,
+               const BatchWriter& writer, const TakeLogits& take);
 
  private:
   ModelRunner(TrainingDevice& device, std::uint64_t seed)
