@@ -11,6 +11,7 @@
 
 #include "api/fields/enum_names.h"
 #include "api/study/study_rules.h"
+#include "trainer/files/export.h"
 
 namespace fettle::trainer {
 namespace {
@@ -135,6 +136,18 @@ void add_planning(CLI::App& app, Arguments& to) {
                  "with --predict: for the samples in PATH instead, images or token ids by "
                  "numpy.save")
       ->type_name("PATH");
+  app.add_option("--export", to.export_to,
+                 "write the network of the newest checkpoint, that of FILE or in --checkpoints, as "
+                 "a file for other programs")
+      ->type_name("PATH");
+  app.add_option("--format", to.format, "with --export: the file's format (safetensors)")
+      ->check(CLI::IsMember(export_formats()))
+      ->type_name("NAME");
+  app.add_option("--origin", to.origin,
+                 "with --export: the study and trial that the file names as its origin (those of "
+                 "the trial file)")
+      ->type_name("STUDY/TRIAL");
+  add_flag(app, "--force", to.force, "with --export: replace a file that exists");
   add_flag(app, "--backends", to.backends,
            "print which backends this build and machine have, as JSON");
 }

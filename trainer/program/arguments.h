@@ -21,9 +21,13 @@ struct Arguments {
   bool benches = false;
   bool dry_run = false;
   std::optional<std::int64_t> profiled_steps;
-  std::string trace;    // "": beside the checkpoints
-  std::string predict;  // the file of logits; "": none
-  std::string inputs;   // "": the validation samples
+  std::string trace;      // "": beside the checkpoints
+  std::string predict;    // the file of logits; "": none
+  std::string inputs;     // "": the validation samples
+  std::string export_to;  // "": no export
+  std::string format = "safetensors";
+  std::string origin;  // STUDY/TRIAL; "": that of the trial file
+  bool force = false;
   bool backends = false;
   bool as_json = false;
   std::optional<std::int64_t> workers;

@@ -4,6 +4,7 @@
 
 #include "trainer/program/arguments.h"
 #include "trainer/program/console.h"
+#include "trainer/program/export.h"
 #include "trainer/program/predict.h"
 #include "trainer/program/tools.h"
 #include "trainer/program/train.h"
@@ -30,6 +31,7 @@ int run(int argc, char** argv) {
     return fail(invalid("--inputs is for --predict, which takes samples from there"));
   }
   if (!arguments->predict.empty()) return predict(*arguments);
+  if (!arguments->export_to.empty()) return export_model(*arguments);
   if (arguments->file.empty()) {
     return fail(invalid("no trial: set FETTLE_TRIAL or name a file; see fettle-trainer --help"));
   }

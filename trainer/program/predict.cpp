@@ -6,49 +6,15 @@
 #include <utility>
 
 #include "base/file.h"
-#include "trainer/checkpoint/checkpoint_store.h"
 #include "trainer/data/fingerprint.h"
 #include "trainer/data/npy.h"
 #include "trainer/data/training_data.h"
 #include "trainer/predict.h"
 #include "trainer/program/console.h"
-#include "trainer/program/process_task.h"
+#include "trainer/program/newest_model.h"
 
 namespace fettle::trainer {
 namespace {
-
-struct Source {
-  std::string checkpoints;
-  std::optional<api::TrainerConfig> config;  // of the file, if one is named
-};
-
-Result<Source> find_source(const Arguments& arguments) {
-  Source source;
-  source.checkpoints = arguments.overrides.checkpoints;
-  if (!arguments.file.empty()) {
-    FETTLE_ASSIGN(const ProcessTask process,
-                  read_process_task(arguments.file, arguments.overrides));
-    source.config = process.task.config;
-    if (source.checkpoints.empty()) source.checkpoints = process.task.checkpoints;
-  }
-  if (!source.checkpoints.empty()) return source;
-  return invalid("--predict needs a checkpoint: name a trial file, or --checkpoints DIR");
-}
-
-struct Newest {
-  SavedModel model;
-  DataFingerprint data;
-  std::string path;
-};
-
-Result<Newest> read_newest(const std::string& directory) {
-  FETTLE_ASSIGN(CheckpointStore::Found found, CheckpointStore(directory).newest());
-  for (const std::string& reason : found.skipped) log_line("skipped a checkpoint: " + reason);
-  if (!found.checkpoint) return not_found("there is no checkpoint in " + directory);
-  DataFingerprint data = read_fingerprint(found.checkpoint->data);
-  FETTLE_ASSIGN(SavedModel model, read_saved_model(std::move(*found.checkpoint), found.path));
-  return Newest{std::move(model), std::move(data), std::move(found.path)};
-}
 
 template <class T>
 Status write_npy(const std::string& path, const std::string& type,
@@ -70,7 +36,7 @@ struct Samples {
   Indices indices;
 };
 
-Result<Samples> read_validation(const api::DataConfig& config, const Newest& newest,
+Result<Samples> read_validation(const api::DataConfig& config, const NewestModel& newest,
                                 DataCache& cache) {
   FETTLE_ASSIGN(TrainingData data, load_training_data(config, cache));
   const std::string different = difference_of_sets(newest.data.train, data.fingerprint.train);
@@ -81,7 +47,7 @@ Result<Samples> read_validation(const api::DataConfig& config, const Newest& new
   return Samples{std::move(data.images), std::move(data.split.validation)};
 }
 
-Result<Samples> read_named(const std::string& path, const Newest& newest, DataCache& cache) {
+Result<Samples> read_named(const std::string& path, const NewestModel& newest, DataCache& cache) {
   Samples samples;
   FETTLE_ASSIGN(samples.inputs, read_inputs(newest.model, path, cache));
   samples.indices.resize(static_cast<std::size_t>(samples.inputs.size()));
@@ -90,9 +56,8 @@ Result<Samples> read_named(const std::string& path, const Newest& newest, DataCa
 }
 
 Result<Json> write_predictions(const Arguments& arguments) {
-  FETTLE_ASSIGN(const Source source, find_source(arguments));
-  FETTLE_ASSIGN(const Newest newest, read_newest(source.checkpoints));
-  const api::TrainerConfig& config = source.config ? *source.config : newest.model.config;
+  FETTLE_ASSIGN(const NewestModel newest, read_newest_model(arguments, "--predict"));
+  const api::TrainerConfig& config = newest.task ? newest.task->task.config : newest.model.config;
   const bool validates = arguments.inputs.empty();
   DataCache cache = DataCache::from_environment();
   FETTLE_ASSIGN(const Samples samples, validates ? read_validation(config.data, newest, cache)
