@@ -2,16 +2,15 @@
 
     Trainer(..., callbacks=[ReportCallback("eval_loss")])
 
-A step is an epoch with eval_strategy="epoch", and a step of the optimizer with eval_strategy="steps". Evaluations of
-several data sets at one step are one report. It is made before the next training step, so behind the checkpoint of
-that step. trainer.evaluate() before or after the training is not reported.
+A step is an epoch with eval_strategy="epoch", else one of the optimizer. Evaluations of several data sets at one step
+are one report, made before the next training step, so behind the checkpoint. Evaluations outside train() are silent.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState, TrainingArguments
 
 from fettle.integrations._metrics import Metrics, report_chosen
 
@@ -23,21 +22,18 @@ class ReportCallback(TrainerCallback):
 
     def __init__(self, metrics: Metrics = None) -> None:
         self.metrics = metrics
-        self._measured: dict[str, Any] = {}
-        self._step = 0
+        self._measured: dict[int, dict[str, Any]] = {}  # by step; not reported yet
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
         self._measured = {}
 
-    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
-                    metrics: dict[str, Any] | None = None, **_: Any) -> None:
-        strategy = args.eval_strategy
-        self._step = max(1, round(state.epoch or 0)) if strategy == "epoch" else state.global_step
-        self._measured.update(metrics or {})
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, *_: Any, metrics: dict[str, Any], **__: Any) -> None:
+        step = max(1, round(state.epoch or 0)) if args.eval_strategy == "epoch" else state.global_step
+        self._measured.setdefault(step, {}).update(metrics)
 
-    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
         measured, self._measured = self._measured, {}
-        if measured:
-            report_chosen(self._step, measured, self.metrics, "the evaluation")
+        for step, metrics in measured.items():
+            report_chosen(step, metrics, self.metrics, "the evaluation")
 
     on_train_end = on_step_begin

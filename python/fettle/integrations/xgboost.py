@@ -2,8 +2,8 @@
 
     xgboost.train(..., evals=[(validation, "valid")], callbacks=[ReportCallback("valid-logloss")])
 
-A step is a round, counted from the first one of the model that training continues from. Metrics have the names that XGBoost prints: data set, hyphen, metric. In xgboost.cv() they are means
-over the folds. Of several workers only rank 0 reports.
+A step is a round, counted from the first one of the model that training continues from. Metrics have the names that
+XGBoost prints: data set, hyphen, metric. In xgboost.cv() they are means over the folds. Only rank 0 reports.
 """
 
 from __future__ import annotations
