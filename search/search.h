@@ -27,7 +27,7 @@ namespace fettle::search {
 // keeps the one that it began with (api::SearchPeriod), so that it continues, and is replayed, by
 // the same rules. Listed in docs/decisions/0064.
 inline constexpr std::int64_t kFirstRevision = 1;
-inline constexpr std::int64_t kNewestRevision = 2;
+inline constexpr std::int64_t kNewestRevision = 3;
 
 // Everything that stays the same during a Study.
 struct Problem {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "api/study/algorithm.h"
 #include "search/space/space_map.h"
 #include "search/transfer.h"
 
@@ -171,6 +172,16 @@ bool is_usable(const Problem& problem, const api::PriorObservation& prior) {
                      [](double value) { return std::isfinite(value); });
 }
 
+// A trial that ends at a rung has no result, and ranks behind all that have one (ranking.h). Priors
+// are results: even a poor prior would rank before it, though it might have lost at that rung.
+bool learns_from_priors(const Problem& problem) {
+  if (!api::traits(problem.algorithm.name).uses_priors) return false;
+  const std::optional<api::EarlyStopping>& rule = problem.early_stopping;
+  const bool has_rungs = rule && api::traits(rule->name).has_rungs &&
+                         !rung_steps(problem.algorithm, rule, problem.resource).empty();
+  return !has_rungs || problem.revision < 3;  // docs/decisions/0008
+}
+
 void add_distinct(std::vector<Json>& points, Json point) {
   if (std::find(points.begin(), points.end(), point) == points.end()) {
     points.push_back(std::move(point));
@@ -209,7 +220,7 @@ Result<std::unique_ptr<Sampler>> make_warm_start(const Problem& problem,
     add_distinct(first, space.write(priors[ranked.best_first()[k]].point));
   }
   // A sampler that does not learn from priors still tries the best few of them first.
-  if (!api::traits(problem.algorithm.name).uses_priors) priors.clear();
+  if (!learns_from_priors(problem)) priors.clear();
   return std::unique_ptr<Sampler>(std::make_unique<WarmStart>(
       problem, std::move(space), std::move(first), std::move(priors), std::move(sampler)));
 }

@@ -256,6 +256,62 @@ TEST(WarmStart, PassesOverPriorsOfAnotherSpaceOrWithoutAValue) {
             texts(sampler_of(problem_of({real("x", 0, 1)}, "tpe"))->suggest({}, 9).points));
 }
 
+// A search of 12 trials that `rule` stops, from 20 priors.
+struct StoppedSearch {
+  StoppedSearch(const std::string& algorithm, const api::EarlyStopping& rule)
+      : problem(warm({real("x", 0, 1), real("y", 0, 1)}, algorithm, 5, 0, 20)) {
+    problem.resource = {"epoch", 1, 9};
+    problem.early_stopping = rule;
+  }
+
+  // The points after 12 trials: every third one has a result, the others stopped at step 1.
+  std::vector<std::string> next_points() const {
+    const auto sampler = sampler_of(problem);
+    History history;
+    for (std::int64_t trial = 0; trial < 12; ++trial) {
+      history.trials.push_back(sampler->suggest(history, 1).points.at(0));
+      const double value = history.trials.back().find("x")->as_double();
+      history.events.push_back(trial % 3 == 0 ? result(trial, value)
+                                              : fact(trial, api::FactKind::kStopped, 1, value + 1));
+    }
+    return texts(sampler->suggest(history, 4).points);
+  }
+
+  // The same search that knows the points of the best three priors, but no results.
+  StoppedSearch with_points_alone() const {
+    StoppedSearch out = *this;
+    std::vector<api::PriorObservation> best = problem.priors;
+    std::ranges::sort(best, {}, [](const auto& prior) { return prior.values[0]; });
+    for (std::size_t i = 0; i < 3; ++i) out.problem.first_points.push_back(best[i].parameters);
+    out.problem.priors.clear();
+    return out;
+  }
+
+  Problem problem;
+};
+
+// Priors would rank before every trial that ended at a rung.
+TEST(WarmStart, GivesASearchWithRungsThePointsAlone) {
+  for (const bool promote : {false, true}) {
+    for (const char* algorithm : {"gp", "tpe", "auto"}) {
+      SCOPED_TRACE(algorithm);
+      StoppedSearch search(algorithm, {.name = api::StoppingKind::kAsha, .promote = promote});
+      const std::vector<std::string> cold = search.with_points_alone().next_points();
+      EXPECT_EQ(search.next_points(), cold);
+      search.problem.revision = 2;
+      EXPECT_NE(search.next_points(), cold) << "a Study of revision 2 goes on as it began";
+      search.problem.resource = {"epoch", 9, 9};
+      search.problem.revision = kNewestRevision;
+      EXPECT_NE(search.next_points(), cold) << "without rungs nothing ends at one";
+    }
+  }
+}
+
+TEST(WarmStart, TeachesASearchThatComparesAtEveryStep) {
+  const StoppedSearch search("gp", {.name = api::StoppingKind::kMedian});
+  EXPECT_NE(search.next_points(), search.with_points_alone().next_points());
+}
+
 // ---- Benefit and cost --------------------------------------------------------------------------
 
 // A bowl whose minimum is 0, at `centre`.
