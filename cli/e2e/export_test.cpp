@@ -2,11 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "cli/e2e/workshop.h"
 
 namespace fettle::e2e {
 namespace {
 
+using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -99,6 +105,57 @@ TEST(Results, BeginAStudyThatThenNeedsNoFile) {
   const Finished resumed = shop.fettle({"run", "study.yaml"});
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_THAT(shop.trials().as_array(), SizeIs(5));
+}
+
+// A Study with rungs at steps 1 and 3 of 9. A larger x is better, and five results are known.
+void prepare_study_with_rungs(Workshop& shop, const std::string& search) {
+  std::string lines;
+  for (const char* x : {"0.125", "0.75", "0.5", "0.25", "0.875"}) {
+    lines += "{\"parameters\": {\"x\": " + std::string(x) + "}, \"values\": {\"value\": " + x +
+             "}, \"step\": 9}\n";
+  }
+  shop.write("old.jsonl", lines + R"({"parameters": {"x": 1}, "values": {"value": 1}, "step": 3})");
+  StudyText text = warm_study();
+  text.search = search + text.search.substr(text.search.find('\n'));
+  text.budget = "{trials: 9, parallelism: 2}";
+  text.script =
+      "for s in $(seq 1 $FETTLE_UNTIL_STEP); do "
+      "echo '{\"step\": '$s', \"value\": '$FETTLE_PARAM_X'}'; done";
+  text.steps = 9;
+  shop.write("study.yaml", text.yaml());
+}
+
+TEST(Results, GiveASearchWithRungsItsFirstPoints) {
+  const std::string stops = "algorithm: {name: gp, seed: 3}\n  earlyStopping: {name: asha}";
+  for (const std::string& search :
+       {std::string("algorithm: {name: hyperband, seed: 3}"),
+        std::string("algorithm: {name: bohb, seed: 3}"), stops,
+        std::string("algorithm: {name: tpe}\n  earlyStopping: {name: asha, promote: true}")}) {
+    SCOPED_TRACE(search);
+    Workshop shop;
+    prepare_study_with_rungs(shop, search);
+    const Finished done = shop.fettle({"run", "study.yaml"});
+    EXPECT_EQ(done.code, 0) << done.err;
+    const auto document = parse_json(shop.fettle({"export"}).out);
+    ASSERT_TRUE(document.ok());
+    EXPECT_THAT(document->find("status")->dump(),
+                HasSubstr("begins with results of trials: 5 of old.jsonl (1 ended before step 9)"));
+    std::vector<double> points;
+    std::set<std::string> phases;
+    for (const Json& trial : document->find("trials")->as_array()) {
+      points.push_back(trial.find("parameters")->find("x")->as_double());
+      phases.insert(trial.find("phase")->as_string());
+    }
+    ASSERT_THAT(points, SizeIs(9));
+    points.resize(3);
+    EXPECT_THAT(points, ElementsAre(0.875, 0.75, 0.5));
+    EXPECT_THAT(phases, Contains("Completed"));
+    // A program as short as this one ends before it can be stopped.
+    if (search != stops) {
+      EXPECT_THAT(phases, Contains("Paused"));
+    }
+    EXPECT_THAT(shop.fettle({"replay", "digits"}).out, HasSubstr("all as recorded"));
+  }
 }
 
 TEST(Results, ABadLineIsNamedBeforeAnythingRuns) {
