@@ -69,6 +69,7 @@ test-all: test ## make test, and what takes long: all tests in Release and under
 	@$(MAKE) --no-print-directory own-program-torch
 	@$(MAKE) --no-print-directory warm-torch
 	@$(MAKE) --no-print-directory export-trackers
+	@$(MAKE) --no-print-directory import-ray
 	@$(MAKE) --no-print-directory python-types
 	@$(MAKE) --no-print-directory python-notebook
 	@$(MAKE) --no-print-directory python-integrations
@@ -155,6 +156,10 @@ export-peers: build # a Study in Optuna and TensorBoard, and Optuna's in a Study
 .PHONY: export-trackers
 export-trackers: build # a Study in MLflow, also while it runs, on optuna-dashboard and in W&B
 	@tests/export/run.sh $(BUILD)/bin/fettle --trackers
+
+.PHONY: import-ray
+import-ray: build # an experiment of Ray Tune, from PyPI, in a Study
+	@tests/export/run.sh $(BUILD)/bin/fettle --ray
 
 .PHONY: own-program-torch
 own-program-torch: build # the same in PyTorch, from PyPI

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Prints a Python that has the peers to which `fettle export` exports: Optuna and TensorBoard, or with --trackers MLflow,
-# W&B and optuna-dashboard. Virtual environments in ~/.cache/fettle, made once; ends with 3 where PyPI cannot be reached.
-# Usage: export_python.sh [--trackers]
+# Prints a Python that has the peers of `fettle export` and `fettle import`: Optuna and TensorBoard, or with --trackers
+# MLflow, W&B and optuna-dashboard, or with --ray Ray Tune. Virtual environments in ~/.cache/fettle, made once; ends with
+# 3 where PyPI cannot be reached.
+# Usage: export_python.sh [--trackers | --ray]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -18,6 +19,9 @@ make_environment() {  # FOLDER PACKAGE...
 if [ "${1:-}" = --trackers ]; then
   folder=$HOME/.cache/fettle/trackers-mlflow-3.17.2-wandb-0.31.0-optuna-dashboard-0.21.0
   make_environment "$folder" mlflow==3.17.2 wandb==0.31.0 optuna-dashboard==0.21.0 optuna==5.0.0
+elif [ "${1:-}" = --ray ]; then
+  folder=$HOME/.cache/fettle/ray-2.60.0  # that of torch_python.sh, too
+  make_environment "$folder" 'ray[tune]==2.60.0' numpy==2.4.6
 else
   folder=$HOME/.cache/fettle/exporters-optuna-5.0.0-tensorboard-2.21.0
   make_environment "$folder" optuna==5.0.0 tensorboard==2.21.0

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """`fettle export` and `fettle import` against the real peers: Optuna and TensorBoard, or with --trackers MLflow,
-optuna-dashboard and W&B, each asked by its own interface what has arrived.
+optuna-dashboard and W&B, or with --ray Ray Tune, each asked by its own interface what has arrived or what it holds.
 
-Usage: peers.py FETTLE --python PYTHON [--trackers]   (PYTHON: scripts/export_python.sh)
+Usage: peers.py FETTLE --python PYTHON [--trackers | --ray]   (PYTHON: scripts/export_python.sh)
 """
 import argparse
 import collections
@@ -16,7 +16,7 @@ import tempfile
 import time
 import urllib.request
 
-PATIENCE = 300  # seconds after which a missing answer never comes
+PATIENCE = 900  # seconds after which a missing answer never comes
 STATES = {"Completed": "COMPLETE", "Stopped": "PRUNED", "Failed": "FAIL"}
 STATUSES = {"Completed": "FINISHED", "Stopped": "KILLED", "Failed": "FAILED"}
 # A curve that falls with the steps; depth 7 does not fit into memory.
@@ -246,6 +246,32 @@ optuna.create_study(study_name="old", storage="sqlite:///old.db").optimize(objec
     expect(condition["message"].startswith(f"begins with results of trials: {14 - outside} of old.jsonl"), True, condition["message"])
 
 
+def ray(shop):
+    """An experiment that a scheduler of Ray Tune has cut short, as Ray tells it and as lines; then a Study begins with it."""
+    script = str(pathlib.Path(__file__).with_name("tune_with_ray.py"))
+    told = json.loads(shop.command(shop.python, "-W", "ignore", script, str(shop.folder / "ray"), "old").splitlines()[-1])
+    expect((len(told["rows"]), told["errors"]), (4, 1), "trials of Ray with and without a result")
+    longest = max(row["training_iteration"] for row in told["rows"])
+    wanted = [{"parameters": {name.removeprefix("config/"): value for name, value in row.items() if name.startswith("config/")},
+               "values": {"loss": row["loss"]}, "step": row["training_iteration"],
+               **({"stopped": True} if row["training_iteration"] < longest else {})} for row in told["rows"]]  # fmt: skip
+    expect(sum("stopped" in line for line in wanted), 2, "trials that Ray has stopped")
+    said = shop.fettle("import", "--from", "ray", "ray/old", "--objective", "loss", "-o", "old.jsonl")
+    expect(said, "Wrote 4 results to old.jsonl; 1 trial had no result.\n", "sentence")
+    lines = [json.loads(line) for line in (shop.folder / "old.jsonl").read_text().splitlines()]
+    names = [line.pop("name") for line in lines]
+    expect(lines, wanted, "lines, oldest first")
+    for name, row in zip(names, told["rows"]):
+        expect(row["trial_id"] in name, True, f"{row['trial_id']} in {name}")
+    space = [PARAMETERS[0], {"name": "kind", "type": "Categorical", "values": ["a", "b"]}]
+    document = shop.run(study("warm", ["sh", "-c", PROGRAM.replace("$FETTLE_PARAM_DEPTH", "1")], parameters=space,
+                              algorithm={"name": "tpe", "seed": 1}, budget={"trials": 2, "failures": 2},
+                              warmStart={"results": "old.jsonl", "map": {"lr": "rate", "kind": "net/kind"}}))  # fmt: skip
+    whole = [({"lr": line["parameters"]["rate"], "kind": line["parameters"]["net/kind"]}, [line["values"]["loss"]])
+             for line in wanted if "stopped" not in line]  # fmt: skip
+    expect([(one["parameters"], one["values"]) for one in document["status"]["priorObservations"]], whole, "observations")
+
+
 def dashboard(shop):
     document = single(shop)
     shop.fettle("export", "single", "sqlite:///optuna.db", "--to", "optuna")
@@ -394,9 +420,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fettle")
     parser.add_argument("--python", required=True)
-    parser.add_argument("--trackers", action="store_true")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--trackers", action="store_const", const=[dashboard, mlflow, wandb, wandb_in_program], dest="checks")
+    group.add_argument("--ray", action="store_const", const=[ray], dest="checks")
     options = parser.parse_args()
-    checks = [dashboard, mlflow, wandb, wandb_in_program] if options.trackers else [optuna, optuna_front, optuna_owner, tensorboard, imported]
+    checks = options.checks or [optuna, optuna_front, optuna_owner, tensorboard, imported]
     passed = 0
     with tempfile.TemporaryDirectory() as folder:
         shop = Shop(str(pathlib.Path(options.fettle).resolve()), options.python, folder)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/export/peers.py with the peers from PyPI; without PyPI it says NOT RUN (scripts/not_run.sh).
-# Usage: run.sh FETTLE [--trackers]
+# Usage: run.sh FETTLE [--trackers | --ray]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=../../scripts/not_run.sh
