@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import warnings
 
 from fettle._errors import FettleError
 from fettle._program import find_program
@@ -15,6 +16,7 @@ def main() -> None:
     trainer = _trainer()
     if trainer is not None:
         os.environ.setdefault("FETTLE_TRAINER", trainer)
+    warnings.formatwarning = lambda message, *_: f"fettle: warning: {message}\n"
     try:
         program = find_program()
         # kubectl runs plugins by their file name, which the program reads.

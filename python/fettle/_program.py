@@ -6,12 +6,14 @@ import os
 import shutil
 
 from fettle._errors import FettleError
+from fettle._namesake import warn_of_namesake
 
 PROTOCOL = 2
 
 
 def find_program() -> str:
     """The path of `fettle`: FETTLE_PROGRAM, else the one that came with the package, else the one on PATH."""
+    warn_of_namesake()
     named = os.environ.get("FETTLE_PROGRAM")
     if named:
         if not os.access(named, os.X_OK) or os.path.isdir(named):
