@@ -319,9 +319,10 @@ Example:
           app.add_option("-o,--out", options.file,
                          "HTML file to write, - for standard output; default: <study>.html")
               ->type_name("FILE");
+          app.add_flag("--no-logs", options.no_logs, "Leave out the ends of trials' logs");
         },
         R"(One file that any browser opens, without a network: learning curves, importance of the
-parameters, and all trials.
+parameters, and all trials. It holds the ends of a few trials' logs; with --no-logs it does not.
 Example:
   fettle report digits -o digits.html)"),
     command(

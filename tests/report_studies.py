@@ -92,7 +92,7 @@ def repeat_trials(page, name, count):
         trial.update(name=f"{name}-{i}", index=i)
         trial["values"] = [v and v * factor for v in trial["values"]]
         trial["curve"] = [[p[0]] + [v and v * factor for v in p[1:]] for p in trial["curve"]]
-        trial["runs"] = [[a + later, b + later, outcome] for a, b, outcome in trial["runs"]]
+        trial["runs"] = [[run[0] + later, run[1] + later, *run[2:]] for run in trial["runs"]]
         data["trials"].append(trial)
     text = json.dumps(data).replace("<", "\\u003c")
     pathlib.Path(f"pages/{name}.html").write_text(html[:start] + text + html[end:])

@@ -6,14 +6,24 @@
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
 #include "cli/report/page.h"
+#include "cli/report/trial_notes.h"
 #include "cli/terminal/terminal.h"
+#include "cli/views/expected_best.h"
 
 namespace fettle::cli {
 
 Result<int> report_command(const Target& place, const ReportOptions& options) {
-  FETTLE_ASSIGN(const SeenStudy seen, read_study(place, options.study));
+  FETTLE_ASSIGN(const auto source, open_source(place));
+  std::string study = options.study;
+  if (study.empty()) {
+    FETTLE_ASSIGN(study, default_study(*source));
+  }
+  FETTLE_ASSIGN(SeenStudy seen, source->read(study, Detail::kObjects));
   const std::string& name = seen.view.study.metadata.name;
-  const std::string page = render_page(name, page_data(seen.view));
+  expect_best(seen.view);
+  Json data = page_data(seen.view);
+  data.set("notes", trial_notes(*source, seen, options.no_logs ? Logs::kNone : Logs::kEnds));
+  const std::string page = render_page(name, data);
   if (options.file == "-") {
     write_stdout(page);
     return kExitSucceeded;

@@ -116,6 +116,7 @@ Result<int> init_command(const InitOptions& options);
 struct ReportOptions {
   std::string study;  // "" = the only or the newest one
   std::string file;   // "-" = standard output; "" = <study>.html
+  bool no_logs = false;
 };
 Result<int> report_command(const Target& place, const ReportOptions& options);
 

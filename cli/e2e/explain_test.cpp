@@ -52,6 +52,17 @@ TEST_F(Explain, ReportIsOneFile) {
               testing::StartsWith("<!doctype html>"));
 }
 
+TEST_F(Explain, ReportHasLogsUnlessTheyAreLeftOut) {
+  StudyText text;
+  text.budget = "{trials: 1}";
+  text.script = "echo password 1234; " + text.script;
+  run(text.yaml());
+  EXPECT_THAT(shop.fettle({"report", "-o", "-"}).out, HasSubstr("password 1234\\n"));
+  const std::string page = shop.fettle({"report", "--no-logs", "-o", "-"}).out;
+  EXPECT_THAT(page, Not(HasSubstr("password 1234")));
+  EXPECT_THAT(page, HasSubstr("\"why\":\"digits-0 "));
+}
+
 TEST_F(Explain, ReportOfValuesThatWouldBeMarkup) {
   StudyText text;
   text.budget = "{trials: 1}";

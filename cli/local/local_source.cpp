@@ -206,6 +206,17 @@ Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
 Status LocalSource::print_log(const std::string& trial, std::optional<std::int64_t> wanted,
                               bool follow, const LogPrinter& print) {
   FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*this, trial));
+  return print_run(seen, trial, wanted, follow, print);
+}
+
+Status LocalSource::print_newest_log(const SeenStudy& seen, const std::string& trial,
+                                     const LogPrinter& print) {
+  return print_run(seen, trial, std::nullopt, /*follow=*/false, print);
+}
+
+Status LocalSource::print_run(const SeenStudy& seen, const std::string& trial,
+                              std::optional<std::int64_t> wanted, bool follow,
+                              const LogPrinter& print) const {
   const local::Layout layout = local::make_layout(root_, seen.view.study.metadata.name);
   const std::vector<std::int64_t> runs = local::recorded_runs(layout, trial);
   const api::Trial* known = find_trial(seen.view.trials, trial);

@@ -24,12 +24,16 @@ class LocalSource final : public StudySource {
   Result<SeenStudy> read(const std::string& study, Detail detail) override;
   Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                    const LogPrinter& print) override;
+  Status print_newest_log(const SeenStudy& seen, const std::string& trial,
+                          const LogPrinter& print) override;
   Status scale(const std::string& trial, std::int64_t workers) override;
   Result<std::string> stop(const std::string& study, bool now) override;
   Status remove(const std::string& study) override;
 
  private:
   Error no_such(const std::string& study);
+  Status print_run(const SeenStudy& seen, const std::string& trial,
+                   std::optional<std::int64_t> wanted, bool follow, const LogPrinter& print) const;
 
   const std::string root_;
   std::set<std::string> said_;  // sentences about broken stores, each printed once

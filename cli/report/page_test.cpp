@@ -63,6 +63,32 @@ TEST(PageData, TellsOfEveryTrial) {
   ASSERT_EQ(runs.size(), 1U);
   EXPECT_EQ(runs[0].as_array().at(0), Json(100));
   EXPECT_EQ(runs[0].as_array().at(1), Json(30000));
+  EXPECT_EQ(runs[0].as_array().at(3), Json(0));  // GPU-seconds
+}
+
+TEST(PageData, CountsTimeAsTheTerminalDoes) {
+  const RunView view = view_in_the_middle();
+  EXPECT_EQ(*page_data(view).find("study")->find("tookSeconds"), Json(elapsed_seconds(view)));
+}
+
+TEST(PageData, HasGpuSecondsOfRuns) {
+  RunView view = view_in_the_middle();
+  api::Trial trial = *view.trials[0];
+  trial.status.runs[0].gpus = 0.5;
+  trial.status.runs[0].workers = 4;
+  view.trials[0] = std::make_shared<const api::Trial>(trial);
+  const Json data = page_data(view);
+  const auto& run = data.find("trials")->as_array().at(0).find("runs")->as_array().at(0);
+  EXPECT_EQ(run.as_array().at(3), Json(2 * 29.9));
+}
+
+TEST(PageData, NamesTheExpectedBest) {
+  RunView view = view_in_the_middle();
+  EXPECT_TRUE(page_data(view).find("study")->find("expectedBest")->is_null());
+  view.expected_best = ExpectedBest{0.89, 0.02, api::BestTrial{}};
+  view.expected_best->luckier->trial = "digits-1";
+  EXPECT_EQ(page_data(view).find("study")->find("expectedBest")->dump(),
+            R"({"expected":0.89,"noise":0.02,"luckier":"digits-1"})");
 }
 
 TEST(PageData, HasCostsOfTrialsIfCostsCount) {

@@ -12,4 +12,4 @@ set(FETTLE_PAGE_PARTS
   ${FETTLE_PAGE}/charts.js ${FETTLE_PAGE}/together.js ${FETTLE_PAGE}/parallel.js ${FETTLE_PAGE}/table.js ${FETTLE_PAGE}/page.js)
 fettle_embed(page_parts ${FETTLE_PAGE_PARTS})
 target_sources(fettle_cli PRIVATE ${FETTLE_PAGE}/page.cpp
-               ${FETTLE_PAGE}/study_data.cpp ${FETTLE_PAGE}/insight.cpp)
+               ${FETTLE_PAGE}/study_data.cpp ${FETTLE_PAGE}/insight.cpp ${FETTLE_PAGE}/trial_notes.cpp)

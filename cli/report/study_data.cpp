@@ -5,6 +5,7 @@
 
 #include "api/fields/enum_names.h"
 #include "api/fields/timestamp.h"
+#include "api/study/parameter_env.h"
 #include "api/study/study.h"
 #include "api/trial/metric_names.h"
 #include "api/trial/report.h"
@@ -14,6 +15,8 @@
 #include "cli/views/reason.h"
 #include "cli/views/time_spent.h"
 #include "core/facts/history.h"
+#include "core/facts/run_records.h"
+#include "core/facts/trial_cost.h"
 #include "core/study/best.h"
 
 namespace fettle::cli {
@@ -25,6 +28,7 @@ Json finite(const std::optional<double>& value) { return value ? finite(*value) 
 
 Json parameter_data(const api::Parameter& parameter) {
   Json out = Json::object({{"name", parameter.name},
+                           {"env", api::parameter_env_name(parameter.name)},
                            {"type", api::to_string(parameter.type)},
                            {"log", parameter.scale == api::Scale::kLog}});
   if (parameter.type == api::ParameterType::kCategorical) {
@@ -63,6 +67,14 @@ std::string message_of(const api::Study& study) {
   return "";
 }
 
+// Returns the noise of results and its effect on the best trial; null where results are exact.
+Json expected_best_data(const std::optional<ExpectedBest>& best) {
+  if (!best) return {};
+  return Json::object({{"expected", finite(best->expected)},
+                       {"noise", finite(best->noise)},
+                       {"luckier", best->luckier ? Json(best->luckier->trial) : Json()}});
+}
+
 Json study_data(const RunView& view) {
   const api::StudySpec& spec = view.study.spec;
   const api::StudyStatus& status = view.study.status;
@@ -81,11 +93,13 @@ Json study_data(const RunView& view) {
        {"gpuHours", finite(status.gpu_hours)},
        {"costUnit", spec.algorithm.cost_aware ? Json(cost_unit(spec)) : Json()},
        {"activeSeconds", finite(status.active_seconds)},
+       {"tookSeconds", finite(elapsed_seconds(view))},
        {"begun", status.started_ms > 0 ? api::format_timestamp(status.started_ms) : std::string()},
        {"written", api::format_timestamp(view.now_ms)},
        {"parameters", Json::array_of(spec.parameters, parameter_data)},
        {"objectives", Json::array_of(spec.objectives, objective_data)},
        {"front", Json::array_of(status.best, &api::BestTrial::trial)},
+       {"expectedBest", expected_best_data(view.expected_best)},
        {"time", time_spent_json(time_spent(view))}});
 }
 
@@ -112,7 +126,13 @@ Json curve_data(const api::StudySpec& spec, const api::Trial& trial) {
   return out;
 }
 
-// [[begin, end, outcome] ...]
+// GPU-seconds of a run.
+double gpu_seconds_of(const api::StudySpec& spec, const api::RunRecord& run, std::int64_t now_ms) {
+  const double of_study = spec.trial.gpu ? core::gpus_per_worker(spec.trial) : 0;
+  return core::worker_seconds(run, now_ms) * run.gpus.value_or(of_study);
+}
+
+// [[begin, end, outcome, GPU-seconds] ...]
 Json runs_data(const RunView& view, const api::Trial& trial) {
   Json out = Json::array();
   const std::int64_t began = view.study.status.started_ms;
@@ -120,7 +140,8 @@ Json runs_data(const RunView& view, const api::Trial& trial) {
     const std::int64_t from = run.running_ms > 0 ? run.running_ms : run.started_ms;
     const std::int64_t to = run.ended_ms > 0 ? run.ended_ms : view.now_ms;
     out.push_back(Json::Array{from - began, std::max(to, from) - began,
-                              run.outcome ? api::to_string(*run.outcome) : "Running"});
+                              run.outcome ? api::to_string(*run.outcome) : "Running",
+                              finite(gpu_seconds_of(view.study.spec, run, view.now_ms))});
   }
   return out;
 }

@@ -6,6 +6,11 @@
 #include "cli/terminal/text.h"
 
 namespace fettle::cli {
+
+Status StudySource::print_newest_log(const SeenStudy& /*seen*/, const std::string& trial,
+                                     const LogPrinter& print) {
+  return print_log(trial, std::nullopt, /*follow=*/false, print);
+}
 namespace {
 
 // "digits-12" -> "digits"; "" for text that cannot be a trial's name.

@@ -43,6 +43,10 @@ class StudySource {
   // until it ends. kNotFound, in words: no such trial, no such run, no log of it.
   virtual Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                            const LogPrinter& print) = 0;
+  // Prints the output of the newest run of a trial of `seen`, as far as it got, without reading the
+  // study again. Errors: as print_log().
+  virtual Status print_newest_log(const SeenStudy& seen, const std::string& trial,
+                                  const LogPrinter& print);
   // Requests this number of workers for the trial. Errors: no process runs it; it is not allowed.
   virtual Status scale(const std::string& trial, std::int64_t workers) = 0;
   // Stops the study's trials, gently or, with `now`, at once. No record is lost, and the study can

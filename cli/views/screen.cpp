@@ -30,14 +30,6 @@ Ink ink_of_state(const std::string& state) {
   return Ink::kAccent;
 }
 
-// Returns wall-clock seconds since the study started, up to its end.
-double elapsed_seconds(const RunView& view) {
-  const api::StudyStatus& status = view.study.status;
-  if (status.started_ms == 0) return 0;
-  const std::int64_t end = status.ended_ms > 0 ? status.ended_ms : view.now_ms;
-  return static_cast<double>(std::max<std::int64_t>(end - status.started_ms, 0)) / 1000;
-}
-
 Line title_line(const RunView& view, int columns, const Style& style) {
   const std::string state = state_of(view);
   Line line = {

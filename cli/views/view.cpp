@@ -155,6 +155,13 @@ std::string ending_of(const api::Trial& trial) {
   return run == nullptr ? "" : run->message;
 }
 
+double elapsed_seconds(const RunView& view) {
+  const api::StudyStatus& status = view.study.status;
+  if (status.started_ms == 0) return 0;
+  const std::int64_t end = status.ended_ms > 0 ? status.ended_ms : view.now_ms;
+  return static_cast<double>(std::max<std::int64_t>(end - status.started_ms, 0)) / 1000;
+}
+
 double running_seconds(const api::Trial& trial, std::int64_t now_ms) {
   double seconds = 0;
   for (const api::RunRecord& run : trial.status.runs) {

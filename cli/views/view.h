@@ -93,6 +93,8 @@ std::string phase_of(const RunView& view, const api::Trial& trial);
 bool ended_infeasible(const api::Trial& trial);
 // Returns why a trial ended: the reason of its stop or failure; "" if it did not.
 std::string ending_of(const api::Trial& trial);
+// Returns the seconds from the study's start to its end, or up to now; 0 before it started.
+double elapsed_seconds(const RunView& view);
 // Returns the seconds in which the trial's runs ran, up to now.
 double running_seconds(const api::Trial& trial, std::int64_t now_ms);
 // Returns a metric of the newest report.
