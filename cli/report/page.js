@@ -16,6 +16,43 @@ function add_card(label, value, note, more = '') {
   return card;
 }
 
+// A trial's parameters, ready to paste. JSON's values are YAML's, too.
+const kPasteForms = {
+  YAML: (trial) => Object.entries(trial.parameters).map(([name, value]) =>
+    (/^[A-Za-z_][\w.-]*$/.test(name) ? name : JSON.stringify(name)) + ': ' + JSON.stringify(value) + '\n').join(''),
+  JSON: (trial) => JSON.stringify(trial.parameters, null, 2) + '\n',
+  env: (trial) => Object.entries(trial.parameters).map(([name, value]) => 'export ' +
+    study.parameters.find((each) => each.name === name).env + '=\'' +
+    String(value).replaceAll('\'', '\'\\\'\'') + '\'\n').join(''),
+};
+
+function copy_text(text) {
+  const area = document.body.appendChild(document.createElement('textarea'));
+  area.value = text;
+  area.select();
+  const done = document.execCommand('copy');  // the clipboard's newer interface is not there in files
+  area.remove();
+  return done;
+}
+
+function add_best_parameters(card, best) {
+  card.classList.add('wide-card');
+  const list = card.appendChild(document.createElement('dl'));
+  for (const [name, value] of Object.entries(best.parameters)) add_fact(list, name, value_text(value));
+  const row = card.appendChild(document.createElement('div'));
+  row.className = 'copies';
+  row.append('copy as ');
+  for (const [form, write] of Object.entries(kPasteForms)) {
+    const button = row.appendChild(document.createElement('button'));
+    button.type = 'button';
+    button.textContent = form;
+    button.setAttribute('aria-label', 'Copy the best parameters as ' + form);
+    button.addEventListener('click', () => {
+      button.textContent = copy_text(write(best)) ? '✓ ' + form : form + ': not allowed';
+    });
+  }
+}
+
 function add_progress(card) {
   const counts = study.counts;
   const bar = card.appendChild(document.createElement('div'));
@@ -38,8 +75,9 @@ function draw_cards() {
   document.getElementById('cards').textContent = '';
   const best = best_of(objective);
   const shown = study.objectives[objective];
-  add_card('Best ' + shown.metric + (shown.maximize ? ' (maximised)' : ' (minimised)'),
+  const card = add_card('Best ' + shown.metric + (shown.maximize ? ' (maximised)' : ' (minimised)'),
     best ? number_text(best.values[objective]) : '–', best ? best.name : 'no result yet', 'best');
+  if (best) add_best_parameters(card, best);
   if (study.objectives.length > 1) {
     add_card('Pareto front', String(study.front.length), 'trials that no other one beats');
   }
@@ -49,12 +87,18 @@ function draw_cards() {
   const planned = study.budget === null ? '' : ' of ' + study.budget;
   add_progress(add_card('Trials', counts.created + planned,
     notes.filter(([count]) => count > 0).map(([count, what]) => count + ' ' + what).join(', ')));
-  add_card('Time', duration_text(1000 * (study.activeSeconds ?? 0)),
-    'in which trials ran, ' + study.parallelism + ' at once');
+  add_card('Time', duration_text(1000 * (study.tookSeconds ?? 0)), 'from start to end; trials ran in ' +
+    duration_text(1000 * (study.activeSeconds ?? 0)) + ' of it, ' + study.parallelism + ' at once');
   if (study.gpuHours > 0) add_card('GPU hours', number_text(study.gpuHours), '');
   const algorithm = (study.algorithm || '–').split(/[ (,]/)[0].replace(/:$/, '');
   const stopping = study.earlyStopping ? ', stopped early by ' + study.earlyStopping : '';
-  add_card('Search', algorithm, (study.algorithm || '') + stopping);
+  const whole = (study.algorithm || '') + stopping;
+  const search = add_card('Search', algorithm, '');
+  if (whole === algorithm || whole === '') return;
+  const more = search.appendChild(document.createElement('details'));
+  more.className = 'label';
+  more.appendChild(document.createElement('summary')).textContent = 'in full';
+  more.append(whole);
 }
 
 function draw_head_line() {
@@ -124,6 +168,12 @@ function start() {
   watch_parallel();
   watch_table();
   draw_all();
+  const show_trial_of_address = () => {
+    const trial = trial_of_address();
+    if (trial) select_trial(trial.name);
+  };
+  window.addEventListener('hashchange', show_trial_of_address);
+  show_trial_of_address();
   window.addEventListener('resize', draw_parallel);
   // Tests look for this: everything was drawn.
   document.documentElement.dataset.drawn = String(drawn.length);

@@ -66,6 +66,12 @@ function short_text(text, most) {
   return text.length > most ? text.slice(0, most - 1) + '…' : text;
 }
 
+// The rule's own sentence about a stop without its numbers; the whole stands in the panel.
+function short_ending(text) {
+  const rung = /^\w+: (rung \d+) \(.*?\): \S+ is (not among the best .*)$/.exec(text);
+  return rung ? rung[1] + ': ' + rung[2] : short_text(text, 80);
+}
+
 function percent_text(share) {
   const percent = 100 * share;
   return (percent >= 10 || percent === 0 ? Math.round(percent) : percent.toFixed(1)) + ' %';

@@ -28,7 +28,7 @@ function make_columns() {
   if (trials.some((t) => t.repeats)) {
     columns.push({title: 'repeats', text: (t) => t.repeats ?? '', key: (t) => t.repeats ?? ''});
   }
-  columns.push({title: 'why it ended', text: (t) => t.ending ?? '', key: (t) => t.ending ?? ''});
+  columns.push({title: 'why it ended', text: (t) => short_ending(t.ending ?? ''), key: (t) => t.ending ?? ''});
   return columns;
 }
 const columns = make_columns();
@@ -127,8 +127,39 @@ function add_fact(list, term, text) {
   list.appendChild(document.createElement('dd')).textContent = text;
 }
 
+// Shows the text of `fettle why` and the end of the log; where the page lacks them, the commands.
+function add_notes(panel, trial) {
+  const note = own(data.notes, trial.name) ?? {};
+  const add_text = (title, text) => {
+    panel.appendChild(document.createElement('h3')).textContent = title;
+    const block = panel.appendChild(document.createElement('pre'));
+    block.tabIndex = 0;
+    block.textContent = text;
+  };
+  add_text('Why', (note.why ?? 'fettle why ' + trial.name).trim());
+  const where = note.where ? ' · ' + note.where : '';
+  add_text('End of the log' + where, note.log || note.missing || 'fettle logs ' + trial.name);
+}
+
+// The address names the trial that is shown, so that a link to it can be sent.
+function trial_of_address() {
+  const found = /^#trial=(.+)$/.exec(location.hash);
+  if (!found) return null;
+  try {
+    return names.get(decodeURIComponent(found[1])) ?? null;
+  } catch {
+    return null;  // no URI
+  }
+}
+
+function set_address(name) {
+  const hash = name ? '#trial=' + encodeURIComponent(name) : location.pathname + location.search;
+  if (location.protocol !== 'about:') history.replaceState(null, '', hash);
+}
+
 function select_trial(name) {
   selected = name;
+  set_address(name);
   const trial = names.get(name);
   const panel = document.getElementById('detail');
   panel.hidden = false;
@@ -140,6 +171,7 @@ function select_trial(name) {
   close.addEventListener('click', () => {
     panel.hidden = true;
     selected = null;
+    set_address(null);
     draw_table();
   });
   panel.appendChild(document.createElement('h2')).textContent = trial.name;
@@ -158,5 +190,6 @@ function select_trial(name) {
   for (const [parameter, value] of Object.entries(trial.parameters)) {
     add_fact(list, parameter, value_text(value));
   }
+  add_notes(panel, trial);
   draw_table();
 }
