@@ -92,8 +92,10 @@ def repeat_trials(page, name, count):
         trial.update(name=f"{name}-{i}", index=i)
         trial["values"] = [v and v * factor for v in trial["values"]]
         trial["curve"] = [[p[0]] + [v and v * factor for v in p[1:]] for p in trial["curve"]]
-        trial["runs"] = [[run[0] + later, run[1] + later, *run[2:]] for run in trial["runs"]]
+        trial["runs"] = [[run[0] + later, run[1] + later, run[2], 3.6] for run in trial["runs"]]
+        trial["endedAt"] += later
         data["trials"].append(trial)
+    data["study"]["gpuHours"] = sum(len(trial["runs"]) for trial in data["trials"]) / 1000
     text = json.dumps(data).replace("<", "\\u003c")
     pathlib.Path(f"pages/{name}.html").write_text(html[:start] + text + html[end:])
 

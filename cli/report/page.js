@@ -124,59 +124,96 @@ function fill_select(id, chosen, change) {
   select.addEventListener('change', change);
 }
 
+function draw_legend() {
+  const legend = document.getElementById('legend');
+  const signs = {circle: '●', crossRot: '×', rectRot: '◆', rect: '■'};
+  legend.textContent = '';
+  for (const mark of kMarks.filter((each) => trials.some((trial) => mark_of(trial) === each))) {
+    const sign = legend.appendChild(document.createElement('span'));
+    sign.textContent = signs[mark.shape];
+    sign.style.color = 'var(--' + mark.color + ')';
+    legend.append(' ' + mark.text + '   ');
+  }
+}
+
+// A last card without a neighbour takes the whole row.
+function fill_rows() {
+  const shown = [...document.querySelectorAll('.grid > section')].filter((section) => !section.hidden);
+  shown.forEach((section, i) =>
+    section.classList.toggle('whole', i === shown.length - 1 && shown.length % 2 === 1));
+}
+
 function draw_all() {
-  for (const chart of drawn.splice(0)) chart.destroy();
-  read_colors();
   draw_cards();
+  draw_legend();
   draw_best_so_far();
   draw_curves();
   draw_front();
   draw_volume();
   draw_importance();
   draw_expectation();
+  fill_rows();
   draw_parameters();
   draw_together();
+  draw_axis_buttons();
   draw_parallel();
   draw_timeline();
   draw_table();
 }
 
+// Charts stay, their colours change.
 function set_theme(name) {
   document.documentElement.dataset.theme = name;
+  read_colors();
+  renew_charts();
+  draw_parallel();
+}
+
+function fill_along() {
+  const ways = {results: 'results', time: 'time'};
+  if (study.gpuHours > 0) ways.gpu = 'GPU-hours';
+  const select = document.getElementById('along');
+  for (const [value, text] of Object.entries(ways)) {
+    const option = select.appendChild(document.createElement('option'));
+    option.value = value;
+    option.textContent = text;
+  }
+  select.addEventListener('change', draw_best_so_far);
+}
+
+function watch_choices() {
+  document.getElementById('objective-label').hidden = study.objectives.length < 2;
+  fill_select('objective', 0, (event) => {
+    objective = Number(event.target.value);
+    axis_order = null;
+    chosen_ranges.clear();
+    draw_all();
+    show_selection();
+  });
+  fill_select('front-x', 0, draw_front);
+  fill_select('front-y', Math.min(1, study.objectives.length - 1), draw_front);
+  fill_along();
+  const some_lack = trials.some((trial) => kind_of(trial) !== 'Completed' && trial.values.some((v) => v !== null));
+  document.getElementById('stopped-label').hidden = !some_lack || study.counts.completed === 0;
+  document.getElementById('with-stopped').addEventListener('change', draw_parameters);
 }
 
 function start() {
   const dark = window.matchMedia('(prefers-color-scheme: dark)');
   set_theme(dark.matches ? 'dark' : 'light');
-  dark.addEventListener('change', () => {
-    set_theme(dark.matches ? 'dark' : 'light');
-    draw_all();
-  });
-  document.getElementById('theme').addEventListener('click', () => {
-    set_theme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark');
-    draw_all();
-  });
-  document.getElementById('objective-label').hidden = study.objectives.length < 2;
-  fill_select('objective', 0, (event) => {
-    objective = Number(event.target.value);
-    chosen_ranges.clear();
-    draw_all();
-  });
-  fill_select('front-x', 0, draw_all);
-  fill_select('front-y', Math.min(1, study.objectives.length - 1), draw_all);
-  draw_head_line();
+  dark.addEventListener('change', () => set_theme(dark.matches ? 'dark' : 'light'));
+  document.getElementById('theme').addEventListener('click', () =>
+    set_theme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
+  watch_choices();
   watch_parallel();
+  watch_selection();
   watch_table();
+  draw_head_line();
   draw_all();
-  const show_trial_of_address = () => {
-    const trial = trial_of_address();
-    if (trial) select_trial(trial.name);
-  };
-  window.addEventListener('hashchange', show_trial_of_address);
-  show_trial_of_address();
+  watch_detail();
   window.addEventListener('resize', draw_parallel);
   // Tests look for this: everything was drawn.
-  document.documentElement.dataset.drawn = String(drawn.length);
+  document.documentElement.dataset.drawn = String(drawn.size);
 }
 
 start();

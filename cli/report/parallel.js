@@ -1,37 +1,69 @@
 // Parallel coordinates, on a canvas of our own: an axis a parameter and one for the objective. A
-// range on an axis chooses trials.
+// range on an axis selects trials; the buttons above the axes move and hide them.
 'use strict';
 
 const kGap = 128;                     // between axes, at least
 const kMostAxes = 24;
-const chosen_ranges = new Map();      // axis name to [low, high], shares of its length from below
+const hidden_axes = new Set();        // names of parameters
+let axis_order = null;                // names of parameters; null: the important ones first
 let parallel_axes = [];
 
 function parallel_parameters() {
   const rows = data.insights[objective].importance ?? [];
   const total = new Map(rows.map((row) => [row.parameter, row.total]));
-  if (study.parameters.length < kMostAxes) return study.parameters;
-  return [...study.parameters].sort((a, b) => (total.get(b.name) ?? 0) - (total.get(a.name) ?? 0))
-    .slice(0, kMostAxes - 1);
+  const important = [...study.parameters].sort((a, b) => (total.get(b.name) ?? 0) - (total.get(a.name) ?? 0));
+  axis_order ??= important.map((parameter) => parameter.name);
+  return axis_order.filter((name) => !hidden_axes.has(name)).slice(0, kMostAxes - 1)
+    .map((name) => study.parameters.find((parameter) => parameter.name === name));
+}
+
+// Round numbers inside the ends, at most about four; powers of ten where the axis is logarithmic.
+function ticks_between(low, high, log) {
+  if (!(high > low)) return [];
+  const ticks = [];
+  if (log) {
+    const every = Math.max(1, Math.ceil(Math.log10(high / low) / 5));
+    for (let power = Math.ceil(Math.log10(low)); power <= Math.log10(high); power += every) {
+      ticks.push(10 ** power);
+    }
+    return ticks;
+  }
+  const rough = (high - low) / 4;
+  const size = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((each) => each * size).find((each) => each >= rough);
+  for (let i = Math.ceil(low / step); i * step <= high; ++i) ticks.push(i * step);
+  return ticks;
+}
+
+// Ticks with the shares of the axis at which they lie; those beside an end would cover its label.
+function placed_ticks(low, high, log) {
+  return ticks_between(low, high, log).map((value) => ({share: share_between(value, low, high, log),
+    text: number_text(value)})).filter(({share}) => share > 0.07 && share < 0.93);
+}
+
+function parameter_axis_of(parameter) {
+  const axis = parameter_axis(parameter);
+  const absent = trials.some((trial) => !has_parameter(trial, parameter.name));
+  const log = axis.type === 'logarithmic';
+  return {name: parameter.name, labels: axis.labels, low: axis.low, high: axis.high, log, absent,
+    ticks: axis.labels ? [] : placed_ticks(parameter.min, parameter.max, log),
+    share: (trial) => has_parameter(trial, parameter.name)
+      ? axis.share(trial.parameters[parameter.name]) : NaN};
 }
 
 function make_axes() {
-  const axes = parallel_parameters().map((parameter) => {
-    const axis = parameter_axis(parameter);
-    return {name: parameter.name, labels: axis.labels, low: axis.low, high: axis.high,
-      share: (trial) => has_parameter(trial, parameter.name)
-        ? axis.share(trial.parameters[parameter.name]) : NaN};
-  });
+  const axes = parallel_parameters().map(parameter_axis_of);
   const values = trials.filter((trial) => has_value(trial, objective)).map((t) => t.values[objective]);
   const scale = value_axis(values, objective);
   const log = scale.type === 'logarithmic';
-  axes.push({name: metric(), low: number_text(scale.min), high: number_text(scale.max),
-    share: (trial) => share_between(scale.clamp(trial.values[objective]), scale.min, scale.max, log)});
+  axes.push({name: metric(), low: number_text(scale.low), high: number_text(scale.high), log, result: true,
+    ticks: placed_ticks(scale.low, scale.high, log),
+    share: (trial) => share_between(scale.clamp(trial.values[objective]), scale.low, scale.high, log)});
   return axes;
 }
 
 // Whether a trial lies in every range that was chosen. One that lacks the parameter does not.
-function is_chosen(trial) {
+function is_in_ranges(trial) {
   return parallel_axes.every((axis) => {
     const range = chosen_ranges.get(axis.name);
     if (!range) return true;
@@ -43,11 +75,11 @@ function is_chosen(trial) {
 function parallel_layout(canvas) {
   const box = canvas.parentElement;
   const width = Math.max(box.clientWidth, 120 + kGap * (parallel_axes.length - 1));
-  const top = 34;
-  const bottom = 300;
-  const left = 60;
+  const top = 18;
+  const bottom = 284;
+  const left = 64;
   const step = parallel_axes.length > 1 ? (width - left - 100) / (parallel_axes.length - 1) : 0;
-  return {width, height: 330, top, bottom, x: (i) => left + step * i,
+  return {width, height: 326, top, bottom, absent: bottom + 26, step, x: (i) => left + step * i,
     y: (share) => bottom - (bottom - top) * share};
 }
 
@@ -65,52 +97,52 @@ function draw_parallel() {
   context.clearRect(0, 0, layout.width, layout.height);
   draw_lines(context, layout);
   parallel_axes.forEach((axis, i) => draw_axis(context, layout, axis, i));
+  place_axis_buttons(layout);
 }
 
 function draw_lines(context, layout) {
   const standings = standings_of(objective);
   const best = best_of(objective);
-  const ordered = trials.filter((trial) => has_value(trial, objective))
-    .sort((a, b) => standings.get(a.name) - standings.get(b.name));
+  const ordered = trials.filter((trial) => has_value(trial, objective)).sort((a, b) =>
+    Number(is_selected(a)) - Number(is_selected(b)) || standings.get(a.name) - standings.get(b.name));
   const many = ordered.length > 300;
   for (const trial of ordered) {
-    const chosen = is_chosen(trial);
+    const chosen = is_selected(trial);
     const standing = standings.get(trial.name);
     context.globalAlpha = chosen ? (many ? 0.06 + 0.6 * standing ** 4 : 0.85) : 0.12;
     context.strokeStyle = trial === best && chosen ? colors.best
       : chosen ? shade(standing) : colors['worst-line'];
     context.lineWidth = trial === best && chosen ? 2.8 : many ? 0.8 : 1.3;
+    if (trial === best && chosen) context.globalAlpha = 1;
     draw_line(context, layout, trial);
   }
   context.globalAlpha = 1;
 }
 
-// Where the trial lacks a parameter, the line has a gap.
+// A trial that lacks a parameter passes below its axis.
 function draw_line(context, layout, trial) {
   context.beginPath();
-  let drawing = false;
   parallel_axes.forEach((axis, i) => {
     const share = axis.share(trial);
-    if (Number.isNaN(share)) {
-      drawing = false;
-      return;
-    }
     const spot = axis.labels ? share + spread(trial.index, 0.5 / axis.labels.length) : share;
-    if (drawing) context.lineTo(layout.x(i), layout.y(spot));
-    else context.moveTo(layout.x(i), layout.y(spot));
-    drawing = true;
+    const y = Number.isNaN(share) ? layout.absent + spread(trial.index, 8) : layout.y(spot);
+    if (i > 0) context.lineTo(layout.x(i), y);
+    else context.moveTo(layout.x(i), y);
   });
   context.stroke();
 }
 
 function draw_axis(context, layout, axis, i) {
   const x = layout.x(i);
-  const font = Chart.defaults.font.family;
   context.strokeStyle = colors.quiet;
   context.lineWidth = 1;
   context.beginPath();
   context.moveTo(x, layout.top);
   context.lineTo(x, layout.bottom);
+  for (const {share} of axis.ticks) {
+    context.moveTo(x - 3, layout.y(share));
+    context.lineTo(x + 3, layout.y(share));
+  }
   context.stroke();
   const range = chosen_ranges.get(axis.name);
   if (range) {
@@ -120,42 +152,129 @@ function draw_axis(context, layout, axis, i) {
     context.fillRect(x - 8, layout.y(range[1]), 16, height);
     context.strokeRect(x - 8, layout.y(range[1]), 16, height);
   }
-  context.textAlign = 'center';
-  context.fillStyle = colors.text;
-  context.font = '600 12px ' + font;
-  const last = i === parallel_axes.length - 1;
-  write_text(context, axis.name, x, layout.top - 18, last ? colors.best : colors.text, kGap - 10);
   context.textAlign = 'left';
-  context.font = '11px ' + font;
+  context.font = '11px ' + Chart.defaults.font.family;
+  const write = (text, y) => write_label(context, text, x + 7, y, Math.min(layout.step, 160) - 20);
+  if (axis.absent) write('not set', layout.absent);
   if (axis.labels) {
     const every = Math.ceil(axis.labels.length / 12);
     axis.labels.forEach((label, at) => {
-      const y = layout.y((at + 0.5) / axis.labels.length);
-      if (at % every === 0) write_text(context, label, x + 7, y + 4, colors.quiet, kGap - 20);
+      if (at % every === 0) write(label, layout.y((at + 0.5) / axis.labels.length));
     });
     return;
   }
-  write_text(context, axis.high, x + 7, layout.top + 4, colors.quiet, kGap - 20);
-  write_text(context, axis.low, x + 7, layout.bottom + 4, colors.quiet, kGap - 20);
+  for (const {share, text} of axis.ticks) write(text, layout.y(share));
+  write(axis.high, layout.top);
+  write(axis.low, layout.bottom);
 }
 
-// With the panel's colour around it, so that it can be read over lines.
-function write_text(context, text, x, y, color, most) {
+// In a box of the panel's colour, so that it can be read over lines.
+function write_label(context, text, x, y, most) {
   let shown = text;
   while (shown.length > 3 && context.measureText(shown).width > most) {
     shown = shown.slice(0, -2).replace(/…$/, '') + '…';
   }
-  context.lineJoin = 'round';
-  context.lineWidth = 3;
-  context.strokeStyle = colors.panel;
-  context.strokeText(shown, x, y);
-  context.fillStyle = color;
-  context.fillText(shown, x, y);
+  context.globalAlpha = 0.82;
+  context.fillStyle = colors.panel;
+  context.fillRect(x - 3, y - 8, context.measureText(shown).width + 6, 16);
+  context.globalAlpha = 1;
+  context.fillStyle = colors.quiet;
+  context.fillText(shown, x, y + 4);
+}
+
+// Moves the axis of a parameter to the place of another one that is shown.
+function move_axis(name, target) {
+  const to = axis_order.indexOf(target);
+  if (to < 0 || name === target) return;
+  axis_order.splice(axis_order.indexOf(name), 1);
+  axis_order.splice(to, 0, name);
+  draw_axis_buttons();
+  draw_parallel();
+  document.querySelector('#axes [data-axis="' + CSS.escape(name) + '"]')?.focus();
+}
+
+function hide_axis(name, hidden) {
+  if (hidden) {
+    hidden_axes.add(name);
+    chosen_ranges.delete(name);
+  } else {
+    hidden_axes.delete(name);
+  }
+  parallel_axes = make_axes();
+  draw_axis_buttons();
+  show_selection();
+  draw_parallel();
+}
+
+// What the keys do at the name of an axis.
+function axis_key(event, name) {
+  const shown = parallel_axes.map((axis) => axis.name).slice(0, -1);
+  const at = shown.indexOf(name);
+  const steps = {ArrowLeft: -1, ArrowRight: 1};
+  if (steps[event.key] && shown[at + steps[event.key]] !== undefined) {
+    event.preventDefault();
+    move_axis(name, shown[at + steps[event.key]]);
+  }
+}
+
+function axis_button(name) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.dataset.axis = name;
+  button.draggable = true;
+  button.textContent = name;
+  button.title = name + ': click to hide, drag or arrow keys to move';
+  button.setAttribute('aria-label', 'Axis ' + name + ': press to hide, left and right to move');
+  button.addEventListener('click', () => hide_axis(name, true));
+  button.addEventListener('keydown', (event) => axis_key(event, name));
+  button.addEventListener('dragstart', (event) => event.dataTransfer.setData('text/plain', name));
+  button.addEventListener('dragover', (event) => event.preventDefault());
+  button.addEventListener('drop', (event) => {
+    event.preventDefault();
+    const moved = event.dataTransfer.getData('text/plain');
+    if (axis_order.includes(moved)) move_axis(moved, name);
+  });
+  return button;
+}
+
+// The names above the axes, and the hidden ones below the chart.
+function draw_axis_buttons() {
+  parallel_axes = make_axes();
+  const row = document.getElementById('axes');
+  row.textContent = '';
+  for (const axis of parallel_axes) {
+    if (!axis.result) {
+      row.appendChild(axis_button(axis.name));
+      continue;
+    }
+    const name = row.appendChild(document.createElement('span'));
+    name.textContent = axis.name;
+    name.title = axis.name;
+  }
+  const place = document.getElementById('hidden-axes');
+  place.textContent = hidden_axes.size > 0 ? 'Hidden: ' : '';
+  for (const name of hidden_axes) {
+    const button = place.appendChild(document.createElement('button'));
+    button.type = 'button';
+    button.textContent = '+ ' + name;
+    button.setAttribute('aria-label', 'Show the axis ' + name);
+    button.addEventListener('click', () => hide_axis(name, false));
+  }
+}
+
+function place_axis_buttons(layout) {
+  const row = document.getElementById('axes');
+  row.style.width = layout.width + 'px';
+  [...row.children].forEach((each, i) => {
+    each.style.left = layout.x(i) + 'px';
+    each.style.maxWidth = Math.max(layout.step, kGap) - 8 + 'px';
+  });
 }
 
 // Dragging along an axis chooses a range, a click on it lets go.
 function watch_parallel() {
   const canvas = document.querySelector('#parallel canvas');
+  describe(canvas, document.getElementById('parallel'));
   let dragged = null;  // {axis, from}
   const spot = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -164,10 +283,6 @@ function watch_parallel() {
     const at = parallel_axes.findIndex((_, i) => Math.abs(layout.x(i) - x) < 18);
     const share = (layout.bottom - (event.clientY - box.top)) / (layout.bottom - layout.top);
     return {axis: parallel_axes[at], share: Math.min(Math.max(share, 0), 1)};
-  };
-  const show = () => {
-    draw_parallel();
-    draw_table();
   };
   canvas.addEventListener('pointerdown', (event) => {
     const {axis, share} = spot(event);
@@ -181,12 +296,13 @@ function watch_parallel() {
     if (!dragged) return;
     const ends = [dragged.from, here.share].sort((a, b) => a - b);
     chosen_ranges.set(dragged.axis.name, ends);
+    find_selected();
     draw_parallel();
   });
   canvas.addEventListener('pointerup', (event) => {
     if (!dragged) return;
     if (Math.abs(spot(event).share - dragged.from) < 0.01) chosen_ranges.delete(dragged.axis.name);
     dragged = null;
-    show();
+    show_selection();
   });
 }

@@ -110,24 +110,27 @@ function quantile(sorted, share) {
 }
 
 // How an objective's values lie on an axis: logarithmic where they span many sizes, otherwise cut
-// off on the bad side where a few are far out; clamp() puts those on the edge.
-function value_axis(values, objective) {
+// off on the bad side where a few are far out; clamp() puts those on the edge. `always` are values
+// that have to lie on it.
+function value_axis(values, objective, always = []) {
   const sorted = Float64Array.from(values.filter(Number.isFinite)).sort();
-  if (sorted.length === 0) return {type: 'linear', min: 0, max: 1, clamp: (value) => value};
-  let low = sorted[0];
-  let high = sorted[sorted.length - 1];
-  if (low > 0 && high / low > 300) {
-    return {type: 'logarithmic', min: low * 0.9, max: high * 1.1, clamp: (value) => value};
+  let low = sorted[0] ?? 0;
+  let high = sorted[sorted.length - 1] ?? 1;
+  const clamp = (value) => (value === null ? NaN : Math.min(Math.max(value, low), high));
+  const [least, most] = extent([low, high, ...always]);
+  if (least > 0 && most / least > 300) {
+    [low, high] = [least, most];
+    return {type: 'logarithmic', min: low * 0.9, max: high * 1.1, low, high, clamp};
   }
-  const range = quantile(sorted, 0.75) - quantile(sorted, 0.25);
+  const range = sorted.length > 0 ? quantile(sorted, 0.75) - quantile(sorted, 0.25) : 0;
   if (range > 0 && study.objectives[objective].maximize) {
     low = Math.max(low, quantile(sorted, 0.25) - 5 * range);
   } else if (range > 0) {
     high = Math.min(high, quantile(sorted, 0.75) + 5 * range);
   }
+  if (always.length > 0) [low, high] = extent([low, high, ...always]);
   const margin = high > low ? 0.05 * (high - low) : Math.abs(high) * 0.1 || 1;
-  const clamp = (value) => (value === null ? NaN : Math.min(Math.max(value, low), high));
-  return {type: 'linear', min: low - margin, max: high + margin, clamp};
+  return {type: 'linear', min: low - margin, max: high + margin, low, high, clamp};
 }
 
 // Where values of a parameter lie: choices at 0, 1, 2 ...

@@ -1,16 +1,14 @@
-// The table of trials: sorted by any column, filtered by words and by the ranges chosen in
-// parallel.js; and the panel about one trial.
+// The table of the selected trials, sorted by any column.
 'use strict';
 
 const kRowsAtOnce = 200;
 let sorted_by = {column: 0, down: false};
 let rows_shown = kRowsAtOnce;
-let selected = null;  // name of a trial
 
 // title, what a cell says, what it is sorted by, and whether that is a number.
 function make_columns() {
   const columns = [
-    {title: 'trial', text: (t) => t.name, key: (t) => t.index},
+    {title: 'trial', text: (t) => t.name, key: (t) => t.index, value: (t) => t.name},
     {title: 'phase', text: kind_of, key: kind_of},
     {title: study.unit, text: (t) => t.step, key: (t) => t.step, number: true},
   ];
@@ -43,14 +41,17 @@ function compare(a, b, down) {
 }
 
 function visible_trials() {
-  const words = document.getElementById('filter').value.toLowerCase().split(/\s+/).filter(Boolean);
-  const matches = (trial) => {
-    const text = columns.map((column) => column.text(trial)).join(' ').toLowerCase();
-    return words.every((word) => text.includes(word));
-  };
-  const found = trials.filter((trial) => is_chosen(trial) && (words.length === 0 || matches(trial)));
   const {key} = columns[sorted_by.column];
-  return found.sort((a, b) => compare(key(a), key(b), sorted_by.down));
+  return trials.filter(is_selected).sort((a, b) => compare(key(a), key(b), sorted_by.down));
+}
+
+// Enter and the space bar do what a click does.
+function on_press(element, action) {
+  element.addEventListener('keydown', (event) => {
+    if (event.target !== element || (event.key !== 'Enter' && event.key !== ' ')) return;
+    event.preventDefault();
+    action();
+  });
 }
 
 function draw_head() {
@@ -66,7 +67,7 @@ function draw_head() {
       draw_table();
     };
     cell.addEventListener('click', sort);
-    cell.addEventListener('keydown', (event) => event.key === 'Enter' && sort());
+    on_press(cell, sort);
   });
 }
 
@@ -74,6 +75,7 @@ function draw_row(body, trial) {
   const row = body.appendChild(document.createElement('tr'));
   row.classList.toggle('best', front.has(trial.name));
   row.classList.toggle('selected', trial.name === selected);
+  row.dataset.trial = trial.name;
   for (const column of columns) {
     const cell = row.appendChild(document.createElement('td'));
     const text = String(column.text(trial));
@@ -82,7 +84,10 @@ function draw_row(body, trial) {
     if (text.length > 30) cell.title = text;
   }
   row.children[1].className = 'phase ' + kind_of(trial);
-  row.addEventListener('click', () => select_trial(trial.name));
+  row.tabIndex = 0;
+  const open = () => select_trial(trial.name);
+  row.addEventListener('click', open);
+  on_press(row, open);
 }
 
 function draw_table() {
@@ -102,94 +107,17 @@ function draw_table() {
   more.textContent = 'Show all ' + found.length;
 }
 
+// Marks the row of the trial in the panel.
+function mark_row() {
+  for (const row of document.querySelectorAll('#trials tbody tr')) {
+    row.classList.toggle('selected', selected !== null && row.dataset.trial === selected);
+  }
+}
+
 function watch_table() {
   draw_head();
-  document.getElementById('filter').addEventListener('input', draw_table);
   document.getElementById('more').addEventListener('click', () => {
     rows_shown = Infinity;
     draw_table();
   });
-}
-
-// What a trial's newest report may say of its GPU: by which name, and how it is read.
-const kDeviceFacts = [
-  ['mfu', 'MFU', percent_text],
-  ['gpu_utilization', 'GPU busy', percent_text],
-  ['gpu_memory_bytes', 'GPU memory', (bytes) => (bytes / 2 ** 30).toFixed(1) + ' GiB'],
-  ['gpu_power_watts', 'GPU power', (watts) => Math.round(watts) + ' W'],
-  ['gpu_energy_joules', 'GPU energy', (joules) => number_text(joules / 3.6e6) + ' kWh'],
-];
-
-// Term and description; nothing where there is nothing to say.
-function add_fact(list, term, text) {
-  if (text === '' || text === null || text === undefined) return;
-  list.appendChild(document.createElement('dt')).textContent = term;
-  list.appendChild(document.createElement('dd')).textContent = text;
-}
-
-// Shows the text of `fettle why` and the end of the log; where the page lacks them, the commands.
-function add_notes(panel, trial) {
-  const note = own(data.notes, trial.name) ?? {};
-  const add_text = (title, text) => {
-    panel.appendChild(document.createElement('h3')).textContent = title;
-    const block = panel.appendChild(document.createElement('pre'));
-    block.tabIndex = 0;
-    block.textContent = text;
-  };
-  add_text('Why', (note.why ?? 'fettle why ' + trial.name).trim());
-  const where = note.where ? ' · ' + note.where : '';
-  add_text('End of the log' + where, note.log || note.missing || 'fettle logs ' + trial.name);
-}
-
-// The address names the trial that is shown, so that a link to it can be sent.
-function trial_of_address() {
-  const found = /^#trial=(.+)$/.exec(location.hash);
-  if (!found) return null;
-  try {
-    return names.get(decodeURIComponent(found[1])) ?? null;
-  } catch {
-    return null;  // no URI
-  }
-}
-
-function set_address(name) {
-  const hash = name ? '#trial=' + encodeURIComponent(name) : location.pathname + location.search;
-  if (location.protocol !== 'about:') history.replaceState(null, '', hash);
-}
-
-function select_trial(name) {
-  selected = name;
-  set_address(name);
-  const trial = names.get(name);
-  const panel = document.getElementById('detail');
-  panel.hidden = false;
-  panel.textContent = '';
-  const close = panel.appendChild(document.createElement('button'));
-  close.className = 'close';
-  close.textContent = '✕';
-  close.setAttribute('aria-label', 'Close');
-  close.addEventListener('click', () => {
-    panel.hidden = true;
-    selected = null;
-    set_address(null);
-    draw_table();
-  });
-  panel.appendChild(document.createElement('h2')).textContent = trial.name;
-  const list = panel.appendChild(document.createElement('dl'));
-  add_fact(list, 'phase', kind_of(trial) + ', ' + study.unit + ' ' + trial.step);
-  study.objectives.forEach((each, i) => add_fact(list, each.metric, number_text(trial.values[i])));
-  add_fact(list, 'chosen', 'knowing ' + trial.basis + (trial.basis === 1 ? ' fact' : ' facts'));
-  if (trial.expected) add_fact(list, 'then', expected_text(trial));
-  add_fact(list, trial.stopReason ?? 'ended', trial.ending);
-  add_fact(list, 'time', duration_text(1000 * trial.seconds));
-  if (trial.cost !== undefined) add_fact(list, 'cost', number_text(trial.cost) + ' ' + study.costUnit);
-  for (const [name, term, text] of kDeviceFacts) {
-    const value = trial.device[name];
-    if (typeof value === 'number') add_fact(list, term, text(value));
-  }
-  for (const [parameter, value] of Object.entries(trial.parameters)) {
-    add_fact(list, parameter, value_text(value));
-  }
-  add_notes(panel, trial);
-  draw_table();
 }

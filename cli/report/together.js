@@ -33,6 +33,21 @@ function heat(surface, axes, tone) {
   };
 }
 
+// Dots on the map: small and translucent where they are many.
+function rings(points) {
+  const many = points.length > kMany;
+  const best = best_of(objective);
+  const dot = (choose, color, more) => ({type: 'scatter', clip: 6, pointHoverRadius: 6,
+    make: () => points.filter((point) => choose(point.trial)), pointRadius: many ? 1.6 : 3.5,
+    pointBorderWidth: many ? 0 : 1, order: 3,
+    ink: {pointBackgroundColor: color, pointBorderColor: () => colors.text}, ...more});
+  return [
+    dot((trial) => trial === best, () => colors.best, {pointRadius: 5, pointBorderWidth: 1.5, order: 1}),
+    dot((trial) => trial !== best && is_selected(trial), () => (many ? colors.panel + '90' : colors.panel), {}),
+    dot((trial) => trial !== best && !is_selected(trial), () => colors.panel + '50', {pointBorderWidth: 0, order: 4}),
+  ];
+}
+
 function draw_together() {
   const section = document.getElementById('together');
   const surface = data.insights[objective].surface;
@@ -59,10 +74,8 @@ function draw_together() {
       x: axes[0].place(trial.parameters[surface.first]) + spread(trial.index, room[0]),
       y: axes[1].place(trial.parameters[surface.second]) + spread(trial.index + 7, room[1]),
       trial,
-      color: trial === best_of(objective) ? colors.best : colors.panel,
     }));
   const scales = {x: scale_of(axes[0], surface.first), y: scale_of(axes[1], surface.second)};
-  const ring = {pointBorderWidth: 1, pointBorderColor: colors.text};
-  draw(section, {data: {datasets: [dots(points, ring)]}, options: trial_options(scales),
+  draw(section, {data: {datasets: rings(points)}, options: trial_options(scales),
     plugins: [heat(surface, axes, tone)]});
 }

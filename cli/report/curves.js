@@ -1,0 +1,120 @@
+// Learning curves. Of many the best are lines, and the others a map of where they pass.
+'use strict';
+
+const kShades = 8;        // of lines, from the worst to the best
+const kMostLines = 300;   // more curves than these are not drawn as lines,
+const kBestLines = 50;    // but the best
+const kDensity = {columns: 72, rows: 36};
+
+function curve_points(trial, axis) {
+  return trial.curve.map((point) => ({
+    x: point[0],
+    y: axis.clamp(point[1 + objective]),
+    trial,
+  }));
+}
+
+// How often curves pass each cell between the first and the last step, the lowest row first.
+function density_of(curves, axis) {
+  const {columns, rows} = kDensity;
+  const counts = new Float64Array(columns * rows);
+  const log = axis.type === 'logarithmic';
+  const add = (column, value) => {
+    const row = Math.floor(rows * share_between(value, axis.min, axis.max, log));
+    if (row >= 0 && row < rows) counts[column * rows + row] += 1;
+  };
+  const column_of = (step) => (columns * step) / Math.max(study.maxStep, 1);
+  for (const points of curves) {
+    points.slice(1).forEach((to, i) => {
+      const from = points[i];
+      const ends = [column_of(from.x), column_of(to.x)];
+      for (let column = Math.ceil(ends[0] - 0.5); column + 0.5 < ends[1] && column < columns; ++column) {
+        add(column, from.y + (to.y - from.y) * share_between(column + 0.5, ends[0], ends[1], false));
+      }
+    });
+  }
+  return counts;
+}
+
+function density_map(curves, axis) {
+  let known = null;    // counts
+  let known_for = {};  // the selection that was counted
+  return {
+    id: 'density',
+    beforeDatasetsDraw(chart) {
+      if (known_for !== selected_names) {
+        known = density_of(curves().map((trial) => curve_points(trial, axis)), axis);
+        known_for = selected_names;
+      }
+      const {columns, rows} = kDensity;
+      const most = Math.log1p(known.reduce((a, b) => Math.max(a, b), 0));
+      const {ctx, chartArea: area} = chart;
+      const width = area.width / columns;
+      const height = area.height / rows;
+      ctx.save();
+      ctx.fillStyle = colors.accent;
+      known.forEach((count, at) => {
+        if (count === 0) return;
+        ctx.globalAlpha = 0.04 + 0.36 * Math.log1p(count) / most;
+        ctx.fillRect(area.left + Math.floor(at / rows) * width, area.bottom - (at % rows + 1) * height,
+          width + 0.5, height + 0.5);
+      });
+      ctx.restore();
+    },
+  };
+}
+
+// Curves of one shade are one line with gaps, so that hundreds are drawn at once.
+function curve_lines(shown, axis, thin) {
+  const standings = standings_of(objective);
+  const best = best_of(objective);
+  const shade_at = (trial) => Math.floor((standings.get(trial.name) ?? 0) * (kShades - 1));
+  const joined = (chosen) => chosen.flatMap((trial) => [...curve_points(trial, axis), {x: NaN, y: NaN}]);
+  const line = (choose, color, width, order) => ({type: 'line', borderWidth: width, order, pointRadius: 0,
+    pointHitRadius: 6, spanGaps: false, make: () => joined(shown.filter(choose)), ink: {borderColor: color}});
+  const sets = Array.from({length: kShades}, (_, i) =>
+    line((trial) => trial !== best && is_selected(trial) && shade_at(trial) === i,
+      () => shade(i / (kShades - 1)), thin ? 1 : 1.3, 20 - i));
+  sets.push(line((trial) => trial !== best && !is_selected(trial), () => colors.line, 0.8, 30));
+  if (best) {
+    const single = best.curve.length < 2;
+    sets.push({...line((trial) => trial === best, () => colors.best, 2.8, 1), pointRadius: single ? 4 : 0});
+  }
+  return sets;
+}
+
+function stop_marks(shown, axis, thin) {
+  const last = (trial) => curve_points(trial, axis).pop();
+  return {type: 'scatter', order: 2, clip: 6, pointStyle: 'crossRot', pointBorderWidth: 1.3, pointRadius: thin ? 2 : 3.5,
+    make: () => shown.filter((trial) => trial.phase === 'Stopped' && is_selected(trial)).map(last),
+    ink: {pointBorderColor: () => colors.stopped}};
+}
+
+function draw_curves() {
+  const section = document.getElementById('curves');
+  const shown = trials.filter((trial) => trial.curve.some((point) => point[1 + objective] !== null));
+  section.hidden = study.maxStep <= 1 && shown.every((trial) => trial.curve.length < 2);
+  if (section.hidden) return;
+  const values = shown.flatMap((trial) => trial.curve.map((point) => point[1 + objective]));
+  const axis = value_axis(values, objective);
+  const many = shown.length > kMostLines;
+  const standings = standings_of(objective);
+  const standing = (trial) => standings.get(trial.name) ?? 0;
+  const lines = many ? [...shown].sort((a, b) => standing(b) - standing(a)).slice(0, kBestLines) : shown;
+  const others = new Set(many ? shown : []);
+  for (const trial of lines) others.delete(trial);
+  const x = {type: 'linear', min: 0, max: study.maxStep};
+  const scales = {x: scale_of(x, study.unit), y: scale_of(axis, metric())};
+  scales.x.ticks.precision = 0;
+  const options = trial_options(scales, {parsing: false, normalized: true});
+  options.plugins.tooltip.callbacks.afterTitle = (items) =>
+    items[0] ? study.unit + ' ' + items[0].raw.x : '';
+  const datasets = [...curve_lines(lines, axis, many), stop_marks(lines, axis, many)];
+  const map = density_map(() => [...others].filter(is_selected), axis);
+  document.getElementById('curves-note').textContent = many
+    ? 'The best ' + kBestLines + ' trials are lines; the darker the ground, the more of the others pass there.'
+    : 'One line per trial; better trials are bolder; × marks early stopping.';
+  say(section, beyond_text([{axis, values}]).replace(', drawn as arrows at the edge', ', drawn at the edge'));
+  draw(section, shown.length > 0 && {data: {datasets}, options, plugins: many ? [map] : []},
+    'No trial has reported yet.');
+}
