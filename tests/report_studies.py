@@ -61,8 +61,17 @@ CROWD = "".join(f"  - {{name: p{i}, type: Double, min: 0, max: 1}}\n" for i in r
 )
 
 
-def page_of(fettle, name, trials, objectives=ONE, suspend=False, stopping=True, crowd=""):
-    text = STUDY.replace("SUSPEND", str(suspend).lower()).replace("SCRIPT", json.dumps(SCRIPT))
+# Fails of two causes, one with a number that differs and with markup.
+BROKEN = r"""
+case $FETTLE_PARAM_DEPTH in
+  [12]) echo "no memory for <b id=broken> $FETTLE_PARAM_UNUSED bytes" >&2; exit 3;;
+  [34]) exit 4;;
+esac
+"""
+
+
+def page_of(fettle, name, trials, objectives=ONE, suspend=False, stopping=True, crowd="", script=SCRIPT):
+    text = STUDY.replace("SUSPEND", str(suspend).lower()).replace("SCRIPT", json.dumps(script))
     text = text.replace("NAME", name).replace("OBJECTIVES", objectives)
     text = text.replace("TRIALS", str(trials)).replace("  resource:", crowd + "  resource:")
     if not stopping:
@@ -107,6 +116,7 @@ def main():
     page_of(fettle, "one", 1)
     sixty = page_of(fettle, "sixty", 60)
     page_of(fettle, "crowd", 12, crowd=CROWD)
+    page_of(fettle, "broken", 20, stopping=False, script=BROKEN + SCRIPT)
     page_of(fettle, "front", 60, objectives=TWO, stopping=False)
     repeat_trials(sixty, "thousands", 2000)
 

@@ -158,6 +158,7 @@ function draw_all() {
   draw_axis_buttons();
   draw_parallel();
   draw_timeline();
+  draw_failures();
   draw_table();
 }
 
