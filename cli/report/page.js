@@ -209,6 +209,7 @@ function start() {
   watch_parallel();
   watch_selection();
   watch_table();
+  watch_downloads();
   draw_head_line();
   draw_all();
   watch_detail();
