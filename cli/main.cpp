@@ -353,6 +353,28 @@ peer's package. Exporting again adds only what is new. Details: docs/export.md. 
   fettle export digits --to mlflow http://127.0.0.1:5000 --follow
   fettle export digits --to tensorboard runs
   WANDB_MODE=offline fettle export digits --to wandb)"),
+    command(
+        "export-model", "Write the network of the best trial as a file for other programs",
+        export_model_command,
+        [](CLI::App& app, ExportModelOptions& options) {
+          add_study(app, options.study);
+          app.add_option("--trial", options.trial, "Name of the trial; default: the best one")
+              ->type_name("TRIAL");
+          app.add_option("--format", options.format,
+                         "safetensors (default with the built-in trainer) or checkpoint: a copy of "
+                         "the trial's checkpoints as they are (default for other programs)")
+              ->check(CLI::IsMember(model_formats()))
+              ->type_name("");
+          app.add_option("-o,--output", options.path,
+                         "File to write, with checkpoint a folder; default: named after the trial")
+              ->type_name("PATH");
+          app.add_flag("--force", options.force, "Replace files that exist");
+        },
+        R"(Of a study on this machine. Takes the trial's newest checkpoint; needs neither its data nor
+Python. Exit code 1 while there is no result. Details: docs/export-model.md. Examples:
+  fettle export-model digits
+  fettle export-model digits --trial digits-3 -o best.safetensors
+  fettle export-model my-own-program -o best)"),
     Command{
         "import", "Write the results of another tuner as a file for warmStart.results", add_import,
         R"(One result a line: {"parameters": {...}, "values": {"loss": 0.41}}. Details: docs/export.md.

@@ -130,6 +130,16 @@ struct ExportOptions {
 std::vector<std::string> export_targets();
 Result<int> export_command(const Target& place, const ExportOptions& options);
 
+struct ExportModelOptions {
+  std::string study;   // "" = the only or the newest one
+  std::string trial;   // "" = the best one
+  std::string format;  // a name in model_formats(); "" = the usual one of the study
+  std::string path;    // "" = named after the trial
+  bool force = false;  // replaces files that exist
+};
+std::vector<std::string> model_formats();
+Result<int> export_model_command(const Target& place, const ExportModelOptions& options);
+
 struct ImportOptions {
   std::string from;    // a name in import_sources()
   std::string source;  // URL, folder or file
