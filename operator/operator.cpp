@@ -169,12 +169,14 @@ Status Operator::run() {
 }
 
 Status Operator::listen() {
-  FETTLE_ASSIGN(metrics_port_, http_.listen(options_.metrics_port, [this](std::string_view path) {
-    return answer_metrics(path);
-  }));
-  FETTLE_ASSIGN(health_port_, http_.listen(options_.health_port, [this](std::string_view path) {
-    return answer_health(path);
-  }));
+  FETTLE_ASSIGN(metrics_port_,
+                http_.listen(options_.metrics_port, [this](const HttpRequest& request) {
+                  return answer_metrics(request.path);
+                }));
+  FETTLE_ASSIGN(health_port_,
+                http_.listen(options_.health_port, [this](const HttpRequest& request) {
+                  return answer_health(request.path);
+                }));
   return http_.start();
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/http/http_server.h"
 #include "base/result.h"
 #include "core/control/clock.h"
 #include "core/control/manager.h"
@@ -21,7 +22,6 @@
 #include "kube/election/leader_elector.h"
 #include "kube/events/event_recorder.h"
 #include "operator/fence.h"
-#include "operator/http_server.h"
 #include "operator/informers.h"
 #include "operator/instruments.h"
 #include "operator/options.h"

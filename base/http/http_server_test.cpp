@@ -1,5 +1,5 @@
 // The server against raw sockets: its answers, and clients that are wrong, slow or silent.
-#include "operator/http_server.h"
+#include "base/http/http_server.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -7,20 +7,47 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <thread>
 
-namespace fettle::op {
+#include "base/file.h"
+
+namespace fettle {
 namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
+
+sockaddr_un unix_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::ranges::copy(path, address.sun_path);
+  return address;
+}
+
+// Leaves the file of a Unix socket behind, as a killed server does.
+class LeftSocket {
+ public:
+  explicit LeftSocket(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    const sockaddr_un address = unix_address(path);
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  ~LeftSocket() { ::close(fd_); }
+  LeftSocket(const LeftSocket&) = delete;
+  LeftSocket& operator=(const LeftSocket&) = delete;
+
+ private:
+  int fd_;
+};
 
 // A client's end of a connection.
 class Socket {
@@ -37,6 +64,10 @@ class Socket {
     connected_ = (ipv6 ? ::connect(fd_, reinterpret_cast<sockaddr*>(&six), sizeof six)
                        : ::connect(fd_, reinterpret_cast<sockaddr*>(&four), sizeof four)) == 0;
   }
+  explicit Socket(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    const sockaddr_un address = unix_address(path);
+    connected_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
   ~Socket() { ::close(fd_); }
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
@@ -51,6 +82,13 @@ class Socket {
     return ::poll(&polled, 1, static_cast<int>(most.count())) > 0;
   }
   void end_sending() const { ::shutdown(fd_, SHUT_WR); }
+  // Reads until the text ends with `ending`, or the server closes.
+  std::string read_until(const std::string& ending) const {
+    std::string text;
+    char byte = 0;
+    while (!text.ends_with(ending) && ::recv(fd_, &byte, 1, 0) == 1) text += byte;
+    return text;
+  }
   // Reads all bytes until the server closes.
   std::string read_all() const {
     std::string text;
@@ -78,14 +116,38 @@ class HttpServerTest : public testing::Test {
       : server_(lifetime) {}
 
   void SetUp() override {
-    const auto port = server_.listen(0, [](std::string_view path) -> HttpAnswer {
-      if (path == "/big") return {200, "text/plain", std::string(4 << 20, 'x')};
-      if (path == "/hello") return {200, "text/plain", "hi\n"};
-      return {404, "text/plain", "no " + std::string(path) + "\n"};
+    const auto port = server_.listen(0, [this](const HttpRequest& request) -> HttpAnswer {
+      if (request.path == "/big") return {200, "text/plain", std::string(4 << 20, 'x')};
+      if (request.path == "/hello") return {200, "text/plain", "hi\n"};
+      if (request.path == "/echo") return echo(request);
+      if (request.path == "/stream") return {200, "text/event-stream", "", {}, stream_};
+      return {404, "text/plain", "no " + request.path + "\n"};
     });
     ASSERT_TRUE(port.ok()) << port.error().message;
     port_ = *port;
     ASSERT_TRUE(server_.start().ok());
+  }
+
+  static HttpAnswer echo(const HttpRequest& request) {
+    std::string body;
+    body += request.header("host");
+    body += ' ';
+    body += request.header("x-one");
+    body += ' ';
+    body += request.query_value("study");
+    body += ' ';
+    body += request.query_value("since");
+    body += " [" + std::string(request.query_value("flag")) + "]";
+    body += " [" + std::string(request.header("absent")) + "]";
+    return {.body = body, .headers = {{"X-More", "yes"}}};
+  }
+
+  static bool wait_until(const std::function<bool()>& holds) {
+    for (int i = 0; i < 24'000; ++i) {
+      if (holds()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
   }
 
   std::string ask(const std::string& request, bool ipv6 = false) const {
@@ -94,6 +156,7 @@ class HttpServerTest : public testing::Test {
     return client.read_all();
   }
 
+  std::shared_ptr<HttpStream> stream_ = std::make_shared<HttpStream>();
   HttpServer server_;
   std::uint16_t port_ = 0;
 };
@@ -224,15 +287,124 @@ TEST_F(HttpServerTest, ConnectionsThatAreResetDoNoHarm) {
   EXPECT_THAT(ask("GET /hello HTTP/1.1\r\n\r\n"), EndsWith("hi\n"));
 }
 
+TEST_F(HttpServerTest, AHandlerSeesHeadersAndQuery) {
+  const std::string answer = ask(
+      "GET /echo?study=a%20b&since=3&flag HTTP/1.1\r\nHOST: me:1\r\nX-One: 1\r\nx-one: 2\r\n\r\n");
+  EXPECT_THAT(answer, HasSubstr("X-More: yes\r\n"));
+  EXPECT_THAT(answer, EndsWith("\r\n\r\nme:1 2 a b 3 [] []"));
+}
+
+TEST_F(HttpServerTest, AStreamArrivesInPieces) {
+  const Socket client(port_, false);
+  ASSERT_TRUE(client.send("GET /stream HTTP/1.0\r\n\r\n"));
+  EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("Content-Type: text/event-stream"));
+  EXPECT_TRUE(stream_->send("one\n"));
+  EXPECT_EQ(client.read_until("\n"), "one\n");
+  EXPECT_FALSE(client.has_answer(std::chrono::milliseconds(300)));
+  EXPECT_TRUE(stream_->send("two\n"));
+  EXPECT_TRUE(stream_->send("three\n"));
+  EXPECT_EQ(client.read_until("three\n"), "two\nthree\n");
+  stream_->end();
+  EXPECT_EQ(client.read_all(), "");
+  EXPECT_FALSE(stream_->send("four\n"));
+}
+
+TEST_F(HttpServerTest, AStreamMayEndBeforeItIsRead) {
+  EXPECT_TRUE(stream_->send("all of it"));
+  stream_->end();
+  EXPECT_THAT(ask("GET /stream HTTP/1.0\r\n\r\n"), EndsWith("\r\n\r\nall of it"));
+  EXPECT_TRUE(stream_->is_closed());
+}
+
+TEST_F(HttpServerTest, AStreamLearnsThatItsClientHasGone) {
+  {
+    const Socket client(port_, false);
+    ASSERT_TRUE(client.send("GET /stream HTTP/1.0\r\n\r\n"));
+    client.read_until("\r\n\r\n");
+  }
+  EXPECT_TRUE(wait_until([&] { return !stream_->send("anybody?\n"); }));
+}
+
+TEST_F(HttpServerTest, AStopEndsStreams) {
+  const Socket idle(port_, false);
+  ASSERT_TRUE(idle.send("GET /stream HTTP/1.0\r\n\r\n"));
+  idle.read_until("\r\n\r\n");
+  server_.stop();
+  EXPECT_EQ(idle.read_all(), "");
+  EXPECT_TRUE(stream_->is_closed());
+}
+
+TEST_F(SlowClientTest, AStreamOutlivesTheLifetimeOfItsConnection) {
+  const Socket client(port_, false);
+  ASSERT_TRUE(client.send("GET /stream HTTP/1.0\r\n\r\n"));
+  client.read_until("\r\n\r\n");
+  EXPECT_FALSE(client.has_answer(std::chrono::milliseconds(1500)));
+  EXPECT_TRUE(stream_->send("still here\n"));
+  EXPECT_EQ(client.read_until("\n"), "still here\n");
+}
+
+TEST_F(SlowClientTest, AStreamThatNobodyReadsIsDropped) {
+  const Socket client(port_, false);
+  ASSERT_TRUE(client.send("GET /stream HTTP/1.0\r\n\r\n"));
+  client.read_until("\r\n\r\n");
+  const std::string piece(1 << 20, 'x');
+  while (stream_->send(piece)) continue;
+  EXPECT_LE(stream_->pending(), HttpStream::kMostPending);
+  EXPECT_TRUE(wait_until([&] { return stream_->is_closed(); }));
+}
+
+TEST(HttpServer, ListensOnASocketOfThisUser) {
+  const std::string path = testing::TempDir() + "http_server.sock";
+  ::unlink(path.c_str());
+  const auto hello = [](const HttpRequest&) { return HttpAnswer{.body = "hi\n"}; };
+  {
+    HttpServer server;
+    ASSERT_TRUE(server.listen(path, hello).ok());
+    ASSERT_TRUE(server.start().ok());
+    EXPECT_EQ(std::filesystem::status(path).permissions() & std::filesystem::perms::mask,
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    const Socket client(path);
+    ASSERT_TRUE(client.send("GET / HTTP/1.1\r\n\r\n"));
+    EXPECT_THAT(client.read_all(), EndsWith("hi\n"));
+    HttpServer second;
+    EXPECT_THAT(second.listen(path, hello).error().message, HasSubstr("is in use"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(HttpServer, ReplacesASocketThatNobodyServesAndNoOtherFile) {
+  const std::string path = testing::TempDir() + "http_server_left.sock";
+  ::unlink(path.c_str());
+  const auto hello = [](const HttpRequest&) { return HttpAnswer{}; };
+  ASSERT_TRUE(write_file(path, "mine").ok());
+  HttpServer server;
+  EXPECT_THAT(server.listen(path, hello).error().message, HasSubstr("exists, and is no socket"));
+  ::unlink(path.c_str());
+  { const LeftSocket left(path); }
+  EXPECT_TRUE(server.listen(path, hello).ok());
+  EXPECT_THAT(server.listen(testing::TempDir() + std::string(200, 'x'), hello).error().message,
+              HasSubstr("the path of a socket has at most 107 bytes"));
+}
+
+TEST(HttpServer, OfThisMachineListensOnLoopbackAlone) {
+  HttpServer server;
+  const auto port = server.listen(
+      0, [](const HttpRequest&) { return HttpAnswer{}; }, Reach::kThisMachine);
+  ASSERT_TRUE(port.ok()) << port.error().message;
+  ASSERT_TRUE(server.start().ok());
+  EXPECT_TRUE(Socket(*port, false).connected());
+  EXPECT_FALSE(Socket(*port, true).connected());
+}
+
 TEST(HttpServer, APortThatIsTakenIsAnErrorInWords) {
   HttpServer first;
-  const auto port = first.listen(0, [](std::string_view) { return HttpAnswer{}; });
+  const auto port = first.listen(0, [](const HttpRequest&) { return HttpAnswer{}; });
   ASSERT_TRUE(port.ok());
   HttpServer second;
-  const auto taken = second.listen(*port, [](std::string_view) { return HttpAnswer{}; });
+  const auto taken = second.listen(*port, [](const HttpRequest&) { return HttpAnswer{}; });
   ASSERT_FALSE(taken.ok());
   EXPECT_THAT(taken.error().message, HasSubstr("cannot listen on port " + std::to_string(*port)));
 }
 
 }  // namespace
-}  // namespace fettle::op
+}  // namespace fettle
