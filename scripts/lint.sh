@@ -67,6 +67,7 @@ only_from() {  # ROOM PATH...: whoever includes the room, apart from itself and 
 $found"
 }
 only_from base/machine kernels/bench runtime trainer cli
+only_from base/http operator cli
 only_from core/control runtime operator cli
 only_from search/explain cli
 
