@@ -54,8 +54,8 @@ function add_download(head, text, label, action) {
   const button = head.appendChild(document.createElement('button'));
   button.type = 'button';
   button.className = 'download';
-  button.textContent = '↓ ' + text;
-  button.setAttribute('aria-label', label);
+  button.textContent = text;
+  button.setAttribute('aria-label', text + ': ' + label);
   button.addEventListener('click', action);
 }
 
@@ -68,14 +68,14 @@ function watch_downloads() {
     const tools = document.createElement('span');
     tools.className = 'tools';
     if (section.id === 'importance') {
-      add_download(tools, 'CSV', 'Download the importance as CSV',
+      add_download(tools, 'CSV', 'download the importance',
         () => save('importance.csv', new Blob([importance_csv()], kCsv)));
     }
     if (section.id === 'trials') {
-      add_download(tools, 'CSV', 'Download the selected trials as CSV',
+      add_download(tools, 'CSV', 'download the selected trials',
         () => save('trials.csv', new Blob([trials_csv()], kCsv)));
     } else if (section.querySelector('canvas')) {
-      add_download(tools, 'PNG', 'Download the picture: ' + title, () => save_picture(section, section.id));
+      add_download(tools, 'PNG', 'download the picture of ' + title, () => save_picture(section, section.id));
     }
     section.prepend(tools);
   }

@@ -166,8 +166,8 @@ function draw_all() {
 function set_theme(name) {
   document.documentElement.dataset.theme = name;
   read_colors();
-  renew_charts();
-  draw_parallel();
+  if (drawn.size > 0) renew_charts();
+  if (parallel_axes.length > 0) draw_parallel();
 }
 
 function fill_along() {
