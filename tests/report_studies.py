@@ -85,28 +85,51 @@ def page_of(fettle, name, trials, objectives=ONE, suspend=False, stopping=True, 
     return page
 
 
-def repeat_trials(page, name, count):
-    """The same page with `count` trials, each a little different."""
+def with_data(page, name, change):
+    """The same page with changed data, as pages/NAME.html."""
     html = pathlib.Path(page).read_text()
     opening = '<script type="application/json" id="data">'
     start = html.index(opening) + len(opening)
     end = html.index("</script>", start)
     data = json.loads(html[start:end])
-    some = data["trials"]
-    data["trials"] = []
-    for i in range(count):
-        trial = json.loads(json.dumps(some[i % len(some)]))
-        factor = 1 + 0.1 * ((i * 37) % 101) / 101
-        later = (i // len(some)) * 3000
-        trial.update(name=f"{name}-{i}", index=i)
-        trial["values"] = [v and v * factor for v in trial["values"]]
-        trial["curve"] = [[p[0]] + [v and v * factor for v in p[1:]] for p in trial["curve"]]
-        trial["runs"] = [[run[0] + later, run[1] + later, run[2], 3.6] for run in trial["runs"]]
-        trial["endedAt"] += later
-        data["trials"].append(trial)
-    data["study"]["gpuHours"] = sum(len(trial["runs"]) for trial in data["trials"]) / 1000
+    change(data)
     text = json.dumps(data).replace("<", "\\u003c")
     pathlib.Path(f"pages/{name}.html").write_text(html[:start] + text + html[end:])
+
+
+def repeat_trials(page, name, count):
+    """The same page with `count` trials, each a little different, on GPUs."""
+
+    def repeat(data):
+        some = data["trials"]
+        data["trials"] = []
+        for i in range(count):
+            trial = json.loads(json.dumps(some[i % len(some)]))
+            factor = 1 + 0.1 * ((i * 37) % 101) / 101
+            later = (i // len(some)) * 3000
+            trial.update(name=f"{name}-{i}", index=i)
+            trial["values"] = [v and v * factor for v in trial["values"]]
+            trial["curve"] = [[p[0]] + [v and v * factor for v in p[1:]] for p in trial["curve"]]
+            trial["runs"] = [[run[0] + later, run[1] + later, run[2], 3.6] for run in trial["runs"]]
+            trial["endedAt"] += later
+            data["trials"].append(trial)
+        data["study"]["gpuHours"] = sum(len(trial["runs"]) for trial in data["trials"]) / 1000
+
+    with_data(page, name, repeat)
+
+
+def hostile_texts(page, name):
+    """The same page with long texts that are markup, or reverse what stands beside them."""
+
+    def spoil(data):
+        markup = "\u202e<b id=broken onclick=alert(1)>{{data}}"
+        data["study"]["message"] = markup + "m" * 300
+        data["study"]["algorithm"] = "tpe: " + markup + "a" * 300
+        data["study"]["objectives"][0]["metric"] = markup.ljust(64, "w")
+        for trial in data["trials"][::2]:
+            trial.update(phase="Failed", ending=markup + "e" * 500)
+
+    with_data(page, name, spoil)
 
 
 def main():
@@ -118,6 +141,7 @@ def main():
     page_of(fettle, "crowd", 12, crowd=CROWD)
     page_of(fettle, "broken", 20, stopping=False, script=BROKEN + SCRIPT)
     page_of(fettle, "front", 60, objectives=TWO, stopping=False)
+    hostile_texts(sixty, "hostile")
     repeat_trials(sixty, "thousands", 2000)
 
 

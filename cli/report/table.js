@@ -59,6 +59,7 @@ function draw_head() {
   columns.forEach((column, i) => {
     const cell = row.appendChild(document.createElement('th'));
     cell.textContent = column.title;
+    cell.title = column.title;
     cell.scope = 'col';
     cell.tabIndex = 0;
     cell.classList.toggle('number', Boolean(column.number));
