@@ -70,6 +70,7 @@ test-all: test ## make test, and what takes long: all tests in Release and under
 	@$(MAKE) --no-print-directory warm-torch
 	@$(MAKE) --no-print-directory export-trackers
 	@$(MAKE) --no-print-directory import-ray
+	@$(MAKE) --no-print-directory interop
 	@$(MAKE) --no-print-directory python-types
 	@$(MAKE) --no-print-directory python-notebook
 	@$(MAKE) --no-print-directory python-integrations
@@ -160,6 +161,10 @@ export-trackers: build # a Study in MLflow, also while it runs, on optuna-dashbo
 .PHONY: import-ray
 import-ray: build # an experiment of Ray Tune, from PyPI, in a Study
 	@tests/export/run.sh $(BUILD)/bin/fettle --ray
+
+.PHONY: interop
+interop: build # exported networks in PyTorch, from PyPI, against the trainer's own logits
+	@tests/interop/run.sh $(BUILD)/bin/fettle-trainer
 
 .PHONY: own-program-torch
 own-program-torch: build # the same in PyTorch, from PyPI

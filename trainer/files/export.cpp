@@ -1,11 +1,13 @@
 #include "trainer/files/export.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <utility>
 
 #include "api/trainer/trainer_json.h"
 #include "trainer/files/named_weights.h"
 #include "trainer/files/safetensors.h"
+#include "trainer/files/torch_module.h"
 
 namespace fettle::trainer {
 namespace {
@@ -46,9 +48,23 @@ std::string to_safetensors(const SavedModel& model, const ExportOrigin& origin) 
                             {{"fettle", describe_model(model, origin).dump()}, {"format", "pt"}});
 }
 
+// `path`: the module's; the weights lie beside it.
+Result<std::vector<ExportedFile>> to_torch(const SavedModel& model, const ExportOrigin& origin,
+                                           const std::string& path) {
+  const std::filesystem::path module = path;
+  if (module.extension() != ".py") {
+    return invalid("the file is " + path + ", expected a name that ends with .py");
+  }
+  const std::filesystem::path weights =
+      module.parent_path() / (module.stem().string() + ".safetensors");
+  FETTLE_ASSIGN(std::string source, torch_module(model, origin, weights.filename().string()));
+  return std::vector<ExportedFile>{{path, std::move(source)},
+                                   {weights.string(), to_safetensors(model, origin)}};
+}
+
 }  // namespace
 
-std::vector<std::string> export_formats() { return {"safetensors"}; }
+std::vector<std::string> export_formats() { return {"safetensors", "torch"}; }
 
 Json describe_model(const SavedModel& model, const ExportOrigin& origin) {
   Json text = Json::object({{"version", origin.version}});
@@ -74,8 +90,8 @@ Json describe_model(const SavedModel& model, const ExportOrigin& origin) {
 }
 
 Result<std::vector<ExportedFile>> export_files(const SavedModel& model, const ExportOrigin& origin,
-                                               const std::string& /*format*/,
-                                               const std::string& path) {
+                                               const std::string& format, const std::string& path) {
+  if (format == "torch") return to_torch(model, origin, path);
   return std::vector<ExportedFile>{{path, to_safetensors(model, origin)}};
 }
 

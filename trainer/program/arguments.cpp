@@ -140,7 +140,9 @@ void add_planning(CLI::App& app, Arguments& to) {
                  "write the network of the newest checkpoint, that of FILE or in --checkpoints, as "
                  "a file for other programs")
       ->type_name("PATH");
-  app.add_option("--format", to.format, "with --export: the file's format (safetensors)")
+  app.add_option("--format", to.format,
+                 "with --export: safetensors or torch, a Python module with its weights beside it "
+                 "(safetensors)")
       ->check(CLI::IsMember(export_formats()))
       ->type_name("NAME");
   app.add_option("--origin", to.origin,
