@@ -69,6 +69,10 @@ TEST(ExportModel, WritesTheBestTrialsNetwork) {
       shop.fettle({"export-model", "digits", "--trial", "digits-0", "-o", "first.safetensors"});
   EXPECT_EQ(named.code, 0) << named.err;
   EXPECT_THAT(shop.read("first.safetensors"), HasSubstr(R"(\"trial\":\"digits-0\")"));
+  const Finished module = shop.fettle({"export-model", "--trial", "digits-0", "--format", "torch"});
+  EXPECT_EQ(module.out, "Wrote digits_0.py and digits_0.safetensors: trial digits-0 at epoch 2.\n")
+      << module.err;
+  EXPECT_THAT(shop.read("digits_0.py"), HasSubstr("class Network(nn.Module):"));
   const Finished copied =
       shop.fettle({"export-model", "--trial", "digits-0", "--format", "checkpoint"});
   EXPECT_EQ(copied.out, "Wrote digits-0-checkpoint: the checkpoints of trial digits-0.\n")

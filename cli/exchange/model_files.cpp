@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -32,7 +33,11 @@ std::error_code put_in_place(const fs::path& copy, const fs::path& to) {
 }  // namespace
 
 std::string model_path(const std::string& trial, const std::string& format) {
-  return trial + (format == "checkpoint" ? "-checkpoint" : "." + format);
+  if (format == "checkpoint") return trial + "-checkpoint";
+  if (format != "torch") return trial + "." + format;
+  std::string module = trial;  // a name that Python can import
+  std::ranges::replace(module, '-', '_');
+  return module + ".py";
 }
 
 Status copy_checkpoints(const std::string& from, const std::string& to, bool force) {
