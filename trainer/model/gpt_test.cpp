@@ -80,6 +80,9 @@ struct BadModel {
 TEST(Text, RefusesModelsThatDoNotFit) {
   const auto flatten = simple(LayerType::kFlatten);
   const auto head = simple(LayerType::kHead);
+  auto pool = simple(LayerType::kMaxPool);
+  pool.kernel = 1;
+  pool.stride = 2;
   for (const auto& [layers, message] :
        {BadModel{{linear(12)}, "layers[0] (linear): takes token ids; begin model.layers with"},
         {{embedding(12), embedding(12), head}, "layers[1] (embedding): has no token ids before it"},
@@ -95,7 +98,10 @@ TEST(Text, RefusesModelsThatDoNotFit) {
         {{embedding(12), linear(7)},
          "ends with 6×1×7 numbers, but the text has 6 tokens a sample out of 9; end it with "
          "{type: head} or {type: linear, units: 9}"},
-        {{embedding(12), flatten, linear(54)}, "without flatten"}}) {
+        {{embedding(12), flatten, linear(54)}, "without flatten"},
+        {{embedding(12), simple(LayerType::kGlobalPool), linear(9)},
+         "ends with 1×1×9 numbers, but the text has 6 tokens a sample out of 9"},
+        {{embedding(12), pool, linear(9)}, "ends with 3×1×9 numbers"}}) {
     api::ModelConfig model;
     model.layers = layers;
     const auto plan = plan_network(model, SampleFormat{{6, 1, 1}, 9, true, ""});
