@@ -163,7 +163,7 @@ import-ray: build # an experiment of Ray Tune, from PyPI, in a Study
 	@tests/export/run.sh $(BUILD)/bin/fettle --ray
 
 .PHONY: interop
-interop: build # exported networks in PyTorch, from PyPI, against the trainer's own logits
+interop: build # exported networks in PyTorch and onnxruntime, from PyPI, against the trainer's own logits
 	@tests/interop/run.sh $(BUILD)/bin/fettle-trainer
 
 .PHONY: own-program-torch

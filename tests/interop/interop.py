@@ -127,7 +127,20 @@ def by_torch(shop, inputs):
         return torch.cat([network(part) for part in torch.from_numpy(inputs).split(100)]).numpy()
 
 
-READERS = {"torch": by_torch}
+def by_onnxruntime(shop, inputs):
+    import onnx
+    import onnxruntime
+    path = shop.folder / "net.onnx"
+    shop.run("--export", path, "--format", "onnx", "--checkpoints", shop.folder / "kept", "--force")
+    onnx.checker.check_model(path, full_check=True)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    about = json.loads(session.get_modelmeta().custom_metadata_map["fettle"])
+    assert about["classes"] > 0 and about["model"], about
+    sides = session.get_inputs()[0].shape[1:]
+    return session.run(None, {"input": inputs.reshape(len(inputs), *sides)})[0]
+
+
+READERS = {"torch": by_torch, "onnxruntime": by_onnxruntime}
 
 
 def check_safetensors(shop):

@@ -6,6 +6,7 @@
 
 #include "api/trainer/trainer_json.h"
 #include "trainer/files/named_weights.h"
+#include "trainer/files/onnx.h"
 #include "trainer/files/safetensors.h"
 #include "trainer/files/torch_module.h"
 
@@ -64,7 +65,7 @@ Result<std::vector<ExportedFile>> to_torch(const SavedModel& model, const Export
 
 }  // namespace
 
-std::vector<std::string> export_formats() { return {"safetensors", "torch"}; }
+std::vector<std::string> export_formats() { return {"onnx", "safetensors", "torch"}; }
 
 Json describe_model(const SavedModel& model, const ExportOrigin& origin) {
   Json text = Json::object({{"version", origin.version}});
@@ -92,6 +93,11 @@ Json describe_model(const SavedModel& model, const ExportOrigin& origin) {
 Result<std::vector<ExportedFile>> export_files(const SavedModel& model, const ExportOrigin& origin,
                                                const std::string& format, const std::string& path) {
   if (format == "torch") return to_torch(model, origin, path);
+  if (format == "onnx") {
+    FETTLE_ASSIGN(std::string content,
+                  onnx_model(model, origin.version, describe_model(model, origin).dump()));
+    return std::vector<ExportedFile>{{path, std::move(content)}};
+  }
   return std::vector<ExportedFile>{{path, to_safetensors(model, origin)}};
 }
 

@@ -141,8 +141,8 @@ void add_planning(CLI::App& app, Arguments& to) {
                  "a file for other programs")
       ->type_name("PATH");
   app.add_option("--format", to.format,
-                 "with --export: safetensors or torch, a Python module with its weights beside it "
-                 "(safetensors)")
+                 "with --export: onnx, safetensors, or torch, a Python module with its weights "
+                 "beside it (safetensors)")
       ->check(CLI::IsMember(export_formats()))
       ->type_name("NAME");
   app.add_option("--origin", to.origin,
