@@ -361,9 +361,9 @@ peer's package. Exporting again adds only what is new. Details: docs/export.md. 
           app.add_option("--trial", options.trial, "Name of the trial; default: the best one")
               ->type_name("TRIAL");
           app.add_option("--format", options.format,
-                         "safetensors (default with the built-in trainer), torch: a Python module "
-                         "and its safetensors, or checkpoint: a copy of the trial's checkpoints "
-                         "as they are (default for other programs)")
+                         "safetensors (default with the built-in trainer), onnx, torch: a Python "
+                         "module and its safetensors, or checkpoint: a copy of the trial's "
+                         "checkpoints as they are (default for other programs)")
               ->check(CLI::IsMember(model_formats()))
               ->type_name("");
           app.add_option("-o,--output", options.path,
@@ -375,6 +375,7 @@ peer's package. Exporting again adds only what is new. Details: docs/export.md. 
 Python. Exit code 1 while there is no result. Details: docs/export-model.md. Examples:
   fettle export-model digits
   fettle export-model digits --trial digits-3 -o best.safetensors
+  fettle export-model digits --format onnx
   fettle export-model digits --format torch -o best.py
   fettle export-model my-own-program -o best)"),
     Command{

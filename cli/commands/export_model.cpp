@@ -89,7 +89,7 @@ std::string step_in(const api::StudySpec& spec, const Json& answer) {
 
 }  // namespace
 
-std::vector<std::string> model_formats() { return {kCheckpoint, kUsual, "torch"}; }
+std::vector<std::string> model_formats() { return {kCheckpoint, "onnx", kUsual, "torch"}; }
 
 Result<int> export_model_command(const Target& place, const ExportModelOptions& options) {
   if (place.on_cluster) {

@@ -73,6 +73,9 @@ TEST(ExportModel, WritesTheBestTrialsNetwork) {
   EXPECT_EQ(module.out, "Wrote digits_0.py and digits_0.safetensors: trial digits-0 at epoch 2.\n")
       << module.err;
   EXPECT_THAT(shop.read("digits_0.py"), HasSubstr("class Network(nn.Module):"));
+  const Finished onnx = shop.fettle({"export-model", "--trial", "digits-0", "--format", "onnx"});
+  EXPECT_EQ(onnx.out, "Wrote digits-0.onnx: trial digits-0 at epoch 2.\n") << onnx.err;
+  EXPECT_THAT(shop.read("digits-0.onnx"), HasSubstr(R"("trial":"digits-0")"));
   const Finished copied =
       shop.fettle({"export-model", "--trial", "digits-0", "--format", "checkpoint"});
   EXPECT_EQ(copied.out, "Wrote digits-0-checkpoint: the checkpoints of trial digits-0.\n")
