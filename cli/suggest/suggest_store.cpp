@@ -138,7 +138,8 @@ Status SuggestStore::adopt_limits(const api::Study& wanted) {
 
 // Finishes a step that was cut between its two writes.
 Status SuggestStore::mend(std::size_t index) {
-  const Trial& trial = *trials_[index];
+  const api::TrialPtr read = trials_[index];  // a write below replaces the entry
+  const Trial& trial = *read;
   if (trial.status.phase == TrialPhase::kStopped && !trial.spec.stop) {
     Trial stopped = trial;
     stopped.spec.stop = stop_of(trial);
