@@ -116,7 +116,7 @@ class Namer {
   NamedWeight& add(const LayerPlan& layer, const char* name, std::vector<std::int64_t> shape,
                    const Block& block) {
     NamedWeight& weight = weights_.emplace_back();
-    weight.name = "layers." + std::to_string(layer.index) + "." + name;
+    weight.name = tensor_name(layer, name);
     weight.shape = std::move(shape);
     weight.block = block;
     return weight;
@@ -127,6 +127,10 @@ class Namer {
 };
 
 }  // namespace
+
+std::string tensor_name(const LayerPlan& layer, const char* tensor) {
+  return "layers." + std::to_string(layer.index) + "." + tensor;
+}
 
 std::vector<NamedWeight> named_weights(const NetworkPlan& plan) { return Namer(plan).run(); }
 

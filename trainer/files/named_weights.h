@@ -28,6 +28,9 @@ struct NamedWeight {
   std::int64_t channels = 1;
 };
 
+// The name of a tensor of the layer: "layers.3.weight".
+std::string tensor_name(const LayerPlan& layer, const char* tensor);
+
 // All tensors, in the order of the layers.
 std::vector<NamedWeight> named_weights(const NetworkPlan& plan);
 

@@ -183,11 +183,12 @@ class OnnxWriter {
         return take_linear(layer, x);
       case GraphOp::kBatchNorm:
         return add("BatchNormalization",
-                   {x, of(layer, "weight"), of(layer, "bias"), of(layer, "running_mean"),
-                    of(layer, "running_var")},
+                   {x, tensor_name(layer, "weight"), tensor_name(layer, "bias"),
+                    tensor_name(layer, "running_mean"), tensor_name(layer, "running_var")},
                    {real("epsilon", kEpsilon)});
       case GraphOp::kLayerNorm:
-        return add("LayerNormalization", {x, of(layer, "weight"), of(layer, "bias")},
+        return add("LayerNormalization",
+                   {x, tensor_name(layer, "weight"), tensor_name(layer, "bias")},
                    {integer("axis", -1), real("epsilon", kEpsilon)});
       case GraphOp::kRmsNorm:
         return take_rms_norm(layer, x);
@@ -202,10 +203,11 @@ class OnnxWriter {
       case GraphOp::kGlobalPool:
         return add("Flatten", {add("GlobalAveragePool", {x})}, {integer("axis", 1)});
       case GraphOp::kEmbedding:
-        return add("Add",
-                   {add("Gather", {of(layer, "token.weight"), x}), of(layer, "position.weight")});
+        return add("Add", {add("Gather", {tensor_name(layer, "token.weight"), x}),
+                           tensor_name(layer, "position.weight")});
       case GraphOp::kHead:
-        return add("MatMul", {x, transpose(of(plan_.layers.front(), "token.weight"), {1, 0})});
+        return add("MatMul",
+                   {x, transpose(tensor_name(plan_.layers.front(), "token.weight"), {1, 0})});
       case GraphOp::kAttention:
         return take_attention(layer, x);
       case GraphOp::kAdd:
@@ -222,13 +224,9 @@ class OnnxWriter {
     return x;
   }
 
-  static std::string of(const LayerPlan& layer, const char* tensor) {
-    return "layers." + std::to_string(layer.index) + "." + tensor;
-  }
-
   std::string take_conv(const LayerPlan& layer, const std::string& x) {
-    Names inputs = {x, of(layer, "weight")};
-    if (layer.bias) inputs.push_back(of(layer, "bias"));
+    Names inputs = {x, tensor_name(layer, "weight")};
+    if (layer.bias) inputs.push_back(tensor_name(layer, "bias"));
     const std::int64_t padding = layer.padding;
     return add("Conv", inputs,
                {integers("kernel_shape", {layer.kernel_height, layer.kernel_width}),
@@ -238,21 +236,21 @@ class OnnxWriter {
 
   // Gemm takes a list; a sequence has one axis more.
   std::string take_linear(const LayerPlan& layer, const std::string& x) {
-    Names inputs = {x, of(layer, "weight")};
+    Names inputs = {x, tensor_name(layer, "weight")};
     if (!plan_.tokens) {
-      if (layer.bias) inputs.push_back(of(layer, "bias"));
+      if (layer.bias) inputs.push_back(tensor_name(layer, "bias"));
       return add("Gemm", inputs, {integer("transB", 1)});
     }
     inputs[1] = transpose(inputs[1], {1, 0});
     const std::string product = add("MatMul", inputs);
-    return layer.bias ? add("Add", {product, of(layer, "bias")}) : product;
+    return layer.bias ? add("Add", {product, tensor_name(layer, "bias")}) : product;
   }
 
   // x / sqrt(mean(x²) + ε) · weight
   std::string take_rms_norm(const LayerPlan& layer, const std::string& x) {
     const std::string mean = add("ReduceMean", {add("Mul", {x, x})}, {integers("axes", {-1})});
     const std::string root = add("Sqrt", {add("Add", {mean, number(kEpsilon)})});
-    return add("Mul", {add("Div", {x, root}), of(layer, "weight")});
+    return add("Mul", {add("Div", {x, root}), tensor_name(layer, "weight")});
   }
 
   // x/2 · (1 + erf(x/√2))
