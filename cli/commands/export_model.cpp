@@ -40,9 +40,8 @@ Result<std::string> best_trial(SeenStudy& seen) {
 
 Status check_trial(const SeenStudy& seen, const std::string& trial) {
   if (find_trial(seen.view.trials, trial) != nullptr) return success();
-  const std::string& study = seen.view.study.metadata.name;
-  return not_found("study " + study + " has " + plural(std::ssize(seen.view.trials), "trial") +
-                   " and none is called " + printable(trial) + "; fettle trials " + study +
+  const Error missing = no_such_trial(seen, trial);
+  return not_found(missing.message + "; fettle trials " + seen.view.study.metadata.name +
                    " lists them");
 }
 

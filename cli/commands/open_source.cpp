@@ -10,11 +10,15 @@ Result<std::unique_ptr<StudySource>> open_source(const Target& place) {
   return std::unique_ptr<StudySource>(std::make_unique<LocalSource>(place.root));
 }
 
+Result<SeenStudy> read_study(StudySource& source, const std::string& study) {
+  if (!study.empty()) return source.read(study, Detail::kObjects);
+  FETTLE_ASSIGN(const std::string chosen, default_study(source));
+  return source.read(chosen, Detail::kObjects);
+}
+
 Result<SeenStudy> read_study(const Target& place, const std::string& study) {
   FETTLE_ASSIGN(const std::unique_ptr<StudySource> source, open_source(place));
-  if (!study.empty()) return source->read(study, Detail::kObjects);
-  FETTLE_ASSIGN(const std::string chosen, default_study(*source));
-  return source->read(chosen, Detail::kObjects);
+  return read_study(*source, study);
 }
 
 }  // namespace fettle::cli

@@ -13,7 +13,8 @@ namespace fettle::cli {
 // Returns the source that `place` names.
 Result<std::unique_ptr<StudySource>> open_source(const Target& place);
 
-// Reads the study of that name there, without its events; "" = default_study().
+// Read the study of that name there, without its events; "" = default_study().
+Result<SeenStudy> read_study(StudySource& source, const std::string& study);
 Result<SeenStudy> read_study(const Target& place, const std::string& study);
 
 }  // namespace fettle::cli

@@ -14,11 +14,7 @@ namespace fettle::cli {
 
 Result<int> report_command(const Target& place, const ReportOptions& options) {
   FETTLE_ASSIGN(const auto source, open_source(place));
-  std::string study = options.study;
-  if (study.empty()) {
-    FETTLE_ASSIGN(study, default_study(*source));
-  }
-  FETTLE_ASSIGN(SeenStudy seen, source->read(study, Detail::kObjects));
+  FETTLE_ASSIGN(SeenStudy seen, read_study(*source, options.study));
   const std::string& name = seen.view.study.metadata.name;
   expect_best(seen.view);
   Json data = page_data(seen.view);

@@ -45,11 +45,14 @@ Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial) {
                      "`fettle trials <study>` lists them");
   }
   FETTLE_ASSIGN(SeenStudy seen, source.read(study, Detail::kObjects));
-  if (find_trial(seen.view.trials, trial) == nullptr) {
-    return not_found("study " + study + " has " + plural(std::ssize(seen.view.trials), "trial") +
-                     " and none is called " + printable(trial));
-  }
+  if (find_trial(seen.view.trials, trial) == nullptr) return no_such_trial(seen, trial);
   return seen;
+}
+
+Error no_such_trial(const SeenStudy& seen, const std::string& trial) {
+  return not_found("study " + seen.view.study.metadata.name + " has " +
+                   plural(std::ssize(seen.view.trials), "trial") + " and none is called " +
+                   printable(trial));
 }
 
 Error no_such_study(const std::string& name, const std::string& place,

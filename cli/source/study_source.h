@@ -65,6 +65,9 @@ Result<std::string> default_study(StudySource& source);
 // study or no such trial in it.
 Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial);
 
+// Returns the error for a trial that the study does not have.
+Error no_such_trial(const SeenStudy& seen, const std::string& trial);
+
 // Returns the error for a missing study; `place` as from StudySource::place(), `hint` says where
 // else it may be.
 Error no_such_study(const std::string& name, const std::string& place,
