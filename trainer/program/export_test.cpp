@@ -1,7 +1,6 @@
 // fettle-trainer --export as fettle export-model calls it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -32,12 +31,7 @@ class ExportTest : public testing::Test {
   }
 
   int run(const std::vector<std::string>& options) {
-    const pid_t test = getpid();
-    const pid_t child = fork();
-    if (child == 0) {
-      become_trainer(test, "", directory_.file("out"), directory_.file("err"), options);
-    }
-    return exit_code(child);
+    return run_trainer(directory_.file("out"), directory_.file("err"), options);
   }
   int export_to(const std::string& name, const std::vector<std::string>& more = {}) {
     std::vector<std::string> options = {"--export", directory_.file(name), "--checkpoints",

@@ -1,7 +1,6 @@
 // fettle-trainer --predict as users call it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -30,12 +29,7 @@ class PredictTest : public testing::Test {
   }
 
   int run(const std::vector<std::string>& options) {
-    const pid_t test = getpid();
-    const pid_t child = fork();
-    if (child == 0) {
-      become_trainer(test, "", directory_.file("out"), directory_.file("err"), options);
-    }
-    return exit_code(child);
+    return run_trainer(directory_.file("out"), directory_.file("err"), options);
   }
   int train() {
     EXPECT_TRUE(

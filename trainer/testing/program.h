@@ -46,6 +46,15 @@ inline int exit_code(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
+// Runs the program without a trial file to its end, and returns its exit code.
+inline int run_trainer(const std::string& out, const std::string& err,
+                       const std::vector<std::string>& options) {
+  const pid_t test = getpid();
+  const pid_t child = fork();
+  if (child == 0) become_trainer(test, "", out, err, options);
+  return exit_code(child);
+}
+
 // The output so far: "" if the child has not started.
 inline std::string written_to(const std::string& path) {
   const auto read = read_file(path);
