@@ -20,7 +20,7 @@ namespace fettle::api {
 
 // Bounds of a stored report, whichever program wrote it. A report that add_line() keeps is far
 // smaller.
-inline constexpr std::size_t kMaxReportMetrics = 32;   // and in each point of the curve
+inline constexpr std::size_t kMaxReportMetrics = 40;   // and in each point of the curve
 inline constexpr std::size_t kLongestMetricName = 64;  // bytes
 inline constexpr std::size_t kLongestCheckpointName = 512;
 inline constexpr std::size_t kMaxHistoryValues = 256;  // of all points of the curve
