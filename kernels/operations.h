@@ -154,7 +154,8 @@ class WeightedOp {
                         float* weight_gradient, float* bias_gradient) = 0;
 };
 
-// A linear layer beside a GELU (LinearShape). Its plain forward and backward work as well.
+// A linear layer beside a GELU (LinearShape). Its plain forward and backward work as well. A layer
+// without bias may have frozen weights: weight_gradient is then nullptr.
 class LinearOp : public WeightedOp {
  public:
   // With gelu_after: y as forward, and activated = GELU(y). Keep y: backward needs it.

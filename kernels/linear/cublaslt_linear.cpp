@@ -252,6 +252,7 @@ class CublasLtLinear : public LinearOp {
 
   void add_gradients(Backward& plans, ConstBuffer x, ConstBuffer dy, float* weight_gradient,
                      float* bias_gradient) {
+    if (weight_gradient == nullptr) return;  // frozen
     // The sums go through the scratch, because the library overwrites its vector (kSumOfA).
     float* sums = plans.sums_bias ? scratch_sums() : nullptr;
     plans.weights.run(dy, x, weight_gradient, sums);

@@ -56,10 +56,7 @@ class FastLinear : public WeightedOp {
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
     if (shape_.relu) fast_relu_backward(type_, samples * shape_.outputs, y, dy, dy);
-    dy_columns_.pack_columns(dy, shape_.outputs, samples);
-    x_columns_.pack_columns(x, shape_.inputs, samples);
-    multiply_packed(type_, dy_columns_, x_columns_,
-                    {.store = Store::kAddFloat32, .c = weight_gradient});
+    if (weight_gradient != nullptr) add_weight_gradient(samples, x, dy, weight_gradient);
     if (shape_.bias) add_bias_gradient(samples, dy, bias_gradient);
     if (dx == nullptr) return;
     if (!wants_columns_) start_packing_columns();
@@ -68,6 +65,14 @@ class FastLinear : public WeightedOp {
   }
 
  private:
+  void add_weight_gradient(std::int64_t samples, ConstBuffer x, ConstBuffer dy,
+                           float* weight_gradient) {
+    dy_columns_.pack_columns(dy, shape_.outputs, samples);
+    x_columns_.pack_columns(x, shape_.inputs, samples);
+    multiply_packed(type_, dy_columns_, x_columns_,
+                    {.store = Store::kAddFloat32, .c = weight_gradient});
+  }
+
   Store store_of_type() const {
     return type_ == DataType::kFloat32 ? Store::kWriteFloat32 : Store::kWriteBFloat16;
   }

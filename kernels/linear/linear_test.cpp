@@ -62,6 +62,22 @@ TEST_P(Linear, WorksWithoutBias) {
   EXPECT_FLOAT_EQ(y.floats()[0], first);
 }
 
+// As the head of a GPT with a frozen embedding.
+TEST_P(Linear, FrozenWeightsHaveNoGradient) {
+  const LinearShape shape{64, 33, false, false};
+  auto op = must(backend(GetParam())->linear(shape, {5, DataType::kFloat32}));
+  const Array w(DataType::kFloat32, random_floats(64 * 33, 1));
+  const Array x(DataType::kFloat32, random_floats(5 * 64, 2));
+  Array y(DataType::kFloat32, 5 * 33), dy(DataType::kFloat32, random_floats(5 * 33, 3));
+  Array dx(DataType::kFloat32, 5 * 64), expected(DataType::kFloat32, 5 * 64);
+  Floats dw(64 * 33);
+  op->set_weights({w.data()});
+  op->forward(5, x.data(), y.data());
+  op->backward(5, x.data(), y.data(), dy.data(), dx.data(), nullptr, nullptr);
+  op->backward(5, x.data(), y.data(), dy.data(), expected.data(), dw.data(), nullptr);
+  EXPECT_EQ(dx.floats(), expected.floats());
+}
+
 // Odd sizes, single rows, and fewer samples than the plan's maximum, all with one op.
 TEST_P(Linear, AgreesWithTheReference) {
   for (const auto& [inputs, outputs] : {std::pair{1, 1},

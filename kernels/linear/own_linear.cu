@@ -116,6 +116,7 @@ class OwnLinear : public LinearOp {
   // `dy` has been masked by a fused ReLU.
   void add_weight_gradient(std::int64_t samples, ConstBuffer x, ConstBuffer dy,
                            float* weight_gradient) {
+    if (weight_gradient == nullptr) return;  // frozen
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);
       const ProductSize size{narrow(shape_.outputs), narrow(shape_.inputs), narrow(samples)};

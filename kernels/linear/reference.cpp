@@ -54,9 +54,11 @@ class ReferenceLinear : public WeightedOp {
                 float* weight_gradient, float* bias_gradient) override {
     const float* gradient = masked_gradient(shape_.relu, samples * shape_.outputs, y_, y, dy_, dy);
     const float* input = x_.read(x, samples * shape_.inputs);
-    // The transposed gradient: the row stride is 1.
-    add_product(shape_.outputs, shape_.inputs, samples, {gradient, 1, shape_.outputs}, input,
-                weight_gradient);
+    if (weight_gradient != nullptr) {
+      // The transposed gradient: the row stride is 1.
+      add_product(shape_.outputs, shape_.inputs, samples, {gradient, 1, shape_.outputs}, input,
+                  weight_gradient);
+    }
     if (shape_.bias) add_rows(samples, shape_.outputs, gradient, bias_gradient);
     if (dx == nullptr) return;
     float* input_gradient = dx_.target(dx);

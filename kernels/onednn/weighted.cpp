@@ -229,6 +229,16 @@ class OnednnOp : public WeightedOp {
     if (relu_) fast_relu_backward(data_type(), samples * kind_.outputs(), y, dy, dy);
     p.x.set_data_handle(const_cast<void*>(x));
     p.dy.set_data_handle(dy);
+    if (weight_gradient != nullptr) add_gradients(p, samples, weight_gradient, bias_gradient);
+    if (dx == nullptr) return;
+    if (!p.backward_data.primitive) {
+      p.backward_data = reader_of<typename Kind::BackwardData>(describe_backward_data(samples));
+    }
+    p.dx.set_data_handle(dx);
+    run(p.backward_data, {{DNNL_ARG_DIFF_DST, p.dy}, {DNNL_ARG_DIFF_SRC, p.dx}});
+  }
+
+  void add_gradients(Set& p, std::int64_t samples, float* weight_gradient, float* bias_gradient) {
     if (!p.backward_weights) make_backward_weights(p, samples);
     p.backward_weights.execute(device_.stream, {{DNNL_ARG_SRC, p.x},
                                                 {DNNL_ARG_DIFF_DST, p.dy},
@@ -238,12 +248,6 @@ class OnednnOp : public WeightedOp {
     reorder(p.weight_gradient.handle, gradient_.handle);
     add(gradient_, weight_gradient);
     if (has_bias_) add(p.bias_gradient, bias_gradient);  // computed in any case (bias_layout)
-    if (dx == nullptr) return;
-    if (!p.backward_data.primitive) {
-      p.backward_data = reader_of<typename Kind::BackwardData>(describe_backward_data(samples));
-    }
-    p.dx.set_data_handle(dx);
-    run(p.backward_data, {{DNNL_ARG_DIFF_DST, p.dy}, {DNNL_ARG_DIFF_SRC, p.dx}});
   }
 
   // Packs the weights if they were set after this number of samples last ran.
