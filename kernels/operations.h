@@ -434,6 +434,7 @@ struct UpdateBuffers {
   std::uint16_t* rounded = nullptr;
   DataType rounded_type = DataType::kBFloat16;
   float weight_decay = 0;
+  double rate_scale = 1;  // factor of the step's learning rate
 };
 
 // Formulas and defaults are PyTorch's (torch.optim), against which the tests compare. LAMB, which

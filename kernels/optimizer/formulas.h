@@ -38,14 +38,22 @@ FETTLE_HOST_DEVICE inline double power(double base, std::int64_t exponent) {
   return result;
 }
 
+// The learning rate of a part, before and after it is rounded.
+FETTLE_HOST_DEVICE inline double learning_rate(const UpdateBuffers& part, const StepControl& step) {
+  return part.rate_scale * step.learning_rate;
+}
+FETTLE_HOST_DEVICE inline float rate_of(const UpdateBuffers& part, const StepControl& step) {
+  return static_cast<float>(learning_rate(part, step));
+}
+
 struct SgdFormula {
   SgdFormula() = default;
-  FETTLE_HOST_DEVICE SgdFormula(const UpdateSettings& s, float weight_decay,
+  FETTLE_HOST_DEVICE SgdFormula(const UpdateSettings& s, const UpdateBuffers& part,
                                 const StepControl& step)
       : scale(step.gradient_scale),
-        rate(step.learning_rate),
+        rate(rate_of(part, step)),
         momentum(static_cast<float>(s.momentum)),
-        decay(weight_decay),
+        decay(part.weight_decay),
         direct(s.nesterov ? 1.0F : 0.0F),
         buffered(s.nesterov ? static_cast<float>(s.momentum) : 1.0F) {}
 
@@ -62,16 +70,17 @@ struct SgdFormula {
 struct AdamFormula {
   AdamFormula() = default;
   // `decoupled`: AdamW's weight decay.
-  FETTLE_HOST_DEVICE AdamFormula(const UpdateSettings& s, float weight_decay,
+  FETTLE_HOST_DEVICE AdamFormula(const UpdateSettings& s, const UpdateBuffers& part,
                                  const StepControl& step, bool decoupled)
       : scale(step.gradient_scale),
-        decay(decoupled ? 0 : weight_decay),
-        keep(decoupled ? static_cast<float>(1 - double{step.learning_rate} * weight_decay) : 1.0F),
+        decay(decoupled ? 0 : part.weight_decay),
+        keep(decoupled ? static_cast<float>(1 - learning_rate(part, step) * part.weight_decay)
+                       : 1.0F),
         blend1(static_cast<float>(1 - s.beta1)),
         beta2(static_cast<float>(s.beta2)),
         blend2(static_cast<float>(1 - s.beta2)),
         epsilon(static_cast<float>(s.epsilon)) {
-    rate = static_cast<float>(step.learning_rate / (1 - power(s.beta1, step.updates)));
+    rate = static_cast<float>(learning_rate(part, step) / (1 - power(s.beta1, step.updates)));
     root_correction = static_cast<float>(std::sqrt(1 - power(s.beta2, step.updates)));
   }
 
@@ -89,12 +98,12 @@ struct AdamFormula {
 
 struct RmspropFormula {
   RmspropFormula() = default;
-  FETTLE_HOST_DEVICE RmspropFormula(const UpdateSettings& s, float weight_decay,
+  FETTLE_HOST_DEVICE RmspropFormula(const UpdateSettings& s, const UpdateBuffers& part,
                                     const StepControl& step)
       : scale(step.gradient_scale),
-        rate(step.learning_rate),
+        rate(rate_of(part, step)),
         momentum(static_cast<float>(s.momentum)),
-        decay(weight_decay),
+        decay(part.weight_decay),
         smoothing(static_cast<float>(s.smoothing)),
         blend(static_cast<float>(1 - s.smoothing)),
         epsilon(static_cast<float>(s.epsilon)) {}

@@ -22,11 +22,11 @@ namespace fettle::kernels {
 
 struct LambFormula {
   LambFormula() = default;
-  FETTLE_HOST_DEVICE LambFormula(const UpdateSettings& s, float weight_decay,
+  FETTLE_HOST_DEVICE LambFormula(const UpdateSettings& s, const UpdateBuffers& part,
                                  const StepControl& step)
       : scale(step.gradient_scale),
-        rate(step.learning_rate),
-        decay(weight_decay),
+        rate(rate_of(part, step)),
+        decay(part.weight_decay),
         blend1(static_cast<float>(1 - s.beta1)),
         beta2(static_cast<float>(s.beta2)),
         blend2(static_cast<float>(1 - s.beta2)),

@@ -33,15 +33,16 @@ constexpr unsigned kSquaresBlocks = kSquaresScratch / sizeof(double);
 constexpr std::int64_t kSquaresPerBlock = 4096;  // minimum
 
 template <UpdateRule kRule>
-__device__ auto formula_of(const UpdateSettings& settings, float decay, const StepControl& step) {
+__device__ auto formula_of(const UpdateSettings& settings, const UpdateBuffers& part,
+                           const StepControl& step) {
   if constexpr (kRule == UpdateRule::kSgd) {
-    return SgdFormula(settings, decay, step);
+    return SgdFormula(settings, part, step);
   } else if constexpr (kRule == UpdateRule::kRmsProp) {
-    return RmspropFormula(settings, decay, step);
+    return RmspropFormula(settings, part, step);
   } else if constexpr (kRule == UpdateRule::kLamb) {
-    return LambFormula(settings, decay, step);
+    return LambFormula(settings, part, step);
   } else {
-    return AdamFormula(settings, decay, step, /*decoupled=*/kRule == UpdateRule::kAdamW);
+    return AdamFormula(settings, part, step, /*decoupled=*/kRule == UpdateRule::kAdamW);
   }
 }
 
@@ -99,7 +100,7 @@ __device__ void for_each_in(const UpdateChunk& chunk, bool packed, Body& body) {
 template <UpdateRule kRule, class Body>
 __device__ void for_each_chunk(const UpdateView& view, const UpdateSettings& settings,
                                const StepControl& step, Body body) {
-  __shared__ decltype(formula_of<kRule>(settings, 0, step)) formula;
+  __shared__ decltype(formula_of<kRule>(settings, {}, step)) formula;
   std::int32_t part = -1;
   for (auto i = static_cast<int>(blockIdx.x); i < view.chunk_count;
        i += static_cast<int>(gridDim.x)) {
@@ -108,7 +109,7 @@ __device__ void for_each_chunk(const UpdateView& view, const UpdateSettings& set
       part = chunk.part;
       __syncthreads();  // others may still read the previous part's formula
       if (threadIdx.x == 0) {
-        formula = formula_of<kRule>(settings, view.parts[part].buffers.weight_decay, step);
+        formula = formula_of<kRule>(settings, view.parts[part].buffers, step);
       }
       __syncthreads();
     }

@@ -158,6 +158,32 @@ TEST_P(Optimizer, UpdatesPartsWithDecaysOfTheirOwn) {
   EXPECT_THAT(weights, ::testing::ElementsAre(1 - 0.1F * 0.5F, 1));
 }
 
+TEST_P(Optimizer, APartMayHaveAFactorOfTheLearningRate) {
+  const auto tested = backend(GetParam());
+  for (const auto& [name, rule] : kRules) {
+    SCOPED_TRACE(name);
+    State scaled = start(random_floats(50, 1)), plain = scaled;
+    const Floats gradient = random_floats(50, 2);
+    const auto run = [&](State& state, double rate_scale, float rate) {
+      UpdateBuffers part{50,
+                         state.weights.data(),
+                         gradient.data(),
+                         state.state1.data(),
+                         state.state2.data(),
+                         state.rounded.data()};
+      part.weight_decay = 0.1F;
+      part.rate_scale = rate_scale;
+      const StepControl control = step(1, rate);
+      tested->update(rule, {part}, {})->run(&control);
+      tested->wait();
+    };
+    run(scaled, 0.25, 0.5F);
+    run(plain, 1, 0.125F);
+    EXPECT_EQ(scaled.weights, plain.weights);
+    EXPECT_EQ(scaled.state1, plain.state1);
+  }
+}
+
 TEST_P(Optimizer, ChangesNothingInAStepThatIsUndone) {
   for (const auto& [name, rule] : kRules) {
     State state = start(random_floats(40, 1));

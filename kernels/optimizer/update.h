@@ -25,18 +25,17 @@ class CpuUpdate final : public UpdateOp {
 
  private:
   void update(const UpdateBuffers& part, const StepControl& step) const {
-    const float decay = part.weight_decay;
     switch (rule_) {
       case UpdateRule::kSgd:
-        return Loops::run(part, SgdFormula(settings_, decay, step));
+        return Loops::run(part, SgdFormula(settings_, part, step));
       case UpdateRule::kAdam:
-        return Loops::run(part, AdamFormula(settings_, decay, step, /*decoupled=*/false));
+        return Loops::run(part, AdamFormula(settings_, part, step, /*decoupled=*/false));
       case UpdateRule::kAdamW:
-        return Loops::run(part, AdamFormula(settings_, decay, step, /*decoupled=*/true));
+        return Loops::run(part, AdamFormula(settings_, part, step, /*decoupled=*/true));
       case UpdateRule::kRmsProp:
-        return Loops::run(part, RmspropFormula(settings_, decay, step));
+        return Loops::run(part, RmspropFormula(settings_, part, step));
       case UpdateRule::kLamb:
-        return Loops::run(part, LambFormula(settings_, decay, step));
+        return Loops::run(part, LambFormula(settings_, part, step));
     }
   }
 
