@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/bfloat16.h"
+#include "kernels/float16.h"
 
 namespace fettle::trainer {
 
@@ -174,22 +176,38 @@ Status SafetensorsFile::check_places(std::int64_t bytes) {
                std::to_string(end) + (bytes < end ? ": it is cut" : ""));
 }
 
+const SafetensorsFile::Entry* SafetensorsFile::find(std::string_view name) const {
+  const auto found = std::ranges::find(entries_, name, &Entry::name);
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+Result<std::vector<float>> SafetensorsFile::values(const Entry& entry) const {
+  const std::uint8_t* const bytes = file_.view().data() + first_byte_ + entry.begin;
+  const auto size = static_cast<std::size_t>(entry.end - entry.begin);
+  if (entry.type == "F32") {
+    std::vector<float> values(size / sizeof(float));
+    if (size > 0) std::memcpy(values.data(), bytes, size);
+    return values;
+  }
+  if (entry.type != "F16" && entry.type != "BF16") {
+    return wrong("tensor \"" + entry.name + "\" has the dtype " + entry.type +
+                 ", expected F32, F16 or BF16");
+  }
+  std::vector<std::uint16_t> halves(size / sizeof(std::uint16_t));
+  if (size > 0) std::memcpy(halves.data(), bytes, size);
+  const auto widen = entry.type == "F16" ? kernels::from_float16 : kernels::from_bfloat16;
+  std::vector<float> values(halves.size());
+  std::ranges::transform(halves, values.begin(), widen);
+  return values;
+}
+
 Result<std::vector<float>> SafetensorsFile::values(std::string_view name,
                                                    const std::vector<std::int64_t>& shape) const {
-  const auto found = std::ranges::find(entries_, name, &Entry::name);
-  if (found == entries_.end()) {
-    return wrong("lacks the tensor \"" + std::string(name) + "\"");
-  }
-  const std::string which = "tensor \"" + found->name + "\" has the ";
-  if (found->type != "F32") return wrong(which + "dtype " + found->type + ", expected F32");
-  if (found->shape != shape) {
-    return wrong(which + "shape " + shape_text(found->shape) + ", expected " + shape_text(shape));
-  }
-  std::vector<float> values(static_cast<std::size_t>(found->end - found->begin) / sizeof(float));
-  if (values.empty()) return values;
-  std::memcpy(values.data(), file_.view().data() + first_byte_ + found->begin,
-              values.size() * sizeof(float));
-  return values;
+  const Entry* const entry = find(name);
+  if (entry == nullptr) return wrong("lacks the tensor \"" + std::string(name) + "\"");
+  if (entry->shape == shape) return values(*entry);
+  return wrong("tensor \"" + entry->name + "\" has the shape " + shape_text(entry->shape) +
+               ", expected " + shape_text(shape));
 }
 
 Status SafetensorsFile::expect_only(std::span<const std::string> names) const {

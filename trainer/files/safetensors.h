@@ -48,7 +48,11 @@ class SafetensorsFile {
   const SafetensorsMetadata& metadata() const { return metadata_; }
   const std::vector<Entry>& entries() const { return entries_; }  // in the order of their bytes
 
-  // The values of an array. Errors: it is missing; it has another type than fp32, or another shape.
+  // nullptr: the file has no array of that name.
+  const Entry* find(std::string_view name) const;
+  // The values of an array of floats of 32 or 16 bits. Errors: it has another type.
+  Result<std::vector<float>> values(const Entry& entry) const;
+  // Errors: the array is missing; it has another type, or another shape.
   Result<std::vector<float>> values(std::string_view name,
                                     const std::vector<std::int64_t>& shape) const;
 

@@ -66,10 +66,23 @@ TEST(Safetensors, NameTheTensorThatDoesNotFit) {
               HasSubstr("has the shape [2,3], expected [3,2]"));
   const std::vector<std::string> names = {"a.weight"};
   EXPECT_THAT(file->expect_only(names).error().message, HasSubstr("has the tensor \"a.bias\""));
-  const auto half =
-      parse(file_with("{\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4));
-  ASSERT_TRUE(half.ok()) << half.error().message;
-  EXPECT_THAT(half->values("h", {2}).error().message, HasSubstr("dtype F16, expected F32"));
+  const auto whole =
+      parse(file_with("{\"h\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8));
+  ASSERT_TRUE(whole.ok()) << whole.error().message;
+  EXPECT_THAT(whole->values("h", {2}).error().message,
+              HasSubstr("dtype I32, expected F32, F16 or BF16"));
+}
+
+TEST(Safetensors, WidenNumbersOf16Bits) {
+  const std::string header =
+      "{\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]},"
+      "\"b\":{\"dtype\":\"BF16\",\"shape\":[1],\"data_offsets\":[4,6]}}";
+  std::string text = file_with(header, 6);
+  text.replace(text.size() - 6, 6, std::string("\x00\x3c\x00\xc1\xc0\x3f", 6));
+  const auto file = parse(text);
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  EXPECT_EQ(*file->values("h", {2}), (std::vector<float>{1, -2.5F}));
+  EXPECT_EQ(*file->values("b", {1}), (std::vector<float>{1.5F}));
 }
 
 TEST(Safetensors, RefuseSizesThatLie) {
