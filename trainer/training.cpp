@@ -136,7 +136,9 @@ Result<std::unique_ptr<Training>> Training::create_on(TrainingDevice& device,
                                                       const TrainingData& data,
                                                       Collective& collective, TrainingHooks hooks,
                                                       const std::optional<Checkpoint>& from) {
-  std::unique_ptr<Training> training(new Training(task, data, collective, std::move(hooks)));
+  TrainingTask whole = task;
+  FETTLE_ASSIGN(whole.files, hash_files(task.config));
+  std::unique_ptr<Training> training(new Training(whole, data, collective, std::move(hooks)));
   if (const std::int64_t epochs = training->rates_.length().epochs; task.until_epoch > epochs) {
     return invalid("the trial is to run until epoch " + std::to_string(task.until_epoch) +
                    ", but training.epochs is " + std::to_string(epochs));

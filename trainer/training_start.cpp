@@ -9,10 +9,15 @@
 #include <vector>
 
 #include "trainer/checkpoint/identity.h"
+#include "trainer/files/start_weights.h"
 #include "trainer/rank0_work.h"
 
 namespace fettle::trainer {
 namespace {
+
+Json settings_of(const TrainingTask& task) {
+  return trainer::settings_of(task.config, task.seed, task.files);
+}
 
 std::string count_text(double count) { return std::to_string(static_cast<std::int64_t>(count)); }
 
@@ -100,12 +105,14 @@ Result<TrainingState> TrainingStart::share(Start start) {
 
 // Position, updates and loss scale keep a Checkpoint's defaults, which suit a new optimiser.
 Checkpoint TrainingStart::from_seed() const {
-  const NetworkPlan& plan = parts_.learner.network().plan();
+  return beginning_with(initial_values(parts_.learner.network().plan(), parts_.task.seed));
+}
+
+Checkpoint TrainingStart::beginning_with(InitialValues values) const {
   Checkpoint fresh;
-  fresh.layout = layout_of(plan);
-  fresh.settings = settings_of(parts_.task.config, parts_.task.seed);
+  fresh.layout = layout_of(parts_.learner.network().plan());
+  fresh.settings = settings_of(parts_.task);
   fresh.data = to_json(parts_.data.fingerprint);
-  InitialValues values = initial_values(plan, parts_.task.seed);
   fresh.weights = std::move(values.weights);
   fresh.statistics = std::move(values.statistics);
   OptimizerState state = parts_.learner.optimizer().fresh_state();
@@ -116,8 +123,7 @@ Checkpoint TrainingStart::from_seed() const {
 
 Status TrainingStart::refuse_another_training(const Checkpoint& checkpoint,
                                               const std::string& from) const {
-  const std::string different =
-      difference(checkpoint.settings, settings_of(parts_.task.config, parts_.task.seed));
+  const std::string different = difference(checkpoint.settings, settings_of(parts_.task));
   if (different.empty()) return refuse_other_data(checkpoint, from);
   return invalid(from + " belongs to another training: " + different);
 }
@@ -157,7 +163,7 @@ TrainingStart::Start TrainingStart::from_disk() {
   FETTLE_ASSIGN(CheckpointStore::Found found, parts_.store.newest());
   for (const std::string& reason : found.skipped)
     parts_.hooks.log("skipped a checkpoint: " + reason);
-  if (!found.checkpoint) return parts_.task.parent ? from_parent() : Start(std::nullopt);
+  if (!found.checkpoint) return parts_.task.parent ? from_parent() : from_file();
   const Checkpoint& checkpoint = *found.checkpoint;
   if (Status other = refuse_another_training(checkpoint, found.path); !other.ok()) {
     return invalid(other.error().message + "; use another directory or remove it");
@@ -192,7 +198,7 @@ TrainingStart::Start TrainingStart::from_parent() {
   FETTLE_ASSIGN(Checkpoint checkpoint, await_parent());
   FETTLE_TRY(refuse_another_model(checkpoint, parts_.task.parent->directory));
   FETTLE_TRY(refuse_other_data(checkpoint, parts_.task.parent->directory, /*parents=*/true));
-  const Json settings = settings_of(parts_.task.config, parts_.task.seed);
+  const Json settings = settings_of(parts_.task);
   const auto optimizer_of = [](const Json& all) {
     const Json* training = all.find("training");
     const Json* optimizer = training == nullptr ? nullptr : training->find("optimizer");
@@ -213,6 +219,16 @@ TrainingStart::Start TrainingStart::from_parent() {
   parts_.hooks.log("starts from step " + std::to_string(parts_.task.parent->step) +
                    " of its parent");
   return std::optional(std::move(checkpoint));
+}
+
+TrainingStart::Start TrainingStart::from_file() {
+  const auto& start = parts_.task.config.model.from;
+  if (!start) return std::optional<Checkpoint>();
+  const NetworkPlan& plan = parts_.learner.network().plan();
+  InitialValues values = initial_values(plan, parts_.task.seed);
+  FETTLE_ASSIGN(const std::string loaded, load_start_weights(*start, plan, values));
+  parts_.hooks.log(loaded);
+  return std::optional(beginning_with(std::move(values)));
 }
 
 // The arrays have this model's sizes: from_disk(), from_parent() and share() have
@@ -239,7 +255,7 @@ Result<Checkpoint> take_snapshot(const TrainingParts& parts, const TrainingState
   Checkpoint checkpoint;
   if (parts.collective.rank() != 0) return checkpoint;
   checkpoint.layout = layout_of(parts.learner.network().plan());
-  checkpoint.settings = settings_of(parts.task.config, parts.task.seed);
+  checkpoint.settings = settings_of(parts.task);
   checkpoint.data = to_json(parts.data.fingerprint);
   checkpoint.position = state.position;
   const kernels::StepControl& control = parts.learner.optimizer().control();

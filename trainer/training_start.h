@@ -1,5 +1,5 @@
 // TrainingStart: brings a training to where it starts: the newest checkpoint, a parent's, rank 0's
-// memory or initial values. And the snapshot that the next training starts from.
+// memory, a file's weights or initial values. And the snapshot that the next training starts from.
 //
 // All workers call it together; rank 0 alone reads checkpoints, and sends its start to the others.
 // One thread.
@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/model/parameters.h"
 #include "trainer/training_parts.h"
 
 namespace fettle::trainer {
@@ -39,8 +40,10 @@ class TrainingStart {
   using Start = Result<std::optional<Checkpoint>>;
   Start from_disk();
   Start from_parent();
+  Start from_file();
   Result<Checkpoint> await_parent() const;
   Checkpoint from_seed() const;
+  Checkpoint beginning_with(InitialValues values) const;
   // Sends rank 0's start, or its error, to the others.
   Result<TrainingState> share(Start start);
   Status refuse_another_training(const Checkpoint& checkpoint, const std::string& from) const;

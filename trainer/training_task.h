@@ -12,6 +12,7 @@
 #include "api/trainer/trainer_config.h"
 #include "api/trial/trial_file.h"
 #include "trainer/checkpoint/checkpoint_store.h"
+#include "trainer/checkpoint/identity.h"
 #include "trainer/reporter/training_report.h"
 #include "trainer/trace/trace.h"
 
@@ -20,6 +21,7 @@ namespace fettle::trainer {
 struct TrainingTask {
   api::TrainerConfig config;  // defaults need not be filled in
   std::uint64_t seed = 0;
+  FileHashes files;              // Training::create fills them in
   std::int64_t until_epoch = 1;  // stops there; the schedule is always training.epochs long
   std::string checkpoints;       // directory; "" = none are written
   CheckpointsKept keep;

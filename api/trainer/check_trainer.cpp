@@ -111,6 +111,17 @@ void check_embedding(const TrainerConfig& config, const FieldPath& path, FieldEr
   }
 }
 
+void check_freeze(const ModelConfig& model, const FieldPath& path, FieldErrors& errors) {
+  const auto entries = static_cast<std::int64_t>(model.layers.size());
+  const std::int64_t most = model.gpt ? model.gpt->layers : entries - 1;
+  if (model.freeze <= most) return;
+  errors.add(path, "found " + std::to_string(model.freeze) + " of " +
+                       (model.gpt ? std::to_string(most) + " blocks"
+                                  : std::to_string(entries) + " layers, which leaves nothing to "
+                                                              "train") +
+                       "; expected at most " + std::to_string(most));
+}
+
 void check_model(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
   const ModelConfig& model = config.model;
   if (model.gpt && !model.layers.empty()) {
@@ -127,6 +138,7 @@ void check_model(const TrainerConfig& config, const FieldPath& path, FieldErrors
     check_layers(model, path.member("layers"), errors);
     check_blocks(model, path.member("layers"), errors);
   }
+  check_freeze(model, path.member("freeze"), errors);
   check_embedding(config, path, errors);
 }
 

@@ -113,11 +113,25 @@ struct GptConfig {
   bool operator==(const GptConfig&) const = default;
 };
 
+// How a file names its tensors.
+enum class TensorNames { kAuto, kFettle, kGpt2, kResnet };
+EnumNames<TensorNames> names_of(TensorNames /*any*/);
+
+// The weights that a training starts from, in place of initial values.
+struct StartConfig {
+  std::string file;                // safetensors
+  std::vector<std::string> fresh;  // `new`: tensors that keep their initial values
+  TensorNames names = TensorNames::kAuto;
+  bool operator==(const StartConfig&) const = default;
+};
+
 struct ModelConfig {
   std::int64_t kernel = 3;  // of every conv without its own
   double dropout = 0;       // of every dropout layer without its own
   std::optional<GptConfig> gpt;
   std::vector<LayerConfig> layers;  // empty with gpt
+  std::optional<StartConfig> from;
+  std::int64_t freeze = 0;  // the first layers that keep their weights; with gpt: blocks
   bool operator==(const ModelConfig&) const = default;
 };
 
@@ -155,6 +169,7 @@ struct TrainingConfig {
   std::optional<bool> deterministic;  // attention on a GPU; default: false
   OptimizerKind optimizer = OptimizerKind::kSgd;
   double learning_rate = 0.01;
+  double layer_decay = 1;  // of the learning rate, from each layer with weights to the one before
   ScalingRule learning_rate_scaling = ScalingRule::kAuto;
   ScheduleConfig schedule;
   double momentum = 0;  // sgd, rmsprop

@@ -15,6 +15,7 @@ inline constexpr std::int64_t kLargestBatch = 16'777'216;
 inline constexpr std::int64_t kLargestSampleCount = 1'000'000'000'000;
 inline constexpr std::size_t kLongestFileName = 4096;
 inline constexpr std::size_t kMostLayers = 256;
+inline constexpr std::size_t kMostNewTensors = 64;
 inline constexpr std::array<std::string_view, 4> kDataFormats{"idx", "npy", "text", "tokens"};
 inline constexpr std::int64_t kLongestContext = 65'536;
 inline constexpr std::int64_t kLargestVocabulary = 65'536;  // ids are kept in 16 bits
@@ -122,6 +123,20 @@ void visit_fields(Visitor& v, T& c) {
   v.field("width", c.width, "Dimension of the embedding of a token.", whole(1, 65'536));
 }
 
+template <class Visitor, Like<StartConfig> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("file", c.file,
+          "Path of a safetensors file, such as `fettle export-model --format safetensors` writes.",
+          text(1, kLongestFileName).needed());
+  v.field("new", c.fresh,
+          "Tensors that keep their initial values: names, or their beginnings up to a dot, such as "
+          "layers.7; head is the last layer with weights.",
+          list(0, kMostNewTensors));
+  v.field("names", c.names,
+          "Names of the tensors in the file: fettle, gpt2 (Hugging Face), resnet (torchvision). "
+          "auto: found by the names.");
+}
+
 template <class Visitor, Like<ModelConfig> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("kernel", c.kernel, "Kernel of every conv layer that gives none.",
@@ -131,6 +146,11 @@ void visit_fields(Visitor& v, T& c) {
   v.field("gpt", c.gpt, "Size of a GPT-2 model for text. Replaces layers.");
   v.field("layers", c.layers, "Layers of the network, from the input to the logits.",
           list(1, kMostLayers));
+  v.field("from", c.from, "Weights that the training starts from. Default: initial values.");
+  v.field("freeze", c.freeze,
+          "Number of the first entries of layers that keep their weights; with gpt, of the first "
+          "blocks, the embedding included.",
+          whole(0, kMostLayers).hardest_at_max());
 }
 
 template <class Visitor, Like<ScheduleConfig> T>
@@ -152,6 +172,10 @@ template <class Visitor, Like<TrainingConfig> T>
 void visit_optimizer_fields(Visitor& v, T& c) {
   v.field("optimizer", c.optimizer, "Optimiser that updates the weights.");
   v.field("learningRate", c.learning_rate, "Learning rate at the reference batch.", above(0, 1e6));
+  v.field("layerDecay", c.layer_decay,
+          "Factor of the learning rate from each layer with weights, or residual block, to the one "
+          "before it.",
+          above(0, 1));
   v.field("learningRateScaling", c.learning_rate_scaling,
           "How the learning rate scales with the batch. auto: linear for sgd, square root for "
           "Adam-like optimisers.");

@@ -29,6 +29,12 @@ constexpr std::array<EnumName<GeluApproximation>, 2> kGeluApproximations{{
     {GeluApproximation::kNone, "none"},
     {GeluApproximation::kTanh, "tanh"},
 }};
+constexpr std::array<EnumName<TensorNames>, 4> kTensorNames{{
+    {TensorNames::kAuto, "auto"},
+    {TensorNames::kFettle, "fettle"},
+    {TensorNames::kGpt2, "gpt2"},
+    {TensorNames::kResnet, "resnet"},
+}};
 constexpr std::array<EnumName<OptimizerKind>, 5> kOptimizers{{
     {OptimizerKind::kSgd, "sgd"},
     {OptimizerKind::kAdam, "adam"},
@@ -66,6 +72,7 @@ constexpr std::array<EnumName<BackendKind>, 4> kBackends{{
 
 EnumNames<LayerType> names_of(LayerType /*any*/) { return kLayerTypes; }
 EnumNames<GeluApproximation> names_of(GeluApproximation /*any*/) { return kGeluApproximations; }
+EnumNames<TensorNames> names_of(TensorNames /*any*/) { return kTensorNames; }
 EnumNames<OptimizerKind> names_of(OptimizerKind /*any*/) { return kOptimizers; }
 EnumNames<Precision> names_of(Precision /*any*/) { return kPrecisions; }
 EnumNames<ScheduleKind> names_of(ScheduleKind /*any*/) { return kSchedules; }

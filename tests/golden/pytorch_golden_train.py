@@ -181,17 +181,36 @@ def numbers(values):
     return [float(f"{value:.9g}") for value in values]
 
 
+def stages_of(layers):
+    """Counts layers with weights and residual blocks, for layerDecay."""
+    stages, stage, open_blocks = [], 0, 0
+    for layer in layers:
+        kind = layer["type"]
+        weighs = kind in ("linear", "conv", "embedding", "head", "residual")
+        stage += weighs and open_blocks == 0
+        open_blocks += (kind == "residual") - (kind == "add")
+        stages.append(stage)
+    return stages
+
+
+def freeze(network, count):
+    """Gradients of the first layers are not computed; their norms use running statistics."""
+    for module in network.modules_of[:count]:
+        module.requires_grad_(False).eval()
+
+
 def optimizer_of(network, training):
     """Weight decay spares biases and norms, as Fettle's does."""
-    decayed, spared = [], []
     drawn = (torch.nn.Conv2d, torch.nn.Linear, Embedding)
-    for module in network.modules_of:
+    rate, momentum = training["learningRate"], training.get("momentum", 0)
+    stages, decay = stages_of(network.layers), training.get("layerDecay", 1)
+    groups = []
+    for stage, module in zip(stages, network.modules_of):
         for name, parameter in module.named_parameters():
             weights = name in ("weight", "positions") and isinstance(module, drawn)
-            (decayed if weights else spared).append(parameter)
-    groups = [{"params": decayed, "weight_decay": training.get("weightDecay", 0)},
-              {"params": spared, "weight_decay": 0}]
-    rate, momentum = training["learningRate"], training.get("momentum", 0)
+            if parameter.requires_grad:
+                groups.append({"params": [parameter], "lr": rate * decay ** (stages[-1] - stage),
+                               "weight_decay": training.get("weightDecay", 0) if weights else 0})
     make = {
         "sgd": lambda: torch.optim.SGD(groups, rate, momentum=momentum,
                                        nesterov=training.get("nesterov", False)),
@@ -253,29 +272,35 @@ def train(network, inputs, labels, training):
     return {"losses": numbers(losses), "evaluation": float(f"{evaluation:.9g}"), "correct": correct}
 
 
-def text_case(name, layers, training):
+def text_case(name, layers, training, frozen=0):
     generator = torch.Generator().manual_seed(len(name))
     tokens = torch.randint(0, VOCABULARY, (PIECES * CONTEXT + 1,), generator=generator)
     inputs, labels = tokens[:-1].view(PIECES, CONTEXT), tokens[1:].view(PIECES, CONTEXT)
     torch.manual_seed(len(name))                               # biases are PyTorch's own
     network = Gpt(layers, generator)
     initial = network.initial()
+    freeze(network, frozen)
     result = train(network, inputs, labels, training)
-    return {"name": name, "model": {"layers": layers},
+    return {"name": name, "model": model_of(layers, frozen),
             "training": dict(training, globalBatch=BATCH, epochs=EPOCHS), "context": CONTEXT,
             "vocabulary": VOCABULARY, "tokens": tokens.tolist(), "initial": initial, **result}
 
 
-def case(name, layers, training):
+def model_of(layers, frozen):
+    return {"layers": layers, "freeze": frozen} if frozen else {"layers": layers}
+
+
+def case(name, layers, training, frozen=0):
     generator = torch.Generator().manual_seed(len(name))
     pixels = torch.randint(0, 256, (SAMPLES, 1, SIDE, SIDE), generator=generator)
     labels = torch.randint(0, CLASSES, (SAMPLES,), generator=generator)
     images = (pixels.double() / 255 - MEAN) / STD
     network = Network(layers, generator)
     initial = network.initial()
+    freeze(network, frozen)
     result = train(network, images, labels, training)
     training = dict(training, globalBatch=BATCH, epochs=EPOCHS)
-    return {"name": name, "model": {"layers": layers}, "training": training, "side": SIDE,
+    return {"name": name, "model": model_of(layers, frozen), "training": training, "side": SIDE,
             "mean": MEAN, "std": STD, "pixels": pixels.flatten().tolist(),
             "labels": labels.tolist(), "initial": initial, **result}
 
@@ -333,6 +358,19 @@ def main():
                   {"optimizer": "adamw", "learningRate": 0.01, "weightDecay": 0.1, "clipNorm": 1.0,
                    "precision": "bf16", "residualInFp32": True}),
         case("cnn, lamb", cnn, {"optimizer": "lamb", "learningRate": 0.02, "weightDecay": 0.05}),
+        case("residual blocks of which the first are frozen, sgd", resnet,
+             {"optimizer": "sgd", "learningRate": 0.02, "momentum": 0.9, "clipNorm": 0.5},
+             frozen=12),
+        case("residual blocks, frozen up to within one, sgd", resnet,
+             {"optimizer": "sgd", "learningRate": 0.02}, frozen=14),
+        case("residual blocks, layer decay, adamw", resnet,
+             {"optimizer": "adamw", "learningRate": 0.02, "layerDecay": 0.6, "weightDecay": 0.1}),
+        case("cnn, frozen, lamb with layer decay", cnn,
+             {"optimizer": "lamb", "learningRate": 0.02, "layerDecay": 0.7}, frozen=1),
+        text_case("gpt of which the embedding is frozen, layer decay, adamw", gpt,
+                  {"optimizer": "adamw", "learningRate": 0.01, "layerDecay": 0.8}, frozen=1),
+        text_case("gpt, layer decay, adam", gpt,
+                  {"optimizer": "adam", "learningRate": 0.01, "layerDecay": 0.5}),
     ]
     OUT.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases)

@@ -2,11 +2,19 @@
 
 #include "api/fields/enum_names.h"
 #include "api/trainer/trainer_json.h"
+#include "trainer/data/bytes.h"
+#include "trainer/data/fingerprint.h"
 #include "trainer/data/training_data.h"
 
 namespace fettle::trainer {
 
 namespace {
+
+Result<std::string> hash_of(const std::string& field, const std::string& path) {
+  auto bytes = map_file(path);
+  if (!bytes.ok()) return Error(bytes.error()).in(field);
+  return "content " + hexadecimal(content_hash(bytes->view()));
+}
 
 // Properties that change a layer's result, but not the sizes of its weights.
 std::string what_sizes_do_not_tell(const LayerPlan& layer) {
@@ -43,7 +51,15 @@ std::string layout_of(const NetworkPlan& plan) {
   return text;
 }
 
-Json settings_of(const api::TrainerConfig& config, std::uint64_t seed) {
+Result<FileHashes> hash_files(const api::TrainerConfig& config) {
+  FileHashes hashes;
+  if (const auto& start = config.model.from) {
+    FETTLE_ASSIGN(hashes.start, hash_of("model.from.file", start->file));
+  }
+  return hashes;
+}
+
+Json settings_of(const api::TrainerConfig& config, std::uint64_t seed, const FileHashes& files) {
   api::TrainerConfig learnt = config;
   learnt.data.test_images.clear();
   learnt.data.test_labels.clear();
@@ -53,6 +69,7 @@ Json settings_of(const api::TrainerConfig& config, std::uint64_t seed) {
   learnt.training.recompute = false;
   learnt.training.max_per_worker.reset();
   learnt.training.shard_optimizer.reset();
+  if (learnt.model.from) learnt.model.from->file = files.start;
   Json settings = api::write_trainer_config(learnt);
   settings.set("seed", static_cast<std::int64_t>(seed));
   return settings;

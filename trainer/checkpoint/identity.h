@@ -8,6 +8,7 @@
 
 #include "api/trainer/trainer_config.h"
 #include "base/json.h"
+#include "base/result.h"
 #include "trainer/model/network_plan.h"
 
 namespace fettle::trainer {
@@ -16,9 +17,20 @@ namespace fettle::trainer {
 // interchangeable.
 std::string layout_of(const NetworkPlan& plan);
 
+// The content of the files that a training reads besides its data, as hashes: "content 8f0c…"; ""
+// if the configuration names no such file.
+struct FileHashes {
+  std::string start;  // model.from.file
+};
+
+// Errors: a file cannot be read.
+Result<FileHashes> hash_files(const api::TrainerConfig& config);
+
 // The configuration and the seed, without fields that change only speed (backend, threads,
-// maxPerWorker) or that nothing is learnt from (test files).
-Json settings_of(const api::TrainerConfig& config, std::uint64_t seed);
+// maxPerWorker) or that nothing is learnt from (test files). `files` stand for their paths:
+// another path to the same content changes nothing.
+Json settings_of(const api::TrainerConfig& config, std::uint64_t seed,
+                 const FileHashes& files = {});
 
 // "training.learningRate is 0.1 there and 0.2 here", for the first field in which the two differ;
 // "" if they are equal.

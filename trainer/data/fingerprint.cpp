@@ -12,14 +12,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "words are read as little-endian");
 
-std::string hexadecimal(std::uint64_t value, int digits = 16) {
-  std::string text;
-  for (int shift = 4 * digits - 4; shift >= 0; shift -= 4) {
-    text += "0123456789abcdef"[value >> shift & 15];
-  }
-  return text;
-}
-
 std::string_view name_of(PixelType type) {
   switch (type) {
     case PixelType::kByte:
@@ -81,6 +73,14 @@ std::uint64_t content_hash(std::span<const std::uint8_t> bytes) {
   for (const std::uint64_t lane : lanes) hash = mix_keys(hash, lane);
   for (std::size_t at = whole; at < bytes.size(); ++at) hash = mix_keys(hash, bytes[at]);
   return hash;
+}
+
+std::string hexadecimal(std::uint64_t value, int digits) {
+  std::string text;
+  for (int shift = 4 * digits - 4; shift >= 0; shift -= 4) {
+    text += "0123456789abcdef"[value >> shift & 15];
+  }
+  return text;
 }
 
 std::string DataFingerprint::digest() const {

@@ -19,6 +19,8 @@ namespace fettle::trainer {
 
 // A hash of every byte; equal on machines of one byte order.
 std::uint64_t content_hash(std::span<const std::uint8_t> bytes);
+// The last digits of a number in base 16.
+std::string hexadecimal(std::uint64_t value, int digits = 16);
 
 struct DataFingerprint {
   Json train;      // the set that training and validation samples come from; null: unknown

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace fettle::trainer {
 namespace {
 
@@ -148,6 +150,20 @@ std::vector<float> values_of(const NamedWeight& weight, std::span<const float> a
     }
   }
   return values;
+}
+
+void place_values(const NamedWeight& weight, std::span<const float> values,
+                  std::span<float> array) {
+  CHECK(std::ssize(values) == weight.block.count, "the values of another tensor");
+  const auto to = array.subspan(static_cast<std::size_t>(weight.block.offset), values.size());
+  const auto pixels = static_cast<std::size_t>(weight.pixels);
+  const auto channels = static_cast<std::size_t>(weight.channels);
+  std::size_t from = 0;
+  for (std::size_t row = 0; row < values.size(); row += pixels * channels) {
+    for (std::size_t c = 0; c < channels; ++c) {
+      for (std::size_t p = 0; p < pixels; ++p) to[row + p * channels + c] = values[from++];
+    }
+  }
 }
 
 Flattening flattening_of_source(const NetworkPlan& plan, const LayerPlan& layer) {

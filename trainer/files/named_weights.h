@@ -37,6 +37,9 @@ std::vector<NamedWeight> named_weights(const NetworkPlan& plan);
 // The values of the tensor in the order of the file; `array`: all parameters, or all statistics.
 std::vector<float> values_of(const NamedWeight& weight, std::span<const float> array);
 
+// The reverse: writes the values of a file to their place in the array.
+void place_values(const NamedWeight& weight, std::span<const float> values, std::span<float> array);
+
 // How an image becomes the plain list that a layer takes.
 enum class Flattening {
   kNone,           // it is none, or the layer takes images

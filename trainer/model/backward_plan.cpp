@@ -18,7 +18,7 @@ std::vector<bool> needed_gradients(const NetworkPlan& network) {
   };
   for (const LayerPlan& layer : network.layers) {
     const bool shortcut = layer.type == api::LayerType::kAdd && of(layer.shortcut);
-    needed.push_back(layer.has_parameters() || of(layer.source) || shortcut);
+    needed.push_back(layer.is_trained() || of(layer.source) || shortcut);
   }
   return needed;
 }

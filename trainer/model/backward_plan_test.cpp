@@ -32,6 +32,26 @@ TEST(BackwardPlan, StopsWhereNothingIsTrainedBefore) {
   EXPECT_THAT(plan.steps, ElementsAre(BackwardStep{2, 0, kNoSlot}));
 }
 
+TEST(BackwardPlan, StopsAtFrozenLayers) {
+  api::ModelConfig model;
+  model.layers = {conv(2),
+                  simple(LayerType::kResidual),
+                  conv(2),
+                  simple(LayerType::kBatchNorm),
+                  simple(LayerType::kShortcut),
+                  conv(2),
+                  simple(LayerType::kAdd),
+                  linear(3)};
+  // 0 conv, [1 conv, 2 batchNorm | 3 conv], 4 add, 5 linear
+  model.freeze = 3;  // the first two convolutions
+  EXPECT_THAT(plan_backward(*plan_network(model, {6, 6, 2}, 3)).steps,
+              ElementsAre(BackwardStep{5, 0, 1}, BackwardStep{4, 1}, BackwardStep{3, 1},
+                          BackwardStep{2, 1}));
+  model.freeze = 7;
+  EXPECT_THAT(plan_backward(*plan_network(model, {6, 6, 2}, 3)).steps,
+              ElementsAre(BackwardStep{5, 0, kNoSlot}));
+}
+
 TEST(BackwardPlan, TheFirstLayersInputHasNoGradient) {
   api::ModelConfig model;
   model.layers = {simple(LayerType::kRelu), conv(2), linear(4), simple(LayerType::kRelu),

@@ -1,7 +1,7 @@
 // BatchNorm: per channel, over the samples of the micro-batch and their pixels (Ioffe, Szegedy
 // 2015), with PyTorch's running statistics. A micro-batch is the whole batch, or with
 // training.normGroup one group of it: with this layer maxPerWorker is refused, because it would cut
-// the batch elsewhere (data/batching.h).
+// the batch elsewhere (data/batching.h). A frozen layer uses its running statistics.
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {
@@ -23,7 +23,7 @@ class BatchNormLayer final : public Layer {
     float* variance = statistics + plan_.running_variance.offset;
     const kernels::BlockEnd end{at.shortcut, plan_.end_relu};
     // at.shortcut is nullptr, and nothing is added, unless this norm ends a block.
-    if (pass.training) {
+    if (pass.training && !plan_.frozen) {
       op_->forward_training(pass.samples, at.x, scale, shift, mean, variance, at.y, end);
     } else {
       op_->forward_inference(pass.samples, at.x, scale, shift, mean, variance, at.y, end);

@@ -12,6 +12,9 @@ using api::LayerType;
 
 constexpr double kDeviation = 0.02;
 constexpr std::int64_t kWider = 4;  // hidden width of a block, in widths
+// Entries of the list below.
+constexpr std::int64_t kLayersOfEmbedding = 2;
+constexpr std::int64_t kLayersOfBlock = 14;
 
 api::LayerConfig starting_linear(std::int64_t units, double deviation) {
   api::LayerConfig layer = linear(units);
@@ -53,6 +56,7 @@ api::ModelConfig with_layers(const api::ModelConfig& model) {
   api::ModelConfig expanded = model;
   expanded.layers = gpt(*model.gpt);
   expanded.gpt.reset();
+  if (model.freeze > 0) expanded.freeze = kLayersOfEmbedding + kLayersOfBlock * model.freeze;
   return expanded;
 }
 

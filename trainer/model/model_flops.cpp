@@ -22,7 +22,12 @@ double inference_flops(const NetworkPlan& plan) {
 
 double model_flops(const NetworkPlan& plan) {
   constexpr double kPasses = 3;  // forward, gradients of inputs, gradients of weights
-  return kPasses * inference_flops(plan);
+  constexpr double kFlopsOfMultiplyAdd = 2;
+  double total = 0;
+  for (const LayerPlan& layer : plan.layers) {
+    total += kFlopsOfMultiplyAdd * multiply_adds(layer) * (layer.frozen ? 1 : kPasses);
+  }
+  return total;
 }
 
 }  // namespace fettle::trainer

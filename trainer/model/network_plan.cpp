@@ -1,5 +1,6 @@
 #include "trainer/model/network_plan.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "api/fields/enum_names.h"
@@ -54,6 +55,7 @@ void place_blocks(NetworkPlan& plan) {
     others.place(layer.biases);
     statistics.place(layer.running_mean);
     statistics.place(layer.running_variance);
+    if (layer.frozen) plan.frozen_statistics = statistics.used();
   }
   for (LayerPlan& layer : plan.layers) {
     // Repeats check_embedding()'s assignment: only now the embedding's weights have their offset.
@@ -94,6 +96,7 @@ class Planner {
         at_ = {at_.layer, {1, 1, at_.shape.size()}, /*tokens=*/false};
         return success();
       case api::LayerType::kResidual:
+        if (open_.empty()) ++stage_;
         open_.push_back({layer_name(model_, i), /*entry=*/at_, /*main=*/{}});
         fusible_ = false;  // the block's input is also its shortcut's
         return success();
@@ -137,6 +140,8 @@ class Planner {
     layer.input = at_.shape;
     layer.output = at_.shape;
     layer.tokens = at_.tokens;
+    layer.frozen = layer.index < model_.freeze;
+    layer.stage = stage_;
     return layer;
   }
 
@@ -163,8 +168,15 @@ class Planner {
     FETTLE_TRY(check_size(layer));
     if (drops_nothing(layer)) return success();
     fuse_gelu(layer);
+    if (begins_stage(layer)) layer.stage = ++stage_;
     push(std::move(layer));
     return success();
+  }
+
+  // A norm belongs to the layer before it, and all layers of a block to the block.
+  bool begins_stage(const LayerPlan& layer) const {
+    const bool weighs = kind_of(layer.type).decays || layer.type == api::LayerType::kHead;
+    return weighs && open_.empty();
   }
 
   // Dropout of rate 0 changes no number and is left out, unless it is a block's only layer so far.
@@ -210,6 +222,7 @@ class Planner {
     const bool tied = layer.tokens && plan_.layers.front().type == api::LayerType::kEmbedding;
     if (!tied) return invalid(layer.name + ": needs tokens and an embedding that they come from");
     layer.shared = plan_.layers.front().weights;
+    layer.frozen = plan_.layers.front().frozen;  // one matrix
     const std::int64_t units = plan_.layers.front().output.channels;
     if (layer.input.channels == units) return success();
     return invalid(layer.name + ": takes " + std::to_string(layer.input.channels) +
@@ -265,6 +278,7 @@ class Planner {
   const api::ModelConfig& model_;
   NetworkPlan& plan_;
   Source at_;
+  std::int64_t stage_ = 0;          // LayerPlan::stage
   bool fusible_ = false;            // only the next layer reads the last layer's output
   bool gelu_after_linear_ = false;  // the last layer is a GELU, the only reader of a linear layer
   std::vector<Block> open_;
@@ -292,21 +306,28 @@ Status check_logits(const Planner& planner, const NetworkPlan& plan) {
 
 }  // namespace
 
-// The first layer with parameters needs no gradient by its input: two products of its size instead
-// of three. An embedding has parameters and no products, so all layers behind it need three.
+// A product of a layer's size gives its output, a second one the gradient by its weights if it is
+// trained, and a third one the gradient by its input if a layer before it is trained. An embedding
+// is trained and has no products.
 double NetworkPlan::training_flops() const {
   double total = 0;
-  bool first = true;  // no parameters so far
+  bool trained_before = false;
   constexpr double kFlopsPerMultiplyAdd = 2;
   for (const LayerPlan& layer : layers) {
-    if (layer.multiply_adds == 0) {
-      first = first && !layer.has_parameters();
-      continue;
-    }
-    total += kFlopsPerMultiplyAdd * layer.multiply_adds * (first ? 2 : 3);
-    first = false;
+    const int products = 1 + (layer.is_trained() ? 1 : 0) + (trained_before ? 1 : 0);
+    total += kFlopsPerMultiplyAdd * layer.multiply_adds * products;
+    trained_before = trained_before || layer.is_trained();
   }
   return total;
+}
+
+std::int64_t NetworkPlan::first_trained() const {
+  for (const LayerPlan& layer : layers) {
+    if (layer.is_trained() && layer.weights.count > 0 && layer.weights.offset < decayed) {
+      return layer.weights.offset;
+    }
+  }
+  return decayed;
 }
 
 std::int64_t NetworkPlan::trained() const {
@@ -332,6 +353,9 @@ Result<NetworkPlan> plan_network(const api::ModelConfig& config, const SampleFor
   place_blocks(plan);
   if (plan.parameters == 0) {
     return invalid("model.layers has nothing to train; add a linear or conv layer");
+  }
+  if (std::ranges::none_of(plan.layers, &LayerPlan::is_trained)) {
+    return invalid("model.freeze leaves nothing to train; freeze fewer layers");
   }
   if (plan.parameters > kMaxParameters) {
     return invalid("the model has " + std::to_string(plan.parameters) + " parameters; at most " +

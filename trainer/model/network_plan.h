@@ -39,6 +39,7 @@ inline constexpr std::int64_t kNetworkInput = -1;
 struct LayerPlan {
   api::LayerType type = api::LayerType::kLinear;
   std::int64_t index = 0;                 // in model.layers
+  std::int64_t stage = 0;                 // layers with weights and residual blocks up to here
   std::string name;                       // "model.layers[3] (maxPool)", for messages
   std::int64_t source = kNetworkInput;    // the layer that it reads: index into NetworkPlan::layers
   std::int64_t shortcut = kNetworkInput;  // add: the other summand
@@ -48,6 +49,7 @@ struct LayerPlan {
   bool wide = false;    // its output is fp32 whatever the network's type (wide_residuals.h)
   bool relu = false;    // a ReLU that follows is fused into this layer
   bool bias = false;
+  bool frozen = false;  // its parameters and statistics keep their values (model.freeze)
   std::int64_t kernel_height = 0;
   std::int64_t kernel_width = 0;
   std::int64_t stride = 1;
@@ -73,6 +75,7 @@ struct LayerPlan {
   double multiply_adds = 0;  // of the forward pass, for one sample
 
   bool has_parameters() const { return weights.count > 0 || shared.count > 0; }
+  bool is_trained() const { return has_parameters() && !frozen; }
   bool operator==(const LayerPlan&) const = default;
 };
 
@@ -85,6 +88,7 @@ struct NetworkPlan {
   std::int64_t decayed = 0;     // weight decay applies to the first `decayed` parameters
   std::int64_t parameters = 0;  // all, with the gaps between blocks
   std::int64_t statistics = 0;
+  std::int64_t frozen_statistics = 0;  // the first of them, which frozen layers have
 
   const LayerPlan& layer(std::int64_t i) const { return layers[static_cast<std::size_t>(i)]; }
   // The layer whose output the gradient by the input of `to` belongs to: its source, or the
@@ -92,12 +96,15 @@ struct NetworkPlan {
   std::int64_t gradient_target(const LayerPlan& to) const {
     return to.gelu_before ? layer(to.source).source : to.source;
   }
+  // The first decayed parameter of a trained layer; `decayed` if only norms and biases are trained.
+  // Frozen layers come first.
+  std::int64_t first_trained() const;
   // Labels of a sample: one, or one for each token.
   std::int64_t predictions() const { return tokens ? input.height : 1; }
   // Floating-point operations of one training step, for one sample: forward, gradients by the
-  // inputs (except for the first layer with parameters) and by the weights.
+  // inputs (except for the first trained layer) and by the weights (except for frozen layers).
   double training_flops() const;
-  // Number of parameters, without the gaps.
+  // Number of parameters, without the gaps and with frozen layers.
   std::int64_t trained() const;
 
   // Networks of equal plans compute the same from the same parameters. Narrower than an equal

@@ -198,6 +198,51 @@ TEST(NetworkPlan, RefusesModelsThatNoMachineHolds) {
               testing::HasSubstr("weights; at most"));
 }
 
+TEST(NetworkPlan, FrozenLayersComeFirst) {
+  api::ModelConfig model;
+  const auto norm = simple(LayerType::kBatchNorm);
+  model.layers = {conv(3), norm, conv(2), norm, linear(10)};
+  model.freeze = 3;
+  const auto made = plan_network(model, {28, 28, 1}, 10);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(made->layers[2].frozen);
+  EXPECT_TRUE(made->layers[3].is_trained());
+  EXPECT_EQ(made->first_trained(), made->layers[4].weights.offset);
+  EXPECT_EQ(made->frozen_statistics, made->layers[3].running_mean.offset);
+  // One product for each convolution; three for the last layer, with its two gradients.
+  EXPECT_EQ(made->training_flops(),
+            2 * (made->layers[0].multiply_adds + made->layers[2].multiply_adds +
+                 3 * made->layers[4].multiply_adds));
+  model.freeze = 5;
+  EXPECT_THAT(plan_network(model, {28, 28, 1}, 10).error().message,
+              testing::HasSubstr("model.freeze leaves nothing to train"));
+}
+
+TEST(NetworkPlan, AFrozenEmbeddingFreezesItsHead) {
+  api::ModelConfig model;
+  model.gpt = {.layers = 2, .heads = 2, .width = 8};
+  model.freeze = 1;  // the embedding and the first block
+  const auto made = plan_network(model, SampleFormat{{6, 1, 1}, 11, true, "11 tokens"});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(made->layers.front().frozen);
+  EXPECT_TRUE(made->layers.back().frozen);
+  std::vector<std::int64_t> trained;
+  for (const LayerPlan& layer : made->layers) {
+    if (layer.is_trained()) trained.push_back(layer.index);
+  }
+  EXPECT_EQ(trained, (std::vector<std::int64_t>{17, 18, 20, 24, 25, 27, 30}));
+}
+
+TEST(NetworkPlan, AStageIsALayerWithWeightsOrABlock) {
+  const auto norm = simple(LayerType::kBatchNorm);
+  const auto made = plan({conv(3), norm, simple(LayerType::kResidual), conv(3), norm, conv(3),
+                          simple(LayerType::kAdd), norm, linear(10)});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  std::vector<std::int64_t> stages;
+  for (const LayerPlan& layer : made->layers) stages.push_back(layer.stage);
+  EXPECT_EQ(stages, (std::vector<std::int64_t>{1, 1, 2, 2, 2, 2, 2, 3}));
+}
+
 TEST(NetworkPlan, ANetworkNeedsSomethingToTrain) {
   EXPECT_THAT(plan({simple(LayerType::kFlatten)}, {1, 1, 10}).error().message,
               testing::HasSubstr("nothing to train"));

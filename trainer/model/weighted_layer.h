@@ -38,7 +38,8 @@ class WeightedLayer : public Layer {
  protected:
   Op& op() { return *op_; }
   std::int64_t rows(const Pass& pass) const { return rows_ * pass.samples; }
-  float* weight_gradient() { return parameters_.gradient(weights()); }
+  // nullptr: the weights are frozen. Among layers that step back, only a tied head can be frozen.
+  float* weight_gradient() { return plan_.frozen ? nullptr : parameters_.gradient(weights()); }
   float* bias_gradient() { return plan_.bias ? parameters_.gradient(plan_.biases) : nullptr; }
 
  private:

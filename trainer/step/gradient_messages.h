@@ -25,7 +25,7 @@ struct EarlyMessage {
 
 struct GradientMessages {
   std::vector<EarlyMessage> early;  // in the order in which they become complete
-  Range rest;  // sent at the end of the step; all gradients if `early` is empty
+  Range rest;  // sent at the end of the step; of all trained layers if `early` is empty
 };
 
 // 1 MiB: the fixed cost of a message is small next to its bytes.

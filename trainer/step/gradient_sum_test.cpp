@@ -58,6 +58,17 @@ TEST(GradientMessages, WhatIsCompleteOnlyWithTheLastGradientGoesWithTheRest) {
   }
 }
 
+TEST(GradientMessages, LeaveOutWhatIsFrozen) {
+  api::ModelConfig model;
+  model.layers = {linear(32), linear(16), linear(32), linear(16)};
+  model.freeze = 1;
+  const NetworkPlan plan = *plan_network(model, {8, 8, 1}, 16);
+  EXPECT_THAT(plan_messages(plan, plan.parameters, 500).early,
+              ElementsAre(EarlyMessage{{3072, 3584}, 3}, EarlyMessage{{2560, 3072}, 2},
+                          EarlyMessage{{2048, 2560}, 1}));
+  EXPECT_EQ(plan_messages(plan, plan.parameters, 5000).rest, (Range{2048, plan.parameters}));
+}
+
 TEST(GradientMessages, ATiedMatrixIsCompleteWithTheEmbedding) {
   api::ModelConfig model;
   api::LayerConfig embedding = simple(LayerType::kEmbedding);

@@ -93,8 +93,9 @@ void ModelRunner::enqueue_batch(const StagedBatch& batch, const kernels::LossOpt
   network_->backward(pass, batch.pixels, hooks.layer_done);
   if (hooks.pass_done) hooks.pass_done();
   // Weighted by predictions (of images: samples); end_statistics() divides by their number.
-  backend_.add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
-                      parameters.statistics.data(), parameters.statistic_sums());
+  const std::int64_t frozen = network_->plan().frozen_statistics;
+  backend_.add_scaled(parameters.statistics.size() - frozen, static_cast<float>(batch.predictions),
+                      parameters.statistics.data() + frozen, parameters.statistic_sums() + frozen);
 }
 
 void ModelRunner::enqueue_step_sums(const kernels::StepInput* input) {
@@ -103,8 +104,11 @@ void ModelRunner::enqueue_step_sums(const kernels::StepInput* input) {
 
 void ModelRunner::enqueue_end(const kernels::StepControl* control) {
   Parameters& parameters = network_->parameters();
-  backend_.end_statistics(parameters.statistics.size(), control, statistics_before_.data(),
-                          parameters.statistic_sums(), parameters.statistics.data());
+  // A sum divided again may have other bits: frozen statistics take no part.
+  const std::int64_t frozen = network_->plan().frozen_statistics;
+  backend_.end_statistics(parameters.statistics.size() - frozen, control,
+                          statistics_before_.data() + frozen, parameters.statistic_sums() + frozen,
+                          parameters.statistics.data() + frozen);
   keep_statistics();
   parameters.gradients.set_zero();
 }

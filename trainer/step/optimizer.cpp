@@ -91,30 +91,19 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(
   return made;
 }
 
-// LAMB updates each tensor separately; for the other optimisers only weight decay separates ranges.
 void Optimizer::plan_update(const NetworkPlan& plan) {
-  std::vector<Range> ranges;
-  if (config_.optimizer == api::OptimizerKind::kLamb) {
-    for (const LayerPlan& layer : plan.layers) {
-      for (const Block& block : {layer.weights, layer.biases, layer.positions}) {
-        ranges.push_back({block.offset, block.offset + block.count});
-      }
-    }
-  } else {
-    ranges = {{0, plan.decayed}, {plan.decayed, plan.parameters}};
-  }
   std::vector<kernels::UpdateBuffers> parts;
-  for (const Range& range : ranges) {
-    const Range mine{std::max(range.begin, shard_.begin), std::min(range.end, shard_.end)};
-    // A range lies before plan.decayed, or behind it.
-    if (mine.size() > 0) parts.push_back(part(mine, /*decays=*/range.begin < plan.decayed));
+  for (const ParameterGroup& group : parameter_groups(plan, config_)) {
+    const Range mine{std::max(group.parameters.begin, shard_.begin),
+                     std::min(group.parameters.end, shard_.end)};
+    if (mine.size() > 0) parts.push_back(part(mine, group));
   }
   if (parts.empty()) return;  // an empty shard: update_ stays null
   update_ = backend_.update(rule_of(config_.optimizer), std::move(parts), update_settings(config_));
 }
 
 // `range`: parameters within this worker's shard; the state covers no others.
-kernels::UpdateBuffers Optimizer::part(const Range& range, bool decays) {
+kernels::UpdateBuffers Optimizer::part(const Range& range, const ParameterGroup& group) {
   kernels::UpdateBuffers buffers;
   buffers.count = range.size();
   buffers.weights = parameters_.master(range.begin);
@@ -124,7 +113,8 @@ kernels::UpdateBuffers Optimizer::part(const Range& range, bool decays) {
   if (!state2.empty()) buffers.state2 = state2.data() + in_shard;
   if (!parameters_.rounded.empty()) buffers.rounded = parameters_.rounded.data() + range.begin;
   buffers.rounded_type = parameters_.rounded_type;
-  buffers.weight_decay = decays ? static_cast<float>(config_.weight_decay) : 0;
+  buffers.weight_decay = group.decays ? static_cast<float>(config_.weight_decay) : 0;
+  buffers.rate_scale = group.rate_scale;
   return buffers;
 }
 

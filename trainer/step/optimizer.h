@@ -2,8 +2,8 @@
 //
 // Owns its state (momentum, moments) and the values carried from step to step: the number of
 // updates and the loss scale. If the state is sharded over workers, it owns and updates its shard
-// alone (optimizer_shards.h). Weight decay applies to the weights of linear and conv layers, never
-// to biases and normalisation. One thread.
+// alone (optimizer_shards.h). Weight decay and the rates of layers are parameter_groups.h's. One
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@
 #include "trainer/data/batching.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/model/parameters.h"
+#include "trainer/step/parameter_groups.h"
 
 namespace fettle::trainer {
 
@@ -88,7 +89,7 @@ class Optimizer {
   Optimizer(const api::TrainingConfig& config, const kernels::StepSettings& settings,
             kernels::Backend& backend, Parameters& parameters, const Range& shard);
   void plan_update(const NetworkPlan& plan);
-  kernels::UpdateBuffers part(const Range& range, bool decays);
+  kernels::UpdateBuffers part(const Range& range, const ParameterGroup& group);
 
   const api::TrainingConfig config_;
   const kernels::StepSettings settings_;
