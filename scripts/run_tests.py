@@ -85,6 +85,8 @@ def lanes(build):
                  r"own program: (\d+) of \d+ passed", "Studies", after=("programs",)),
             Part("export", f"tests/export/run.sh {build}/bin/fettle", r"export: (\d+) of \d+ passed", "peers' interfaces",
                  after=("programs",)),
+            Part("exported models", f"tests/interop/run.sh {build}/bin/fettle-trainer sample",
+                 r"interop: (\d+) networks agree", "networks", after=("programs",)),
             Part("report page", f"tests/report_page.sh {build}/bin/fettle", r"(is drawn without errors)", "pages",
                  after=("programs",)),
             Part("CUDA code", f"scripts/cuda_check.sh {build}-cuda", r"tests failed out of (\d+)", "tests"),

@@ -180,8 +180,10 @@ def check(trainer, name, readers):
 def main():
     trainer, chosen = sys.argv[1], sys.argv[2:]
     readers = [reader for reader in READERS if importlib.util.find_spec(reader)]
-    for name in chosen or CASES:
+    names = chosen or list(CASES)
+    for name in names:
         check(trainer, name, readers)
+    print(f"interop: {len(names)} networks agree")
 
 
 if __name__ == "__main__":
