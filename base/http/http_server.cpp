@@ -128,6 +128,7 @@ struct HttpServer::Listener {
     int fd = -1;
     Clock::time_point until;
     std::weak_ptr<HttpStream> stream;  // its answer, if it is one
+    std::shared_ptr<HttpLater> later;  // its answer, until that has come
   };
 
   Handler handler;
@@ -141,6 +142,7 @@ struct HttpServer::Listener {
     // The library must not be stopped while a connection is suspended.
     for (const Open& open : connections) {
       if (const StreamPointer stream = open.stream.lock()) stream->end();
+      if (open.later != nullptr) open.later->give_up();
     }
     MHD_run(daemon);
     MHD_stop_daemon(daemon);
@@ -152,32 +154,55 @@ struct HttpServer::Listener {
     auto& listener = *static_cast<Listener*>(self);
     const int fd = fd_of(connection);
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-      listener.connections.push_back({fd, Clock::now() + listener.lifetime, {}});
+      listener.connections.push_back({fd, Clock::now() + listener.lifetime, {}, nullptr});
     } else {
       std::erase_if(listener.connections, [fd](const Open& open) { return open.fd == fd; });
     }
   }
 
-  // Called once the header of a request is complete: the answer need not wait for a body.
+  // Called once the header of a request is complete: the answer need not wait for a body. Called
+  // again when the answer that it waits for has come.
   static MHD_Result on_request(void* self, MHD_Connection* connection, const char* path,
                                const char* method, const char* version, const char*, std::size_t*,
                                void**) {
     auto& listener = *static_cast<Listener*>(self);
+    if (Open* const open = listener.find(connection); open != nullptr && open->later != nullptr) {
+      return listener.send_later(*open, connection);
+    }
     if (const unsigned status = refuse(connection, path, method, version)) {
       const std::string reason = MHD_get_reason_phrase_for(status);
       return send(connection,
                   {static_cast<int>(status), "text/plain; charset=utf-8", reason + "\n"});
     }
-    const HttpAnswer answer = listener.handler(request_of(connection, path));
-    if (answer.stream == nullptr) return send(connection, answer);
-    return listener.send_stream(connection, answer);
+    return listener.send_answer(connection, listener.handler(request_of(connection, path)));
   }
 
-  MHD_Result send_stream(MHD_Connection* connection, const HttpAnswer& answer) {
+  Open* find(MHD_Connection* connection) {
+    const auto found = std::ranges::find(connections, fd_of(connection), &Open::fd);
+    return found == connections.end() ? nullptr : &*found;
+  }
+
+  MHD_Result send_answer(MHD_Connection* connection, const HttpAnswer& answer) {
+    Open* const open = find(connection);
+    if (open == nullptr) return MHD_NO;
+    if (answer.stream != nullptr) return send_stream(*open, connection, answer);
+    if (answer.later == nullptr) return send(connection, answer);
+    open->later = answer.later;
+    answer.later->wait(connection);
+    return MHD_YES;  // on_request() is called again
+  }
+
+  MHD_Result send_later(Open& open, MHD_Connection* connection) {
+    const std::unique_ptr<HttpAnswer> answer = open.later->take();
+    open.later = nullptr;
+    open.until = Clock::now() + lifetime;
+    if (answer == nullptr) return MHD_NO;
+    return send_answer(connection, *answer);
+  }
+
+  MHD_Result send_stream(Open& open, MHD_Connection* connection, const HttpAnswer& answer) const {
     answer.stream->attach(connection);
-    for (Open& open : connections) {
-      if (open.fd == fd_of(connection)) open.stream = answer.stream;
-    }
+    open.stream = answer.stream;
     return queue(connection, answer,
                  MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kPiece, read_stream,
                                                    new StreamPointer(answer.stream), free_stream));
@@ -199,6 +224,7 @@ struct HttpServer::Listener {
   }
 
   bool is_expired(const Open& open) const {
+    if (open.later != nullptr) return false;  // whoever works on the answer has its own deadlines
     const StreamPointer stream = open.stream.lock();
     if (stream == nullptr) return Clock::now() >= open.until;
     const auto stalled = stream->stalled_since();

@@ -5,7 +5,8 @@
 // after `lifetime` at the latest, so a client that sends or reads slowly holds one of
 // kMaxConnections per port for that long and delays no other client. A stream (http_stream.h) lasts
 // until it ends, or until its client has read nothing for `lifetime`. A request has at most
-// kMaxRequestBytes and no body. The handler runs on the server's thread and must return quickly.
+// kMaxRequestBytes and no body. The handler runs on the server's thread and must return quickly;
+// slow work belongs to another thread, which answers by HttpLater (http_later.h).
 // Nothing is authenticated or encrypted here; the handler sees the headers.
 //
 // listen(), start() and stop() are called by one thread.
@@ -24,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/http/http_later.h"
 #include "base/http/http_stream.h"
 #include "base/result.h"
 
@@ -45,9 +47,10 @@ struct HttpRequest {
 struct HttpAnswer {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
+  std::string body = {};
   std::vector<std::pair<std::string, std::string>> headers = {};  // besides the type
   std::shared_ptr<HttpStream> stream = nullptr;                   // the body, instead of `body`
+  std::shared_ptr<HttpLater> later = nullptr;                     // the answer, instead of this one
 };
 
 // Who can reach a port.

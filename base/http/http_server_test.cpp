@@ -121,6 +121,7 @@ class HttpServerTest : public testing::Test {
       if (request.path == "/hello") return {200, "text/plain", "hi\n"};
       if (request.path == "/echo") return echo(request);
       if (request.path == "/stream") return {200, "text/event-stream", "", {}, stream_};
+      if (request.path == "/later") return {.later = later_};
       return {404, "text/plain", "no " + request.path + "\n"};
     });
     ASSERT_TRUE(port.ok()) << port.error().message;
@@ -157,6 +158,7 @@ class HttpServerTest : public testing::Test {
   }
 
   std::shared_ptr<HttpStream> stream_ = std::make_shared<HttpStream>();
+  std::shared_ptr<HttpLater> later_ = std::make_shared<HttpLater>();
   HttpServer server_;
   std::uint16_t port_ = 0;
 };
@@ -404,6 +406,53 @@ TEST(HttpServer, APortThatIsTakenIsAnErrorInWords) {
   const auto taken = second.listen(*port, [](const HttpRequest&) { return HttpAnswer{}; });
   ASSERT_FALSE(taken.ok());
   EXPECT_THAT(taken.error().message, HasSubstr("cannot listen on port " + std::to_string(*port)));
+}
+
+// ---- Answers that come later -------------------------------------------------------------------
+
+constexpr const char* kGetLater = "GET /later HTTP/1.1\r\nHost: x\r\n\r\n";
+
+TEST_F(HttpServerTest, AnswersOnceAnotherThreadHasTheAnswer) {
+  const Socket client(port_, false);
+  ASSERT_TRUE(client.send(kGetLater));
+  EXPECT_THAT(ask("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"), EndsWith("hi\n"));  // meanwhile
+  later_->answer({.status = 404, .body = "none\n"});
+  later_->answer({.body = "a second answer\n"});
+  const std::string answer = client.read_all();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 404 Not Found\r\n"));
+  EXPECT_THAT(answer, EndsWith("\r\n\r\nnone\n"));
+}
+
+TEST_F(HttpServerTest, TakesAnAnswerThatIsThereAlready) {
+  later_->answer({.body = "quick\n"});
+  EXPECT_THAT(ask(kGetLater), EndsWith("quick\n"));
+}
+
+TEST_F(HttpServerTest, MayAnswerLaterWithAStream) {
+  const Socket client(port_, false);
+  ASSERT_TRUE(client.send("GET /later HTTP/1.0\r\n\r\n"));
+  EXPECT_TRUE(stream_->send("one\n"));
+  later_->answer({.stream = stream_});
+  stream_->end();
+  EXPECT_THAT(client.read_all(), EndsWith("\r\n\r\none\n"));
+}
+
+TEST_F(SlowClientTest, AnAnswerMayTakeLongerThanALifetime) {
+  const Socket slow(port_, false);
+  ASSERT_TRUE(slow.send(kGetLater));
+  const Socket silent(port_, false);
+  EXPECT_EQ(silent.read_all(), "");  // its lifetime is over
+  later_->answer({.body = "at last\n"});
+  EXPECT_THAT(slow.read_all(), EndsWith("at last\n"));
+}
+
+TEST_F(HttpServerTest, StopsWhileAnAnswerIsAwaited) {
+  const Socket client(port_, false);
+  ASSERT_TRUE(client.send(kGetLater));
+  EXPECT_THAT(ask("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"), EndsWith("hi\n"));
+  server_.stop();
+  EXPECT_EQ(client.read_all(), "");
+  later_->answer({.body = "too late\n"});
 }
 
 }  // namespace
