@@ -1,5 +1,7 @@
 // page_data: the data of a Study for the page. Times are milliseconds since the Study began; a
 // value that is absent or not finite is null.
+#include "cli/report/study_data.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -75,42 +77,6 @@ Json expected_best_data(const std::optional<ExpectedBest>& best) {
                        {"luckier", best->luckier ? Json(best->luckier->trial) : Json()}});
 }
 
-Json study_data(const RunView& view) {
-  const api::StudySpec& spec = view.study.spec;
-  const api::StudyStatus& status = view.study.status;
-  const std::optional<std::int64_t> planned = planned_trials(view.study);
-  return Json::object(
-      {{"name", view.study.metadata.name},
-       {"state", state_of(view)},
-       {"message", message_of(view.study)},
-       {"algorithm", status.algorithm},
-       {"earlyStopping", spec.early_stopping ? to_string(spec.early_stopping->name) : ""},
-       {"unit", spec.resource.unit},
-       {"maxStep", spec.resource.max},
-       {"budget", planned ? Json(*planned) : Json()},
-       {"parallelism", spec.budget.parallelism},
-       {"counts", counts_data(status.trials)},
-       {"gpuHours", finite(status.gpu_hours)},
-       {"costUnit", spec.algorithm.cost_aware ? Json(cost_unit(spec)) : Json()},
-       {"activeSeconds", finite(status.active_seconds)},
-       {"tookSeconds", finite(elapsed_seconds(view))},
-       {"begun", status.started_ms > 0 ? api::format_timestamp(status.started_ms) : std::string()},
-       {"written", api::format_timestamp(view.now_ms)},
-       {"parameters", Json::array_of(spec.parameters, parameter_data)},
-       {"objectives", Json::array_of(spec.objectives, objective_data)},
-       {"front", Json::array_of(status.best, &api::BestTrial::trial)},
-       {"expectedBest", expected_best_data(view.expected_best)},
-       {"time", time_spent_json(time_spent(view))}});
-}
-
-// [[results, volume] ...]
-Json volumes_data(const RunView& view) {
-  return Json::array_of(core::hypervolume_over_time(view.study, view.trials),
-                        [](const core::VolumePoint& point) {
-                          return Json(Json::Array{point.results, finite(point.volume)});
-                        });
-}
-
 // [[step, value of each objective ...] ...]
 Json curve_data(const api::StudySpec& spec, const api::Trial& trial) {
   Json out = Json::array();
@@ -160,7 +126,44 @@ Json device_data(const api::Trial& trial) {
   return out;
 }
 
-Json trial_data(const RunView& view, const api::Trial& trial) {
+}  // namespace
+
+Json study_data(const RunView& view) {
+  const api::StudySpec& spec = view.study.spec;
+  const api::StudyStatus& status = view.study.status;
+  const std::optional<std::int64_t> planned = planned_trials(view.study);
+  return Json::object(
+      {{"name", view.study.metadata.name},
+       {"state", state_of(view)},
+       {"message", message_of(view.study)},
+       {"algorithm", status.algorithm},
+       {"earlyStopping", spec.early_stopping ? to_string(spec.early_stopping->name) : ""},
+       {"unit", spec.resource.unit},
+       {"maxStep", spec.resource.max},
+       {"budget", planned ? Json(*planned) : Json()},
+       {"parallelism", spec.budget.parallelism},
+       {"counts", counts_data(status.trials)},
+       {"gpuHours", finite(status.gpu_hours)},
+       {"costUnit", spec.algorithm.cost_aware ? Json(cost_unit(spec)) : Json()},
+       {"activeSeconds", finite(status.active_seconds)},
+       {"tookSeconds", finite(elapsed_seconds(view))},
+       {"begun", status.started_ms > 0 ? api::format_timestamp(status.started_ms) : std::string()},
+       {"written", api::format_timestamp(view.now_ms)},
+       {"parameters", Json::array_of(spec.parameters, parameter_data)},
+       {"objectives", Json::array_of(spec.objectives, objective_data)},
+       {"front", Json::array_of(status.best, &api::BestTrial::trial)},
+       {"expectedBest", expected_best_data(view.expected_best)},
+       {"time", time_spent_json(time_spent(view))}});
+}
+
+Json volumes_data(const RunView& view) {
+  return Json::array_of(core::hypervolume_over_time(view.study, view.trials),
+                        [](const core::VolumePoint& point) {
+                          return Json(Json::Array{point.results, finite(point.volume)});
+                        });
+}
+
+Json trial_data(const RunView& view, const api::Trial& trial, const Expectation* expected) {
   const api::StudySpec& spec = view.study.spec;
   Json values = Json::array();
   for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
@@ -187,33 +190,34 @@ Json trial_data(const RunView& view, const api::Trial& trial) {
   const std::string ending = ending_of(trial);
   if (!ending.empty()) out.set("ending", ending);
   if (trial.spec.stop) out.set("stopReason", trial.spec.stop->reason);
+  if (expected != nullptr) {
+    out.set("expected", Json::object({{"mean", finite(expected->mean)},
+                                      {"deviation", finite(expected->deviation)},
+                                      {"beats", expected->beats},
+                                      {"trials", static_cast<std::int64_t>(expected->trials)}}));
+  }
   return out;
 }
 
-}  // namespace
+Json insights_data(const RunView& view) {
+  Json insights = Json::array();
+  for (std::size_t i = 0; i < view.study.spec.objectives.size(); ++i) {
+    insights.push_back(insight_data(view, i));
+  }
+  return insights;
+}
 
 Json page_data(const RunView& view) {
   const std::map<std::int64_t, Expectation> expectations = expectations_of(view);
   Json trials = Json::array();
   for (const api::TrialPtr& trial : view.trials) {
-    Json data = trial_data(view, *trial);
     const auto expected = expectations.find(trial->spec.index);
-    if (expected != expectations.end()) {
-      data.set("expected",
-               Json::object({{"mean", finite(expected->second.mean)},
-                             {"deviation", finite(expected->second.deviation)},
-                             {"beats", expected->second.beats},
-                             {"trials", static_cast<std::int64_t>(expected->second.trials)}}));
-    }
-    trials.push_back(std::move(data));
-  }
-  Json insights = Json::array();
-  for (std::size_t i = 0; i < view.study.spec.objectives.size(); ++i) {
-    insights.push_back(insight_data(view, i));
+    trials.push_back(
+        trial_data(view, *trial, expected == expectations.end() ? nullptr : &expected->second));
   }
   return Json::object({{"study", study_data(view)},
                        {"trials", std::move(trials)},
-                       {"insights", std::move(insights)},
+                       {"insights", insights_data(view)},
                        {"volumes", volumes_data(view)}});
 }
 
