@@ -66,7 +66,14 @@ function select_trial(name) {
   const title = panel.appendChild(document.createElement('h2'));
   title.textContent = trial.name;
   title.id = 'detail-title';
-  const list = panel.appendChild(document.createElement('dl'));
+  fill_facts(panel.appendChild(document.createElement('dl')), trial);
+  add_notes(panel, trial);
+  mark_row();
+  close.focus({preventScroll: true});
+}
+
+function fill_facts(list, trial) {
+  list.textContent = '';
   add_fact(list, 'phase', kind_of(trial) + ', ' + study.unit + ' ' + trial.step);
   study.objectives.forEach((each, i) => add_fact(list, each.metric, number_text(trial.values[i])));
   add_fact(list, 'chosen', 'knowing ' + trial.basis + (trial.basis === 1 ? ' fact' : ' facts'));
@@ -81,9 +88,12 @@ function select_trial(name) {
   for (const [parameter, value] of Object.entries(trial.parameters)) {
     add_fact(list, parameter, value_text(value));
   }
-  add_notes(panel, trial);
-  mark_row();
-  close.focus({preventScroll: true});
+}
+
+// The facts of the trial in the panel, after it changed; the notes below them stay.
+function refresh_detail() {
+  const trial = names.get(selected);
+  if (trial) fill_facts(document.querySelector('#detail dl'), trial);
 }
 
 function close_trial() {

@@ -113,15 +113,19 @@ function draw_head_line() {
     ' · written by fettle report, drawn with Chart.js ' + Chart.version;
 }
 
-function fill_select(id, chosen, change) {
+// Fills a list with [value, text]; a choice that was made stays.
+function fill_select(id, options, first) {
   const select = document.getElementById(id);
-  study.objectives.forEach((each, i) => {
+  const shown = [...select.options].map((option) => [option.value, option.text]);
+  if (JSON.stringify(shown) === JSON.stringify(options)) return;  // it may be open
+  const chosen = select.value || first;
+  select.textContent = '';
+  for (const [value, text] of options) {
     const option = select.appendChild(document.createElement('option'));
-    option.value = String(i);
-    option.textContent = each.metric;
-  });
-  select.value = String(chosen);
-  select.addEventListener('change', change);
+    option.value = value;
+    option.textContent = text;
+  }
+  select.value = options.some(([value]) => value === chosen) ? chosen : first;
 }
 
 function draw_legend() {
@@ -170,52 +174,89 @@ function set_theme(name) {
   if (parallel_axes.length > 0) draw_parallel();
 }
 
-function fill_along() {
-  const ways = {results: 'results', time: 'time'};
-  if (study.gpuHours > 0) ways.gpu = 'GPU-hours';
-  const select = document.getElementById('along');
-  for (const [value, text] of Object.entries(ways)) {
-    const option = select.appendChild(document.createElement('option'));
-    option.value = value;
-    option.textContent = text;
-  }
-  select.addEventListener('change', draw_best_so_far);
+function fill_choices() {
+  const objectives = study.objectives.map((each, i) => [String(i), each.metric]);
+  document.getElementById('objective-label').hidden = objectives.length < 2;
+  fill_select('objective', objectives, '0');
+  fill_select('front-x', objectives, '0');
+  fill_select('front-y', objectives, String(Math.min(1, objectives.length - 1)));
+  const ways = [['results', 'results'], ['time', 'time']];
+  if (study.gpuHours > 0) ways.push(['gpu', 'GPU-hours']);
+  fill_select('along', ways, 'results');
+  const some_lack = trials.some((trial) => kind_of(trial) !== 'Completed' && trial.values.some((v) => v !== null));
+  document.getElementById('stopped-label').hidden = !some_lack || study.counts.completed === 0;
+}
+
+function choose_objective(chosen) {
+  objective = chosen;
+  axis_order = null;
+  chosen_ranges.clear();
+  draw_all();
+  show_selection();
 }
 
 function watch_choices() {
-  document.getElementById('objective-label').hidden = study.objectives.length < 2;
-  fill_select('objective', 0, (event) => {
-    objective = Number(event.target.value);
-    axis_order = null;
-    chosen_ranges.clear();
-    draw_all();
-    show_selection();
-  });
-  fill_select('front-x', 0, draw_front);
-  fill_select('front-y', Math.min(1, study.objectives.length - 1), draw_front);
-  fill_along();
-  const some_lack = trials.some((trial) => kind_of(trial) !== 'Completed' && trial.values.some((v) => v !== null));
-  document.getElementById('stopped-label').hidden = !some_lack || study.counts.completed === 0;
-  document.getElementById('with-stopped').addEventListener('change', draw_parameters);
+  const on_change = (id, action) => document.getElementById(id).addEventListener('change', action);
+  on_change('objective', (event) => choose_objective(Number(event.target.value)));
+  on_change('front-x', draw_front);
+  on_change('front-y', draw_front);
+  on_change('along', draw_best_so_far);
+  on_change('with-stopped', draw_parameters);
 }
 
-function start() {
+function watch_theme() {
   const dark = window.matchMedia('(prefers-color-scheme: dark)');
   set_theme(dark.matches ? 'dark' : 'light');
   dark.addEventListener('change', () => set_theme(dark.matches ? 'dark' : 'light'));
   document.getElementById('theme').addEventListener('click', () =>
     set_theme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
+}
+
+// Once, when there is something to use.
+function watch_page() {
   watch_choices();
   watch_parallel();
   watch_selection();
   watch_table();
   watch_downloads();
+  window.addEventListener('resize', draw_parallel);
+}
+
+// Shows a document. A later one takes the place of the first; what the reader chose stays.
+function load_document(loaded) {
+  const first = data === null;
+  take_document(loaded);
+  if (first) watch_page();
+  if (objective >= study.objectives.length) objective = 0;
+  fill_choices();
+  draw_head();
+  row_texts.clear();
+  find_selected();
   draw_head_line();
   draw_all();
-  watch_detail();
-  window.addEventListener('resize', draw_parallel);
+  if (first) watch_detail();
+  else show_selection();
   // Tests look for this: everything was drawn.
   document.documentElement.dataset.drawn = String(drawn.size);
+}
+
+// Shows what changed: {study?, trials?, volumes?, insights?}. Rows of trials are whole, found by
+// their names; new ones come last.
+function apply_changes(changes) {
+  for (const {trial} of merge_changes(changes)) row_texts.delete(trial.name);
+  fill_choices();
+  find_selected();
+  draw_head_line();
+  draw_all();
+  show_selection();
+  refresh_detail();
+}
+
+// A page without data waits for load_document().
+function start() {
+  watch_theme();
+  const text = document.getElementById('data').textContent.trim();
+  if (text !== '') load_document(JSON.parse(text));
 }
 
 start();

@@ -1,26 +1,6 @@
-// The Study as the rest of the page works with it: the data block, what follows from it, and how
-// numbers are written. Nothing here touches the page.
+// What follows from the Study's data (document.js), and how numbers are written. Nothing here
+// touches the page.
 'use strict';
-
-// page_data() (study_data.cpp, insight.cpp) wrote it. Times are milliseconds since the start.
-const data = JSON.parse(document.getElementById('data').textContent);
-const study = data.study;
-const trials = data.trials;
-const names = new Map(trials.map((trial) => [trial.name, trial]));
-const front = new Set(study.front);
-
-// Without characters that reverse the text around them.
-function plain_text(text) {
-  return text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '?');
-}
-
-// Messages and names of metrics come from programs, and stand in sentences.
-function make_plain() {
-  study.message = plain_text(study.message);
-  for (const each of study.objectives) each.metric = plain_text(each.metric);
-  for (const trial of trials) if (trial.ending) trial.ending = plain_text(trial.ending);
-}
-make_plain();
 
 function is_better(objective, a, b) {
   return study.objectives[objective].maximize ? a > b : a < b;

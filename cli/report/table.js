@@ -29,7 +29,7 @@ function make_columns() {
   columns.push({title: 'why it ended', text: (t) => short_ending(t.ending ?? ''), key: (t) => t.ending ?? ''});
   return columns;
 }
-const columns = make_columns();
+let columns = [];
 
 // What is absent comes last, whichever way.
 function compare(a, b, down) {
@@ -54,8 +54,14 @@ function on_press(element, action) {
   });
 }
 
+// The columns follow from the Study; the one that sorts stays, found by its title.
 function draw_head() {
-  const row = document.querySelector('#trials thead').appendChild(document.createElement('tr'));
+  const sorting = columns[sorted_by.column]?.title;
+  columns = make_columns();
+  sorted_by.column = Math.max(columns.findIndex((column) => column.title === sorting), 0);
+  const head = document.querySelector('#trials thead');
+  head.textContent = '';
+  const row = head.appendChild(document.createElement('tr'));
   columns.forEach((column, i) => {
     const cell = row.appendChild(document.createElement('th'));
     cell.textContent = column.title;
@@ -116,7 +122,6 @@ function mark_row() {
 }
 
 function watch_table() {
-  draw_head();
   document.getElementById('more').addEventListener('click', () => {
     rows_shown = Infinity;
     draw_table();
