@@ -1,6 +1,6 @@
 // What all charts of the page share. A dataset may say how it is made (`make`) and by which colours
-// (`ink`): then a new theme or selection only renews it, and its chart stays. Each chart is drawn
-// by a function of its section (results.js, curves.js ...).
+// (`ink`): then a new theme or selection only renews it. Each chart is drawn by a function of its
+// section (results.js, curves.js ...); drawn again it stays the same chart with other data.
 'use strict';
 
 const drawn = new Map();  // an element with class `plot` to its chart
@@ -51,11 +51,24 @@ function fill_in(datasets) {
   }
 }
 
-function renew_charts() {
-  for (const chart of drawn.values()) {
-    fill_in(chart.data.datasets);
-    chart.update('none');
-  }
+// The chart of a section shows another selection or theme.
+function renew_chart(section) {
+  const chart = drawn.get(section.querySelector('.plot'));
+  if (!chart) return;
+  fill_in(chart.data.datasets);
+  chart.update('none');
+}
+
+// Gives a chart other data where its datasets are of the same kinds.
+function update_chart(chart, {data, options}) {
+  const same = chart.data.datasets.length === data.datasets.length &&
+    chart.data.datasets.every((set, i) => set.type === data.datasets[i].type);
+  if (!same) return false;
+  chart.data.labels = data.labels;
+  data.datasets.forEach((set, i) => Object.assign(chart.data.datasets[i], set));
+  chart.options = options;
+  chart.update('none');
+  return true;
 }
 
 function drop_charts(root) {
@@ -76,19 +89,24 @@ function describe(canvas, section) {
 // Puts a chart into the section, or says why there is none.
 function draw(section, config, why_empty) {
   const plot = section.querySelector('.plot');
-  drop_charts(section);
   plot.classList.toggle('empty', !config);
   section.classList.toggle('without-chart', !config);
   if (!config) {
+    drop_charts(section);
     plot.textContent = why_empty;
     return;
   }
+  fill_in(config.data.datasets);
+  if (drawn.has(plot) && update_chart(drawn.get(plot), config)) {
+    describe(plot.querySelector('canvas'), section);
+    return;
+  }
+  drop_charts(plot);
   let canvas = plot.querySelector('canvas');
   if (!canvas) {
     plot.textContent = '';
     canvas = plot.appendChild(document.createElement('canvas'));
   }
-  fill_in(config.data.datasets);
   drawn.set(plot, new Chart(canvas, config));
   describe(canvas, section);
 }

@@ -4,6 +4,7 @@
 const kShades = 8;        // of lines, from the worst to the best
 const kMostLines = 300;   // more curves than these are not drawn as lines,
 const kBestLines = 50;    // but the best
+const kMostRunning = 50;  // and those that run
 const kDensity = {columns: 72, rows: 36};
 
 function curve_points(trial, axis) {
@@ -14,55 +15,53 @@ function curve_points(trial, axis) {
   }));
 }
 
-// How often curves pass each cell between the first and the last step, the lowest row first.
-function density_of(curves, axis) {
+// How often curves of trials pass each cell between the first and the last step, the lowest row first.
+function density_of(chosen, axis) {
   const {columns, rows} = kDensity;
   const counts = new Float64Array(columns * rows);
   const log = axis.type === 'logarithmic';
-  const add = (column, value) => {
-    const row = Math.floor(rows * share_between(value, axis.min, axis.max, log));
-    if (row >= 0 && row < rows) counts[column * rows + row] += 1;
-  };
-  const column_of = (step) => (columns * step) / Math.max(study.maxStep, 1);
-  for (const points of curves) {
-    points.slice(1).forEach((to, i) => {
-      const from = points[i];
-      const ends = [column_of(from.x), column_of(to.x)];
+  const scale = columns / Math.max(study.maxStep, 1);
+  const field = 1 + objective;
+  for (const {curve} of chosen) {
+    for (let i = 1; i < curve.length; ++i) {
+      const ends = [curve[i - 1][0] * scale, curve[i][0] * scale];
+      const [low, high] = [axis.clamp(curve[i - 1][field]), axis.clamp(curve[i][field])];
       for (let column = Math.ceil(ends[0] - 0.5); column + 0.5 < ends[1] && column < columns; ++column) {
-        add(column, from.y + (to.y - from.y) * share_between(column + 0.5, ends[0], ends[1], false));
+        const value = low + (high - low) * (column + 0.5 - ends[0]) / (ends[1] - ends[0]);
+        const row = Math.floor(rows * share_between(value, axis.min, axis.max, log));
+        if (row >= 0 && row < rows) counts[column * rows + row] += 1;
       }
-    });
+    }
   }
   return counts;
 }
 
-function density_map(curves, axis) {
-  let known = null;    // counts
-  let known_for = {};  // the selection that was counted
-  return {
-    id: 'density',
-    beforeDatasetsDraw(chart) {
-      if (known_for !== selected_names) {
-        known = density_of(curves().map((trial) => curve_points(trial, axis)), axis);
-        known_for = selected_names;
-      }
-      const {columns, rows} = kDensity;
-      const most = Math.log1p(known.reduce((a, b) => Math.max(a, b), 0));
-      const {ctx, chartArea: area} = chart;
-      const width = area.width / columns;
-      const height = area.height / rows;
-      ctx.save();
-      ctx.fillStyle = colors.accent;
-      known.forEach((count, at) => {
-        if (count === 0) return;
-        ctx.globalAlpha = 0.04 + 0.36 * Math.log1p(count) / most;
-        ctx.fillRect(area.left + Math.floor(at / rows) * width, area.bottom - (at % rows + 1) * height,
-          width + 0.5, height + 0.5);
-      });
-      ctx.restore();
-    },
-  };
+let density = null;  // {others, axis, counts} where there are many curves
+
+function count_density() {
+  if (density) density.counts = density_of(density.others.filter(is_selected), density.axis);
 }
+
+const kDensityMap = {
+  id: 'density',
+  beforeDatasetsDraw(chart) {
+    if (!density) return;
+    const {columns, rows} = kDensity;
+    const most = Math.log1p(density.counts.reduce((a, b) => Math.max(a, b), 0));
+    const {ctx, chartArea: area} = chart;
+    const width = area.width / columns;
+    const height = area.height / rows;
+    ctx.save();
+    ctx.fillStyle = colors.accent;
+    density.counts.forEach((count, at) => {
+      if (count === 0) return;
+      ctx.globalAlpha = 0.04 + 0.36 * Math.log1p(count) / most;
+      ctx.fillRect(area.left + Math.floor(at / rows) * width, area.bottom - (at % rows + 1) * height,
+        width + 0.5, height + 0.5);
+    });
+    ctx.restore();
+  },
+};
 
 // Curves of one shade are one line with gaps, so that hundreds are drawn at once.
 function curve_lines(shown, axis, thin) {
@@ -90,19 +89,34 @@ function stop_marks(shown, axis, thin) {
     ink: {pointBorderColor: () => colors.stopped}};
 }
 
+function has_curve(trial) {
+  return trial.curve.some((point) => point[1 + objective] !== null);
+}
+
+function are_there_curves() {
+  return study.maxStep > 1 || trials.some((trial) => trial.curve.length > 1 && has_curve(trial));
+}
+
+// The curves that are lines: all, or of many the best and those that grow.
+function choose_lines(shown) {
+  if (shown.length <= kMostLines) return shown;
+  const standings = standings_of(objective);
+  const standing = (trial) => standings.get(trial.name) ?? 0;
+  const order = [...shown].sort((a, b) => standing(b) - standing(a));
+  const growing = order.slice(kBestLines).filter((trial) => trial.phase === 'Running').slice(0, kMostRunning);
+  return [...order.slice(0, kBestLines), ...growing];
+}
+
 function draw_curves() {
   const section = document.getElementById('curves');
-  const shown = trials.filter((trial) => trial.curve.some((point) => point[1 + objective] !== null));
-  section.hidden = study.maxStep <= 1 && shown.every((trial) => trial.curve.length < 2);
-  if (section.hidden) return;
+  const shown = trials.filter(has_curve);
   const values = shown.flatMap((trial) => trial.curve.map((point) => point[1 + objective]));
   const axis = value_axis(values, objective);
   const many = shown.length > kMostLines;
-  const standings = standings_of(objective);
-  const standing = (trial) => standings.get(trial.name) ?? 0;
-  const lines = many ? [...shown].sort((a, b) => standing(b) - standing(a)).slice(0, kBestLines) : shown;
-  const others = new Set(many ? shown : []);
-  for (const trial of lines) others.delete(trial);
+  const lines = choose_lines(shown);
+  const drawn_lines = new Set(lines);
+  density = many ? {others: shown.filter((trial) => !drawn_lines.has(trial)), axis} : null;
+  count_density();
   const x = {type: 'linear', min: 0, max: study.maxStep};
   const scales = {x: scale_of(x, study.unit), y: scale_of(axis, metric())};
   scales.x.ticks.precision = 0;
@@ -110,11 +124,17 @@ function draw_curves() {
   options.plugins.tooltip.callbacks.afterTitle = (items) =>
     items[0] ? study.unit + ' ' + items[0].raw.x : '';
   const datasets = [...curve_lines(lines, axis, many), stop_marks(lines, axis, many)];
-  const map = density_map(() => [...others].filter(is_selected), axis);
   document.getElementById('curves-note').textContent = many
-    ? 'The best ' + kBestLines + ' trials are lines; the darker the ground, the more of the others pass there.'
+    ? 'The best ' + kBestLines + ' trials and running ones are lines; the darker the ground, the more of the ' +
+      'others pass there.'
     : 'One line per trial; better trials are bolder; × marks early stopping.';
   say(section, beyond_text([{axis, values}]).replace(', drawn as arrows at the edge', ', drawn at the edge'));
-  draw(section, shown.length > 0 && {data: {datasets}, options, plugins: many ? [map] : []},
+  draw(section, shown.length > 0 && {data: {datasets}, options, plugins: [kDensityMap]},
     'No trial has reported yet.');
+}
+
+// Another selection or theme.
+function renew_curves() {
+  count_density();
+  renew_chart(document.getElementById('curves'));
 }

@@ -102,6 +102,7 @@ function close_trial() {
   set_address(null);
   mark_row();
   if (came_from?.isConnected) came_from.focus({preventScroll: true});
+  else if (came_from?.dataset.trial) focus_row(rows_of.indexOf(names.get(came_from.dataset.trial)));
   came_from = null;
 }
 

@@ -8,6 +8,19 @@ let study = null;       // its parts
 let trials = [];
 let names = new Map();  // a trial's name to the trial, which stays the same object for good
 let front = new Set();  // names
+let version = 0;        // of what is shown: grows with each change
+
+// A function of an objective whose results are kept until what is shown changes.
+function kept(make) {
+  const known = new Map();
+  let known_at = -1;
+  return (of) => {
+    if (known_at !== version) known.clear();
+    known_at = version;
+    if (!known.has(of)) known.set(of, make(of));
+    return known.get(of);
+  };
+}
 
 // Without characters that reverse the text around them.
 function plain_text(text) {
@@ -27,6 +40,7 @@ function make_trial_plain(trial) {
 }
 
 function take_document(loaded) {
+  ++version;
   data = loaded;
   trials = data.trials;
   names = new Map(trials.map((trial) => [trial.name, trial]));
@@ -51,6 +65,7 @@ function merge_trial(row) {
 
 // Merges the parts that changed into the document. Returns the trials of the rows, as merge_trial().
 function merge_changes(changes) {
+  ++version;
   const merged = (changes.trials ?? []).map(merge_trial);
   if (changes.study) take_study(changes.study);
   if (changes.volumes) data.volumes = changes.volumes;

@@ -3,12 +3,15 @@
 
 const kNamesAtOnce = 5;
 
+function is_failed(trial) {
+  return ['Failed', 'Infeasible'].includes(kind_of(trial));
+}
+
 // Messages that differ in numbers only have one cause. The longest list of trials comes first.
 function causes_of_failures() {
   const causes = new Map();
-  for (const trial of trials) {
+  for (const trial of trials.filter(is_failed)) {
     const kind = kind_of(trial);
-    if (kind !== 'Failed' && kind !== 'Infeasible') continue;
     const text = trial.ending || (kind === 'Failed' ? 'failed without a message' : 'its result is infeasible');
     const key = kind + ' ' + text.replace(/[-+]?\d+(\.\d+)?(e[-+]?\d+)?/gi, '#');
     if (!causes.has(key)) causes.set(key, {text, kind, failed: []});
@@ -29,7 +32,6 @@ function trial_button(trial) {
 function draw_failures() {
   const section = document.getElementById('failures');
   const causes = causes_of_failures();
-  section.hidden = causes.length === 0;
   const list = section.querySelector('ul');
   list.textContent = '';
   for (const {text, kind, failed} of causes.slice(0, 20)) {

@@ -1,9 +1,11 @@
 // Puts the page together: what stands at its top, which objective is shown, light and dark.
 'use strict';
 
-function add_card(label, value, note, more = '') {
-  const card = document.getElementById('cards').appendChild(document.createElement('div'));
+function make_card(label, value, note, more = '') {
+  const card = document.createElement('div');
   card.className = 'card';
+  card.dataset.card = label;
+  card.dataset.says = JSON.stringify([value, note]);
   const add = (name, text) => {
     const line = card.appendChild(document.createElement('div'));
     line.className = name;
@@ -71,34 +73,69 @@ function sentence(text) {
   return text.charAt(0).toUpperCase() + text.slice(1) + '.';
 }
 
-function draw_cards() {
-  document.getElementById('cards').textContent = '';
+// A card that says something else; the others stay as the reader left them.
+function show_cards(cards) {
+  const place = document.getElementById('cards');
+  const old = new Map([...place.children].map((card) => [card.dataset.card, card]));
+  cards.forEach((card, i) => {
+    const before = old.get(card.dataset.card);
+    const same = before?.dataset.says === card.dataset.says;
+    const controls = before ? [...before.querySelectorAll('button, summary')] : [];
+    const focused = controls.indexOf(document.activeElement);
+    if (!same && before?.querySelector('details')?.open) card.querySelector('details')?.setAttribute('open', '');
+    const shown = same ? before : card;
+    if (place.children[i] !== shown) place.insertBefore(shown, place.children[i] ?? null);
+    if (before && !same) before.remove();
+    if (!same && focused >= 0) card.querySelectorAll('button, summary')[focused]?.focus({preventScroll: true});
+  });
+  while (place.children.length > cards.length) place.lastElementChild.remove();
+}
+
+function best_card() {
   const best = best_of(objective);
   const shown = study.objectives[objective];
-  const card = add_card('Best ' + shown.metric + (shown.maximize ? ' (maximised)' : ' (minimised)'),
+  const card = make_card('Best ' + shown.metric + (shown.maximize ? ' (maximised)' : ' (minimised)'),
     best ? number_text(best.values[objective]) : '–', best ? best.name : 'no result yet', 'best');
   if (best) add_best_parameters(card, best);
-  if (study.objectives.length > 1) {
-    add_card('Pareto front', String(study.front.length), 'trials that no other one beats');
-  }
+  return card;
+}
+
+function trials_card() {
   const counts = study.counts;
   const notes = [[counts.completed, 'completed'], [counts.stopped, 'stopped early'],
     [counts.failed, 'failed'], [counts.infeasible, 'infeasible'], [counts.running, 'to end']];
   const planned = study.budget === null ? '' : ' of ' + study.budget;
-  add_progress(add_card('Trials', counts.created + planned,
-    notes.filter(([count]) => count > 0).map(([count, what]) => count + ' ' + what).join(', ')));
-  add_card('Time', duration_text(1000 * (study.tookSeconds ?? 0)), 'from start to end; trials ran in ' +
-    duration_text(1000 * (study.activeSeconds ?? 0)) + ' of it, ' + study.parallelism + ' at once');
-  if (study.gpuHours > 0) add_card('GPU hours', number_text(study.gpuHours), '');
+  const card = make_card('Trials', counts.created + planned,
+    notes.filter(([count]) => count > 0).map(([count, what]) => count + ' ' + what).join(', '));
+  add_progress(card);
+  return card;
+}
+
+function search_card() {
   const algorithm = (study.algorithm || '–').split(/[ (,]/)[0].replace(/:$/, '');
   const stopping = study.earlyStopping ? ', stopped early by ' + study.earlyStopping : '';
   const whole = (study.algorithm || '') + stopping;
-  const search = add_card('Search', algorithm, '');
-  if (whole === algorithm || whole === '') return;
-  const more = search.appendChild(document.createElement('details'));
+  const card = make_card('Search', algorithm, '');
+  if (whole === algorithm || whole === '') return card;
+  card.dataset.says += whole;
+  const more = card.appendChild(document.createElement('details'));
   more.className = 'label';
   more.appendChild(document.createElement('summary')).textContent = 'in full';
   more.append(whole);
+  return card;
+}
+
+function draw_cards() {
+  const cards = [best_card()];
+  if (study.objectives.length > 1) {
+    cards.push(make_card('Pareto front', String(study.front.length), 'trials that no other one beats'));
+  }
+  cards.push(trials_card());
+  cards.push(make_card('Time', duration_text(1000 * (study.tookSeconds ?? 0)), 'from start to end; trials ran in ' +
+    duration_text(1000 * (study.activeSeconds ?? 0)) + ' of it, ' + study.parallelism + ' at once'));
+  if (study.gpuHours > 0) cards.push(make_card('GPU hours', number_text(study.gpuHours), ''));
+  cards.push(search_card());
+  show_cards(cards);
 }
 
 function draw_head_line() {
@@ -140,38 +177,36 @@ function draw_legend() {
   }
 }
 
-// A last card without a neighbour takes the whole row.
-function fill_rows() {
-  const shown = [...document.querySelectorAll('.grid > section')].filter((section) => !section.hidden);
-  shown.forEach((section, i) =>
-    section.classList.toggle('whole', i === shown.length - 1 && shown.length % 2 === 1));
-}
-
-function draw_all() {
-  draw_cards();
-  draw_legend();
-  draw_best_so_far();
-  draw_curves();
-  draw_front();
-  draw_volume();
-  draw_importance();
-  draw_expectation();
-  fill_rows();
-  draw_parameters();
-  draw_together();
-  draw_axis_buttons();
-  draw_parallel();
-  draw_timeline();
-  draw_failures();
-  draw_table();
+// What each part of the page shows, and how it is drawn.
+function add_views() {
+  const at = (id) => document.getElementById(id);
+  const valued = (trial) => has_value(trial, objective);
+  const final = (trial) => kind_of(trial) === 'Completed';
+  const several = () => study.objectives.length > 1;
+  const any = () => true;
+  add_view(at('cards'), {draw: draw_cards, parts: ['study'], is_of: final});
+  add_view(at('legend'), {draw: draw_legend, is_of: any});
+  chart_view(at('best-so-far'), {draw: draw_best_so_far, is_of: final});
+  chart_view(at('curves'), {draw: draw_curves, renew: renew_curves, is_of: any, is_there: are_there_curves});
+  chart_view(at('front'), {draw: draw_front, parts: ['front'], is_of: final, is_there: several});
+  chart_view(at('volume'), {draw: draw_volume, parts: ['volumes'], is_there: several});
+  chart_view(at('importance'), {draw: draw_importance, parts: ['insights']});
+  // What was expected is of the first objective.
+  chart_view(at('expectation'), {draw: draw_expectation, is_of: final, is_there: () => objective === 0});
+  add_view(at('parameters'), {draw: draw_parameters, parts: ['insights'], is_of: (t) => valued(t) && is_drawn(t)});
+  chart_view(at('together'), {draw: draw_together, parts: ['insights'], is_of: valued,
+    is_there: () => Boolean(data.insights[objective].surface)});
+  add_view(at('parallel'), {draw: draw_parallel, renew: draw_parallel, parts: ['insights'], is_of: valued});
+  chart_view(at('timeline'), {draw: draw_timeline, is_of: any});
+  add_view(at('failures'), {draw: draw_failures, is_of: is_failed, is_there: () => trials.some(is_failed)});
+  add_view(at('trials'), {draw: draw_table, renew: draw_table, parts: ['front'], is_of: any});
 }
 
 // Charts stay, their colours change.
 function set_theme(name) {
   document.documentElement.dataset.theme = name;
   read_colors();
-  if (drawn.size > 0) renew_charts();
-  if (parallel_axes.length > 0) draw_parallel();
+  mark_all('renew');
 }
 
 function fill_choices() {
@@ -191,17 +226,16 @@ function choose_objective(chosen) {
   objective = chosen;
   axis_order = null;
   chosen_ranges.clear();
-  draw_all();
   show_selection();
+  mark_all('draw');
 }
 
 function watch_choices() {
   const on_change = (id, action) => document.getElementById(id).addEventListener('change', action);
   on_change('objective', (event) => choose_objective(Number(event.target.value)));
-  on_change('front-x', draw_front);
-  on_change('front-y', draw_front);
-  on_change('along', draw_best_so_far);
-  on_change('with-stopped', draw_parameters);
+  for (const id of ['front-x', 'front-y']) on_change(id, () => draw_soon(document.getElementById('front')));
+  on_change('along', () => draw_soon(document.getElementById('best-so-far')));
+  on_change('with-stopped', redraw_parameters);
 }
 
 function watch_theme() {
@@ -217,39 +251,42 @@ function watch_page() {
   watch_choices();
   watch_parallel();
   watch_selection();
-  watch_table();
+  watch_rows();
   watch_downloads();
-  window.addEventListener('resize', draw_parallel);
+  window.addEventListener('resize', () => draw_soon(document.getElementById('parallel')));
 }
 
 // Shows a document. A later one takes the place of the first; what the reader chose stays.
 function load_document(loaded) {
   const first = data === null;
   take_document(loaded);
-  if (first) watch_page();
   if (objective >= study.objectives.length) objective = 0;
   fill_choices();
   draw_head();
-  row_texts.clear();
-  find_selected();
   draw_head_line();
-  draw_all();
-  if (first) watch_detail();
-  else show_selection();
-  // Tests look for this: everything was drawn.
-  document.documentElement.dataset.drawn = String(drawn.size);
+  if (first) {
+    watch_page();
+    add_views();
+    watch_detail();
+  }
+  row_texts.clear();
+  show_selection();
+  mark_all('draw');
+  refresh_detail();
 }
 
 // Shows what changed: {study?, trials?, volumes?, insights?}. Rows of trials are whole, found by
 // their names; new ones come last.
 function apply_changes(changes) {
-  for (const {trial} of merge_changes(changes)) row_texts.delete(trial.name);
+  const old_front = [...front].join('\n');
+  const merged = merge_changes(changes);
+  const parts = new Set(['study', 'volumes', 'insights'].filter((part) => changes[part]));
+  if ([...front].join('\n') !== old_front) parts.add('front');
   fill_choices();
-  find_selected();
-  draw_head_line();
-  draw_all();
-  show_selection();
-  refresh_detail();
+  if (changes.study) draw_head_line();
+  select_again(merged.map(({trial}) => trial));
+  mark_changes(parts, merged);
+  if (merged.some(({trial}) => trial.name === selected)) refresh_detail();
 }
 
 // A page without data waits for load_document().

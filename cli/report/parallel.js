@@ -7,6 +7,8 @@ const kMostAxes = 24;
 const hidden_axes = new Set();        // names of parameters
 let axis_order = null;                // names of parameters; null: the important ones first
 let parallel_axes = [];
+let line_layer = null;                // canvas with all lines, painted below the axes
+const kLinesAtOnce = 400;             // drawn in one frame
 
 function parallel_parameters() {
   const rows = data.insights[objective].importance ?? [];
@@ -83,30 +85,56 @@ function parallel_layout(canvas) {
     y: (share) => bottom - (bottom - top) * share};
 }
 
-function draw_parallel() {
-  parallel_axes = make_axes();
-  const canvas = document.querySelector('#parallel canvas');
-  const layout = parallel_layout(canvas);
+function sized_canvas(canvas, layout) {
   const ratio = window.devicePixelRatio || 1;
-  canvas.width = layout.width * ratio;
-  canvas.height = layout.height * ratio;
-  canvas.style.width = layout.width + 'px';
-  canvas.style.height = layout.height + 'px';
+  if (canvas.width !== Math.round(layout.width * ratio) || canvas.height !== Math.round(layout.height * ratio)) {
+    canvas.width = layout.width * ratio;
+    canvas.height = layout.height * ratio;
+  }
   const context = canvas.getContext('2d');
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, layout.width, layout.height);
-  draw_lines(context, layout);
+  return context;
+}
+
+// The lines that are there, and over them the axes.
+function paint_parallel() {
+  const canvas = document.querySelector('#parallel canvas');
+  const layout = parallel_layout(canvas);
+  const context = sized_canvas(canvas, layout);
+  canvas.style.width = layout.width + 'px';
+  canvas.style.height = layout.height + 'px';
+  if (line_layer) context.drawImage(line_layer, 0, 0, layout.width, layout.height);
   parallel_axes.forEach((axis, i) => draw_axis(context, layout, axis, i));
   place_axis_buttons(layout);
 }
 
-function draw_lines(context, layout) {
+// Lines are drawn beside the screen, some in each frame, and shown when all are there.
+function* draw_parallel() {
+  draw_axis_buttons();
+  const layout = parallel_layout(document.querySelector('#parallel canvas'));
+  const layer = document.createElement('canvas');
+  const context = sized_canvas(layer, layout);
+  const ordered = ordered_lines();
+  for (let from = 0; from < ordered.length; from += kLinesAtOnce) {
+    if (from > 0) yield;
+    draw_lines(context, layout, ordered.slice(from, from + kLinesAtOnce), ordered.length > 300);
+  }
+  line_layer = layer;
+  paint_parallel();
+}
+
+// Selected ones last, and of them the best.
+function ordered_lines() {
+  const standings = standings_of(objective);
+  return trials.filter((trial) => has_value(trial, objective)).sort((a, b) =>
+    Number(is_selected(a)) - Number(is_selected(b)) || standings.get(a.name) - standings.get(b.name));
+}
+
+function draw_lines(context, layout, some, many) {
   const standings = standings_of(objective);
   const best = best_of(objective);
-  const ordered = trials.filter((trial) => has_value(trial, objective)).sort((a, b) =>
-    Number(is_selected(a)) - Number(is_selected(b)) || standings.get(a.name) - standings.get(b.name));
-  const many = ordered.length > 300;
-  for (const trial of ordered) {
+  for (const trial of some) {
     const chosen = is_selected(trial);
     const standing = standings.get(trial.name);
     context.globalAlpha = chosen ? (many ? 0.06 + 0.6 * standing ** 4 : 0.85) : 0.12;
@@ -189,7 +217,7 @@ function move_axis(name, target) {
   axis_order.splice(axis_order.indexOf(name), 1);
   axis_order.splice(to, 0, name);
   draw_axis_buttons();
-  draw_parallel();
+  draw_soon(document.getElementById('parallel'));
   document.querySelector('#axes [data-axis="' + CSS.escape(name) + '"]')?.focus();
 }
 
@@ -200,10 +228,9 @@ function hide_axis(name, hidden) {
   } else {
     hidden_axes.delete(name);
   }
-  parallel_axes = make_axes();
   draw_axis_buttons();
+  draw_soon(document.getElementById('parallel'));
   show_selection();
-  draw_parallel();
 }
 
 // What the keys do at the name of an axis.
@@ -237,9 +264,14 @@ function axis_button(name) {
   return button;
 }
 
+let axis_buttons_of = '';  // the axes whose names stand there
+
 // The names above the axes, and the hidden ones below the chart.
 function draw_axis_buttons() {
   parallel_axes = make_axes();
+  const wanted = JSON.stringify([parallel_axes.map((axis) => axis.name), [...hidden_axes]]);
+  if (wanted === axis_buttons_of) return;  // one may have the focus
+  axis_buttons_of = wanted;
   const row = document.getElementById('axes');
   row.textContent = '';
   for (const axis of parallel_axes) {
@@ -251,6 +283,7 @@ function draw_axis_buttons() {
     name.textContent = axis.name;
     name.title = axis.name;
   }
+  place_axis_buttons(parallel_layout(document.querySelector('#parallel canvas')));
   const place = document.getElementById('hidden-axes');
   place.textContent = hidden_axes.size > 0 ? 'Hidden: ' : '';
   for (const name of hidden_axes) {
@@ -296,8 +329,8 @@ function watch_parallel() {
     if (!dragged) return;
     const ends = [dragged.from, here.share].sort((a, b) => a - b);
     chosen_ranges.set(dragged.axis.name, ends);
-    find_selected();
-    draw_parallel();
+    paint_parallel();
+    show_selection();
   });
   canvas.addEventListener('pointerup', (event) => {
     if (!dragged) return;

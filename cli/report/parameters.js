@@ -8,6 +8,7 @@ function draw_importance() {
   const note = document.getElementById('importance-note');
   const rows = [...(insight.importance ?? [])].sort((a, b) => b.total - a.total).slice(0, 20);
   const any = rows.some((row) => row.total > 0);
+  importance_rows = rows;
   note.textContent = insight.why ? '' : 'Share of the variance of ' + metric() +
     ' that a parameter explains: alone (solid), with others (pale). A forest over ' +
     insight.trials + ' trials' + quality_text(insight.quality);
@@ -41,7 +42,7 @@ function draw_importance() {
         }}},
       },
     },
-    plugins: [whiskers(rows)],
+    plugins: [kWhiskers],
   };
   draw(section, any && config, insight.why ? sentence(insight.why) : 'All values are the same.');
 }
@@ -51,27 +52,27 @@ function quality_text(quality) {
   return '; it explains ' + percent_text(quality) + ' of trials it has not seen.';
 }
 
-function whiskers(rows) {
-  return {
-    id: 'whiskers',
-    afterDatasetsDraw(chart) {
-      const context = chart.ctx;
-      context.save();
-      context.strokeStyle = colors.quiet;
-      context.lineWidth = 1.2;
-      rows.forEach((row, i) => {
-        const y = chart.scales.y.getPixelForValue(i);
-        const ends = [row.total - row.deviation, row.total + row.deviation].map((share) =>
-          chart.scales.x.getPixelForValue(Math.min(Math.max(share, 0), 1)));
-        context.beginPath();
-        context.moveTo(ends[0], y);
-        context.lineTo(ends[1], y);
-        context.stroke();
-      });
-      context.restore();
-    },
-  };
-}
+let importance_rows = [];  // that are drawn
+
+const kWhiskers = {
+  id: 'whiskers',
+  afterDatasetsDraw(chart) {
+    const context = chart.ctx;
+    context.save();
+    context.strokeStyle = colors.quiet;
+    context.lineWidth = 1.2;
+    importance_rows.forEach((row, i) => {
+      const y = chart.scales.y.getPixelForValue(i);
+      const ends = [row.total - row.deviation, row.total + row.deviation].map((share) =>
+        chart.scales.x.getPixelForValue(Math.min(Math.max(share, 0), 1)));
+      context.beginPath();
+      context.moveTo(ends[0], y);
+      context.lineTo(ends[1], y);
+      context.stroke();
+    });
+    context.restore();
+  },
+};
 
 function dependence_datasets(parameter, axis, values) {
   const found = own(data.insights[objective].dependence, parameter.name);
@@ -104,35 +105,63 @@ function is_drawn(trial) {
     study.counts.completed === 0;
 }
 
+// The trials that are drawn, and the axis that all small charts share.
+const drawn_values = kept(() => {
+  const valued = trials.filter((trial) => has_value(trial, objective) && is_drawn(trial));
+  const values = valued.map((trial) => trial.values[objective]);
+  const expected = Object.values(data.insights[objective].dependence ?? {}).flatMap((found) => found.means);
+  return {valued, values, axis: value_axis(values, objective, expected)};
+});
+
+const parameter_boxes = new Map();  // name to element
+
+function add_parameter_box(parameter) {
+  const box = document.createElement('div');
+  const head = box.appendChild(document.createElement('h3'));
+  head.textContent = parameter.name + ' ';
+  if (parameter.when) {
+    head.appendChild(document.createElement('span')).textContent = 'where ' +
+      parameter.when.parameter + ' is ' + parameter.when.in.map(value_text).join(', ');
+  }
+  box.appendChild(document.createElement('div')).className = 'plot';
+  parameter_boxes.set(parameter.name, box);
+  chart_view(box, {parts: ['insights'], draw: () => draw_parameter(box, parameter),
+    is_of: (trial) => has_value(trial, objective) && is_drawn(trial)});
+  return box;
+}
+
 // One small chart a parameter, the important ones first.
 function draw_parameters() {
   const place = document.getElementById('dependence');
-  drop_charts(place);
-  place.textContent = '';
-  const insight = data.insights[objective];
-  const total = new Map((insight.importance ?? []).map((row) => [row.parameter, row.total]));
+  const total = new Map((data.insights[objective].importance ?? []).map((row) => [row.parameter, row.total]));
   const ordered = [...study.parameters].sort((a, b) =>
     (total.get(b.name) ?? 0) - (total.get(a.name) ?? 0)).slice(0, 24);
-  const valued = trials.filter((trial) => has_value(trial, objective) && is_drawn(trial));
-  const values = valued.map((trial) => trial.values[objective]);
-  const expected = Object.values(insight.dependence ?? {}).flatMap((found) => found.means);
-  const axis = value_axis(values, objective, expected);
+  const {axis, values} = drawn_values(objective);
   say(document.getElementById('parameters'), beyond_text([{axis, values}]));
-  for (const parameter of ordered) {
-    const box = place.appendChild(document.createElement('div'));
-    const head = box.appendChild(document.createElement('h3'));
-    head.textContent = parameter.name + ' ';
-    if (parameter.when) {
-      head.appendChild(document.createElement('span')).textContent = 'where ' +
-        parameter.when.parameter + ' is ' + parameter.when.in.map(value_text).join(', ');
-    }
-    box.dataset.says = 'Values of ' + metric() + ' along ' + parameter.name;
-    box.appendChild(document.createElement('div')).className = 'plot';
-    draw_parameter(box, parameter, axis, valued);
-  }
+  const boxes = ordered.map((parameter) => parameter_boxes.get(parameter.name) ?? add_parameter_box(parameter));
+  boxes.forEach((box, i) => {
+    if (place.children[i] !== box) place.insertBefore(box, place.children[i] ?? null);
+  });
+  while (place.children.length > boxes.length) drop_parameter_box(place.lastElementChild);
 }
 
-function draw_parameter(box, parameter, axis, valued) {
+function drop_parameter_box(box) {
+  for (const [name, each] of parameter_boxes) if (each === box) parameter_boxes.delete(name);
+  drop_charts(box);
+  remove_view(box);
+  box.remove();
+}
+
+// Stopped trials come or go.
+function redraw_parameters() {
+  ++version;
+  draw_soon(document.getElementById('parameters'));
+  for (const box of parameter_boxes.values()) draw_soon(box);
+}
+
+function draw_parameter(box, parameter) {
+  box.dataset.says = 'Values of ' + metric() + ' along ' + parameter.name;
+  const {axis, valued} = drawn_values(objective);
   const along = parameter_axis(parameter);
   const room = along.labels ? 0.5 : 0;
   const points = valued.filter((trial) => has_parameter(trial, parameter.name)).map((trial) => ({

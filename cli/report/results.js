@@ -3,16 +3,32 @@
 
 const kStartup = 10;  // results below which a prediction is a guess
 
-// GPU-hours that all runs had used by a time.
-function gpu_hours_until(time) {
-  let seconds = 0;
-  for (const trial of trials) {
-    for (const [begin, end, , gpu_seconds] of trial.runs) {
-      const share = end > begin ? Math.min(Math.max((time - begin) / (end - begin), 0), 1) : Number(time >= end);
-      seconds += (gpu_seconds ?? 0) * share;
-    }
+// GPU-hours that all runs had used by each of some ascending times.
+function gpu_hours_until(times) {
+  const turns = [];  // [time, change of GPUs in use, GPU-seconds of runs without length]
+  for (const [begin, end, , gpu_seconds] of trials.flatMap((trial) => trial.runs)) {
+    const rate = end > begin ? (gpu_seconds ?? 0) / (end - begin) : 0;
+    turns.push([begin, rate, end > begin ? 0 : gpu_seconds ?? 0], [end, -rate, 0]);
   }
-  return seconds / 3600;
+  turns.sort((a, b) => a[0] - b[0]);
+  let [at, rate, seconds, next] = [turns[0]?.[0] ?? 0, 0, 0, 0];
+  return times.map((time) => {
+    for (; next < turns.length && turns[next][0] <= time; ++next) {
+      seconds += rate * (turns[next][0] - at) + turns[next][2];
+      at = turns[next][0];
+      rate += turns[next][1];
+    }
+    return Math.max(seconds + rate * Math.max(time - at, 0), 0) / 3600;
+  });
+}
+
+// The same for times in any order.
+function gpu_hours_at(times) {
+  const order = times.map((_, i) => i).sort((a, b) => times[a] - times[b]);
+  const hours = gpu_hours_until(order.map((i) => times[i]));
+  const out = [];
+  order.forEach((i, at) => (out[i] = hours[at]));
+  return out;
 }
 
 function time_unit(last) {
@@ -28,7 +44,7 @@ const kAlong = {
     const unit = time_unit(times.length > 0 ? extent(times)[1] : 0);
     return {title: unit.name + ' since the start', places: times.map((time) => time / unit.size)};
   },
-  gpu: (results) => ({title: 'GPU-hours of all trials', places: results.map((t) => gpu_hours_until(t.endedAt ?? 0))}),
+  gpu: (results) => ({title: 'GPU-hours of all trials', places: gpu_hours_at(results.map((trial) => trial.endedAt ?? 0))}),
 };
 
 function draw_best_so_far() {
@@ -67,8 +83,6 @@ function draw_best_so_far() {
 
 function draw_front() {
   const section = document.getElementById('front');
-  section.hidden = study.objectives.length < 2;
-  if (section.hidden) return;
   const shown = ['front-x', 'front-y'].map((id) => Number(document.getElementById(id).value));
   const [x, y] = shown;
   const results = results_of(x).filter((trial) => has_value(trial, y));
@@ -99,8 +113,6 @@ function draw_front() {
 
 function draw_volume() {
   const section = document.getElementById('volume');
-  section.hidden = study.objectives.length < 2;
-  if (section.hidden) return;
   const points = data.volumes.map(([results, volume]) => ({x: results, y: volume}));
   const last = points.length > 0 ? points[points.length - 1].x : 1;
   const x = {type: 'linear', min: last > 1 ? 1 : 0, max: Math.max(last, 2)};
@@ -157,8 +169,6 @@ function verdict_text(judged) {
 
 function draw_expectation() {
   const section = document.getElementById('expectation');
-  section.hidden = objective !== 0;  // what was expected is of the first objective
-  if (section.hidden) return;
   const shown = results_of(0).filter((trial) => trial.expected);
   const late = (trial) => trial.expected.trials >= kStartup;
   const judged = shown.filter(late);

@@ -37,6 +37,8 @@ function row_text(trial) {
   return text;
 }
 
+let selection_test = () => true;
+
 function find_selected() {
   const words = document.getElementById('filter').value.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0 && chosen_ranges.size === 0) {
@@ -44,30 +46,32 @@ function find_selected() {
     return;
   }
   const tests = words.map(word_test);
-  selected_names = new Set(trials.filter((trial) => is_in_ranges(trial) && tests.every((test) => test(trial)))
-    .map((trial) => trial.name));
+  selection_test = (trial) => is_in_ranges(trial) && tests.every((test) => test(trial));
+  selected_names = new Set(trials.filter(selection_test).map((trial) => trial.name));
+}
+
+// After these trials changed.
+function select_again(changed) {
+  for (const trial of changed) row_texts.delete(trial.name);
+  if (selected_names === null) return;
+  for (const trial of changed) {
+    if (selection_test(trial)) selected_names.add(trial.name);
+    else selected_names.delete(trial.name);
+  }
+  tell_selection();
+}
+
+function tell_selection() {
+  document.getElementById('selection').hidden = selected_names === null;
+  document.getElementById('selection-text').textContent = selected_names === null ? ''
+    : selected_names.size + ' of ' + trials.length + ' trials selected';
 }
 
 // Everything that shows trials, after the selection changed.
 function show_selection() {
   find_selected();
-  const bar = document.getElementById('selection');
-  bar.hidden = selected_names === null;
-  document.getElementById('selection-text').textContent = selected_names === null ? ''
-    : selected_names.size + ' of ' + trials.length + ' trials selected';
-  draw_table();
-  draw_soon();
-}
-
-let frame = 0;
-
-// Once for all keys and movements until the next frame.
-function draw_soon() {
-  cancelAnimationFrame(frame);
-  frame = requestAnimationFrame(() => {
-    renew_charts();
-    draw_parallel();
-  });
+  tell_selection();
+  mark_all('renew');
 }
 
 function clear_selection() {

@@ -17,13 +17,11 @@ function has_value(trial, objective) {
 
 // Final, feasible results in the order in which they were learnt. A replicate (`repeats`) is never
 // the best by its own value.
-function results_of(objective) {
-  return trials
-    .filter((trial) => kind_of(trial) === 'Completed' && has_value(trial, objective))
-    .sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0));
-}
+const results_of = kept((objective) => trials
+  .filter((trial) => kind_of(trial) === 'Completed' && has_value(trial, objective))
+  .sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0)));
 
-function best_of(objective) {
+const best_of = kept((objective) => {
   // Then their means decide.
   if (trials.some((trial) => trial.repeats)) return names.get(study.front[0]) ?? null;
   let best = null;
@@ -31,16 +29,16 @@ function best_of(objective) {
     if (!best || is_better(objective, trial.values[objective], best.values[objective])) best = trial;
   }
   return best;
-}
+});
 
 // Of every trial with a value: 0 for the worst to 1 for the best.
-function standings_of(objective) {
+const standings_of = kept((objective) => {
   const ranked = trials.filter((trial) => has_value(trial, objective));
   const sign = study.objectives[objective].maximize ? 1 : -1;
   ranked.sort((a, b) => sign * (a.values[objective] - b.values[objective]));
   const last = Math.max(ranked.length - 1, 1);
   return new Map(ranked.map((trial, i) => [trial.name, ranked.length > 1 ? i / last : 1]));
-}
+});
 
 // Four significant digits.
 function number_text(value) {

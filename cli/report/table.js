@@ -1,9 +1,8 @@
-// The table of the selected trials, sorted by any column.
+// The table of the selected trials, sorted by any column. Only rows near those in view are in the
+// document (rows.js).
 'use strict';
 
-const kRowsAtOnce = 200;
 let sorted_by = {column: 0, down: false};
-let rows_shown = kRowsAtOnce;
 
 // title, what a cell says, what it is sorted by, and whether that is a number.
 function make_columns() {
@@ -31,12 +30,14 @@ function make_columns() {
 }
 let columns = [];
 
+const kCollator = new Intl.Collator(undefined, {numeric: true});
+
 // What is absent comes last, whichever way.
 function compare(a, b, down) {
   const absent = (value) => value === null || value === undefined || value === '';
   if (absent(a) || absent(b)) return Number(absent(a)) - Number(absent(b));
   const order = typeof a === 'number' && typeof b === 'number'
-    ? a - b : String(a).localeCompare(String(b), undefined, {numeric: true});
+    ? a - b : kCollator.compare(String(a), String(b));
   return down ? -order : order;
 }
 
@@ -60,6 +61,10 @@ function draw_head() {
   columns = make_columns();
   sorted_by.column = Math.max(columns.findIndex((column) => column.title === sorting), 0);
   const head = document.querySelector('#trials thead');
+  const titles = [...head.querySelectorAll('th')].map((cell) => cell.title);
+  if (JSON.stringify(titles) === JSON.stringify(columns.map((column) => column.title))) return;
+  longest_texts = columns.map(() => '');
+  clear_rows();
   head.textContent = '';
   const row = head.appendChild(document.createElement('tr'));
   columns.forEach((column, i) => {
@@ -78,52 +83,13 @@ function draw_head() {
   });
 }
 
-function draw_row(body, trial) {
-  const row = body.appendChild(document.createElement('tr'));
-  row.classList.toggle('best', front.has(trial.name));
-  row.classList.toggle('selected', trial.name === selected);
-  row.dataset.trial = trial.name;
-  for (const column of columns) {
-    const cell = row.appendChild(document.createElement('td'));
-    const text = String(column.text(trial));
-    cell.textContent = text;
-    if (column.number) cell.className = 'number';
-    if (text.length > 30) cell.title = text;
-  }
-  row.children[1].className = 'phase ' + kind_of(trial);
-  row.tabIndex = 0;
-  const open = () => select_trial(trial.name);
-  row.addEventListener('click', open);
-  on_press(row, open);
-}
-
 function draw_table() {
   document.querySelectorAll('#trials th').forEach((cell, i) => {
     const direction = sorted_by.down ? 'descending' : 'ascending';
     cell.setAttribute('aria-sort', i === sorted_by.column ? direction : 'none');
   });
-  const found = visible_trials();
-  const body = document.querySelector('#trials tbody');
-  body.textContent = '';
-  for (const trial of found.slice(0, rows_shown)) draw_row(body, trial);
-  document.getElementById('shown').textContent = found.length === trials.length
+  show_rows(visible_trials());
+  document.getElementById('shown').textContent = rows_of.length === trials.length
     ? trials.length + (trials.length === 1 ? ' trial' : ' trials')
-    : found.length + ' of ' + trials.length + ' trials';
-  const more = document.getElementById('more');
-  more.hidden = found.length <= rows_shown;
-  more.textContent = 'Show all ' + found.length;
-}
-
-// Marks the row of the trial in the panel.
-function mark_row() {
-  for (const row of document.querySelectorAll('#trials tbody tr')) {
-    row.classList.toggle('selected', selected !== null && row.dataset.trial === selected);
-  }
-}
-
-function watch_table() {
-  document.getElementById('more').addEventListener('click', () => {
-    rows_shown = Infinity;
-    draw_table();
-  });
+    : rows_of.length + ' of ' + trials.length + ' trials';
 }

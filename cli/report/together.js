@@ -9,29 +9,30 @@ function edges_round(pixels, low, high) {
   return [ends[0], ...between, ends[1]];
 }
 
+let map_shown = null;  // {surface, axes, tone}
+
 // Draws the map under the dots.
-function heat(surface, axes, tone) {
-  return {
-    id: 'heat',
-    beforeDatasetsDraw(chart) {
-      const {ctx, chartArea: area, scales} = chart;
-      const x = surface.firstValues.map((value) => scales.x.getPixelForValue(axes[0].place(value)));
-      const y = surface.secondValues.map((value) => scales.y.getPixelForValue(axes[1].place(value)));
-      const xs = edges_round(x, area.left, area.right);
-      const ys = edges_round(y, area.top, area.bottom);
-      ctx.save();
-      surface.means.forEach((mean, at) => {
-        const i = Math.floor(at / y.length);
-        const j = at % y.length;
-        ctx.fillStyle = shade(tone(mean));
-        // Half a pixel more, so that no gap shows between neighbours.
-        ctx.fillRect(xs[i], Math.min(ys[j], ys[j + 1]), xs[i + 1] - xs[i] + 0.5,
-          Math.abs(ys[j + 1] - ys[j]) + 0.5);
-      });
-      ctx.restore();
-    },
-  };
-}
+const kHeat = {
+  id: 'heat',
+  beforeDatasetsDraw(chart) {
+    const {surface, axes, tone} = map_shown;
+    const {ctx, chartArea: area, scales} = chart;
+    const x = surface.firstValues.map((value) => scales.x.getPixelForValue(axes[0].place(value)));
+    const y = surface.secondValues.map((value) => scales.y.getPixelForValue(axes[1].place(value)));
+    const xs = edges_round(x, area.left, area.right);
+    const ys = edges_round(y, area.top, area.bottom);
+    ctx.save();
+    surface.means.forEach((mean, at) => {
+      const i = Math.floor(at / y.length);
+      const j = at % y.length;
+      ctx.fillStyle = shade(tone(mean));
+      // Half a pixel more, so that no gap shows between neighbours.
+      ctx.fillRect(xs[i], Math.min(ys[j], ys[j + 1]), xs[i + 1] - xs[i] + 0.5,
+        Math.abs(ys[j + 1] - ys[j]) + 0.5);
+    });
+    ctx.restore();
+  },
+};
 
 // Dots on the map: small and translucent where they are many.
 function rings(points) {
@@ -51,8 +52,6 @@ function rings(points) {
 function draw_together() {
   const section = document.getElementById('together');
   const surface = data.insights[objective].surface;
-  section.hidden = !surface;
-  if (!surface) return;
   const axes = [surface.first, surface.second].map((name) =>
     parameter_axis(study.parameters.find((parameter) => parameter.name === name)));
   const [low, high] = extent(surface.means);
@@ -76,6 +75,6 @@ function draw_together() {
       trial,
     }));
   const scales = {x: scale_of(axes[0], surface.first), y: scale_of(axes[1], surface.second)};
-  draw(section, {data: {datasets: rings(points)}, options: trial_options(scales),
-    plugins: [heat(surface, axes, tone)]});
+  map_shown = {surface, axes, tone};
+  draw(section, {data: {datasets: rings(points)}, options: trial_options(scales), plugins: [kHeat]});
 }

@@ -1,0 +1,159 @@
+// When each part of the page is drawn. A view is an element and what draws it. Views off screen wait
+// until they come near; a view that changes of the data concern is drawn at most once a second, one
+// that the reader changed with the next frame; a frame draws one view, or more while it has time.
+'use strict';
+
+const kPause = 1000;       // ms between two drawings of a view
+const kFrameShare = 12;    // ms of a frame after which no other view is drawn in it
+const kNear = '300px';     // of the window: in view
+
+const views = new Map();   // element to view
+let next_frame = 0;
+let next_time = 0;         // timer of the first view that may be drawn again
+let idle_asked = false;
+let is_observed = false;   // whether it is known what is in view
+
+const observer = new IntersectionObserver((entries) => {
+  is_observed = true;
+  for (const entry of entries) {
+    const view = views.get(entry.target);
+    if (view) view.near = entry.isIntersecting;
+  }
+  plan_drawing();
+}, {rootMargin: kNear});
+
+// A view has: draw(), which may return an iterator, each step of which is a frame's work; renew(),
+// which shows another selection or theme; `parts` of the document that it shows; is_of(trial), whether
+// it shows a trial; is_there(), whether there is anything to show.
+function add_view(element, view) {
+  views.set(element, {element, parts: [], is_of: () => false, is_there: () => true, renew: () => {},
+    near: false, todo: 'draw', at_once: true, work: null, drawn_at: -Infinity, ...view});
+  observer.observe(element);
+}
+
+function remove_view(element) {
+  observer.unobserve(element);
+  views.delete(element);
+}
+
+function chart_view(element, view) {
+  add_view(element, {renew: () => renew_chart(element), ...view});
+}
+
+// `todo` is 'draw' or 'renew'. At once: the reader waits for it.
+function mark_view(view, todo, at_once) {
+  if (view.todo !== 'draw') view.todo = todo;
+  if (!at_once) return;
+  view.at_once = true;
+  view.work = null;
+}
+
+function mark_all(todo) {
+  for (const view of views.values()) mark_view(view, todo, true);
+  hide_empty();
+  plan_drawing();
+}
+
+function draw_soon(element) {
+  mark_view(views.get(element), 'draw', true);
+  plan_drawing();
+}
+
+// Marks what shows a part that changed, or a trial as it was or is.
+function mark_changes(parts, merged) {
+  for (const view of views.values()) {
+    const touched = view.parts.some((part) => parts.has(part)) ||
+      merged.some(({trial, before}) => view.is_of(trial) || (before && view.is_of(before)));
+    if (touched) mark_view(view, 'draw', false);
+  }
+  hide_empty();
+  plan_drawing();
+}
+
+function hide_empty() {
+  for (const view of views.values()) view.element.hidden = !view.is_there();
+  fill_rows();
+}
+
+// A last card without a neighbour takes the whole row.
+function fill_rows() {
+  const shown = [...document.querySelectorAll('.grid > section')].filter((section) => !section.hidden);
+  shown.forEach((section, i) =>
+    section.classList.toggle('whole', i === shown.length - 1 && shown.length % 2 === 1));
+}
+
+function due_at(view) {
+  return view.at_once || view.work ? -Infinity : view.drawn_at + kPause;
+}
+
+function is_waiting(view) {
+  return (view.todo !== null || view.work !== null) && !view.element.hidden;
+}
+
+// A part of the drawing, or all.
+function draw_view(view) {
+  if (!view.work) {
+    view.drawn_at = performance.now();
+    view.at_once = false;
+    const todo = view.todo;
+    view.todo = null;
+    view.work = (todo === 'draw' ? view.draw() : view.renew()) ?? null;
+  }
+  if (view.work?.next().done) view.work = null;
+}
+
+function draw_frame() {
+  next_frame = 0;
+  const began = performance.now();
+  const due = [...views.values()].filter((view) => view.near && is_waiting(view) && due_at(view) <= began);
+  due.sort((a, b) => Number(b.at_once) - Number(a.at_once) || a.drawn_at - b.drawn_at);
+  for (const view of due) {
+    draw_view(view);
+    if (performance.now() - began > kFrameShare) break;
+  }
+  plan_drawing();
+}
+
+function plan_drawing() {
+  if (next_frame !== 0 || !is_observed) return;
+  clearTimeout(next_time);
+  const waiting = [...views.values()].filter(is_waiting);
+  const times = waiting.filter((view) => view.near).map(due_at);
+  if (times.length === 0) {
+    draw_when_idle();
+    return;
+  }
+  const wait = Math.min(...times) - performance.now();
+  if (wait <= 0) next_frame = requestAnimationFrame(draw_frame);
+  else next_time = setTimeout(() => (next_frame = requestAnimationFrame(draw_frame)), wait);
+}
+
+// What was never drawn is drawn once nothing else is to do: to be found, read out and printed.
+function draw_when_idle() {
+  const undrawn = () => [...views.values()].find((view) =>
+    is_waiting(view) && (view.drawn_at === -Infinity || view.work));
+  if (idle_asked) return;
+  if (!undrawn()) {
+    tell_drawn();
+    return;
+  }
+  idle_asked = true;
+  const ask = window.requestIdleCallback ?? ((action) => setTimeout(action, 50));
+  ask(() => {
+    idle_asked = false;
+    const view = undrawn();
+    if (view) draw_view(view);
+    plan_drawing();
+  });
+}
+
+// Draws all that waits, on screen or not.
+function draw_now() {
+  for (const view of views.values()) while (is_waiting(view)) draw_view(view);
+  tell_drawn();
+}
+
+// Tests look for this: everything was drawn.
+function tell_drawn() {
+  if (data) document.documentElement.dataset.drawn = String(drawn.size);
+}
