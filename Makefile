@@ -248,6 +248,11 @@ gpu-prebuild: ## Compile in .gpu/bin what scripts/gpu_day.sh runs on a machine w
 bench: build ## Measure: the example, the trainer against PyTorch, overhead a trial
 	@scripts/bench.sh $(BUILD)
 
+.PHONY: bench-page
+bench-page: build ## Measure: the report page of 5,000 trials in Chromium; OPTIONS="--trials 1000"
+	@scripts/setup.sh chromium
+	@tools=$$(scripts/page_tools.sh) && $$tools/bin/python scripts/bench_page.py $(BUILD)/bin/fettle $(OPTIONS)
+
 .PHONY: bench-warm
 bench-warm: build ## Measure: a trial in a warm worker against a process and Ray Tune; OPTIONS="--torch-trials 20"
 	@cmake --build $(BUILD) --target fettle_cuda_stand_in

@@ -145,4 +145,5 @@ def main():
     repeat_trials(sixty, "thousands", 2000)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -55,12 +55,14 @@ function draw_best_so_far() {
   const axis = value_axis(is_near(goal, values) ? [...values, goal] : values, objective);
   const way = document.getElementById('along').value;
   const {title, places} = kAlong[way](results);
-  const steps = [];
-  let best = null;
+  const steps = [];  // where the best changes, and the end
+  let [best, steps_to] = [null, null];
   results.forEach((trial, i) => {
     const value = trial.values[objective];
     const leads = best === null || is_better(objective, value, best);
     if (leads && !trial.repeats) best = value;
+    if (i > 0 && best === steps_to && i + 1 < results.length) return;
+    steps_to = best;
     steps.push({x: places[i], y: axis.clamp(best)});
   });
   const points = results.map((trial, i) => ({x: places[i], y: axis.clamp(trial.values[objective]), trial,

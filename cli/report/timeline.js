@@ -26,7 +26,7 @@ function run_color(run, best) {
 function run_bars(points) {
   const best = best_of(objective);
   const bars = (color, choose) => ({make: () => points.filter(choose), grouped: false, borderSkipped: false,
-    borderWidth: points.length > kMany ? 0 : 1, borderRadius: 3, maxBarThickness: 16,
+    borderWidth: points.length > kMany ? 0 : 1, borderRadius: points.length > kMany ? 0 : 3, maxBarThickness: 16,
     ink: {backgroundColor: () => colors[color], borderColor: () => colors.panel}});
   const kinds = ['accent', 'stopped', 'bad', 'good', 'best'].map((color) =>
     bars(color, (point) => is_selected(point.trial) && run_color(point.run, best) === color));

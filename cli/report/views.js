@@ -3,7 +3,8 @@
 // that the reader changed with the next frame; a frame draws one view, or more while it has time.
 'use strict';
 
-const kPause = 1000;       // ms between two drawings of a view
+const kPause = 1000;       // ms between two drawings of a view, or more:
+const kCostShare = 0.04;   // at most, of all time, for one view
 const kFrameShare = 12;    // ms of a frame after which no other view is drawn in it
 const kNear = '300px';     // of the window: in view
 
@@ -27,7 +28,7 @@ const observer = new IntersectionObserver((entries) => {
 // it shows a trial; is_there(), whether there is anything to show.
 function add_view(element, view) {
   views.set(element, {element, parts: [], is_of: () => false, is_there: () => true, renew: () => {},
-    near: false, todo: 'draw', at_once: true, work: null, drawn_at: -Infinity, ...view});
+    near: false, todo: 'draw', at_once: true, work: null, drawn_at: -Infinity, cost: 0, ...view});
   observer.observe(element);
 }
 
@@ -83,7 +84,7 @@ function fill_rows() {
 }
 
 function due_at(view) {
-  return view.at_once || view.work ? -Infinity : view.drawn_at + kPause;
+  return view.at_once || view.work ? -Infinity : view.drawn_at + Math.max(kPause, view.cost / kCostShare);
 }
 
 function is_waiting(view) {
@@ -92,14 +93,17 @@ function is_waiting(view) {
 
 // A part of the drawing, or all.
 function draw_view(view) {
+  const began = performance.now();
   if (!view.work) {
-    view.drawn_at = performance.now();
+    view.drawn_at = began;
+    view.cost = 0;
     view.at_once = false;
     const todo = view.todo;
     view.todo = null;
     view.work = (todo === 'draw' ? view.draw() : view.renew()) ?? null;
   }
   if (view.work?.next().done) view.work = null;
+  view.cost += performance.now() - began;
 }
 
 function draw_frame() {
