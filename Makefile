@@ -173,6 +173,7 @@ own-program-torch: build # the same in PyTorch, from PyPI
 .PHONY: report-page
 report-page: build # the report page in headless Chromium
 	@tests/report_page.sh $(BUILD)/bin/fettle
+	@tests/page/run.sh $(BUILD)/bin/fettle
 
 .PHONY: pictures
 pictures: build ## Draw the pictures of the documents again, from a Study that is run for them
