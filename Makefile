@@ -175,6 +175,10 @@ report-page: build # the report page in headless Chromium
 	@tests/report_page.sh $(BUILD)/bin/fettle
 	@tests/page/run.sh $(BUILD)/bin/fettle
 
+.PHONY: page-types
+page-types: # the types of its scripts, with TypeScript from npm
+	@tests/page/types.sh
+
 .PHONY: pictures
 pictures: build ## Draw the pictures of the documents again, from a Study that is run for them
 	@scripts/setup.sh chromium

@@ -89,6 +89,7 @@ def lanes(build):
                  r"interop: (\d+) networks agree", "networks", after=("programs",)),
             Part("report page", f"tests/report_page.sh {build}/bin/fettle", r"(is drawn without errors)", "pages",
                  after=("programs",)),
+            Part("page types", "tests/page/types.sh", r"page types: (\d+) scripts", "scripts"),
             Part("page by hand", f"tests/page/run.sh {build}/bin/fettle", r"Ran (\d+) tests", "tests", after=("programs",)),
             Part("CUDA code", f"scripts/cuda_check.sh {build}-cuda", r"tests failed out of (\d+)", "tests"),
         ]),

@@ -3,8 +3,12 @@
 // section (results.js, curves.js ...); drawn again it stays the same chart with other data.
 'use strict';
 
+/** @typedef {Object<string, any>} Dataset  of Chart.js, with make() and ink of our own */
+
+/** @type {Map<Element, any>} */
 const drawn = new Map();  // an element with class `plot` to its chart
 let objective = 0;        // the one that is shown
+/** @type {Object<string, string>} */
 let colors = {};          // of the style sheet in force
 
 const kMany = 500;        // trials above which marks are small
@@ -38,6 +42,7 @@ const kMarks = [
   {kinds: ['Running', 'Pending', 'Paused'], color: 'good', shape: 'rect', text: 'not ended'},
 ];
 
+/** @param {TrialRow} trial */
 function mark_of(trial) {
   const kind = kind_of(trial);
   return kMarks.find((mark) => mark.kinds.includes(kind)) ?? kMarks[0];
@@ -80,6 +85,7 @@ function drop_charts(root) {
 }
 
 // What a screen reader says of a chart: the title, the sentence above it, and `data-says`.
+/** @param {HTMLCanvasElement} canvas */
 function describe(canvas, section) {
   const texts = [...section.querySelectorAll('h2, h3, p.says')].map((each) => each.textContent.trim());
   canvas.setAttribute('role', 'img');
@@ -112,14 +118,16 @@ function draw(section, config, why_empty) {
 }
 
 // Logarithmic axes get a label at powers of ten, and between them where there is room.
-function log_label(value, index, ticks) {
+function log_label(value, _index, ticks) {
   const mantissa = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
   const few = ticks.length < 20;
   const shown = Math.abs(mantissa - 1) < 1e-6 || (few && [2, 5].includes(Math.round(mantissa)));
   return shown ? number_text(value) : '';
 }
 
+/** @returns {Object<string, any>} */
 function scale_of(axis, title, more = {}) {
+  /** @type {Object<string, any>} */
   const ticks = {maxRotation: 0, autoSkipPadding: 14};
   if (axis.labels) {
     ticks.stepSize = 1;
@@ -157,10 +165,11 @@ function trial_lines(context) {
   return [...lines, ...parameters.slice(0, 12), ...more];
 }
 
+/** @returns {Object<string, any>} */
 function trial_options(scales, more = {}) {
   return {
     scales,
-    onClick: (event, elements, chart) => {
+    onClick: (_event, elements, chart) => {
       const hit = elements.map((e) => chart.data.datasets[e.datasetIndex].data[e.index].trial);
       if (hit[0]) select_trial(hit[0].name);
     },
@@ -182,6 +191,11 @@ function trial_options(scales, more = {}) {
 
 // Datasets of points, one a trial: one for each kind, one for points beyond the axes (arrows at the
 // edge), and a faint one for trials that are not selected.
+/**
+ * @param {{x: number, y: number, trial: TrialRow, turn?: number}[]} points
+ * @param {{radius?: number, order?: number}} how
+ * @returns {Dataset[]}
+ */
 function dots(points, {radius, order = 3} = {}) {
   const size = radius ?? (points.length > kMany ? 2 : 3.5);
   const base = {type: 'scatter', clip: 6, pointHoverRadius: 6, order};
@@ -215,6 +229,7 @@ function dots(points, {radius, order = 3} = {}) {
 }
 
 // A line that is no trial's.
+/** @returns {Dataset} */
 function plain_line(points, color, more = {}) {
   return {type: 'line', data: points, borderWidth: 1.5, pointRadius: 0, pointHitRadius: 0,
     ink: {borderColor: () => colors[color], pointBackgroundColor: () => colors[color]}, ...more};

@@ -7,6 +7,7 @@ const kBestLines = 50;    // but the best
 const kMostRunning = 50;  // and those that run
 const kDensity = {columns: 72, rows: 36};
 
+/** @param {TrialRow} trial */
 function curve_points(trial, axis) {
   return trial.curve.map((point) => ({
     x: point[0],
@@ -89,6 +90,7 @@ function stop_marks(shown, axis, thin) {
     ink: {pointBorderColor: () => colors.stopped}};
 }
 
+/** @param {TrialRow} trial */
 function has_curve(trial) {
   return trial.curve.some((point) => point[1 + objective] !== null);
 }

@@ -1,10 +1,12 @@
 // The panel about one trial, and the address that opens it.
 'use strict';
 
+/** @type {string | null} */
 let selected = null;   // name of the trial in the panel
 let came_from = null;  // the element that had the focus before
 
 // What a trial's newest report may say of its GPU: by which name, and how it is read.
+/** @type {[name: string, term: string, text: (value: number) => string][]} */
 const kDeviceFacts = [
   ['mfu', 'MFU', percent_text],
   ['gpu_utilization', 'GPU busy', percent_text],
@@ -21,6 +23,7 @@ function add_fact(list, term, text) {
 }
 
 // Shows the text of `fettle why` and the end of the log; where the page lacks them, the commands.
+/** @param {TrialRow} trial */
 function add_notes(panel, trial) {
   const note = own(data.notes, trial.name) ?? {};
   const add_text = (title, text) => {
@@ -72,6 +75,7 @@ function select_trial(name) {
   close.focus({preventScroll: true});
 }
 
+/** @param {TrialRow} trial */
 function fill_facts(list, trial) {
   list.textContent = '';
   add_fact(list, 'phase', kind_of(trial) + ', ' + study.unit + ' ' + trial.step);

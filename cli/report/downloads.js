@@ -34,6 +34,7 @@ function importance_csv() {
 }
 
 // The canvas on the panel's colour: alone it is transparent.
+/** @param {HTMLCanvasElement} canvas */
 function picture_of(canvas) {
   const copy = document.createElement('canvas');
   copy.width = canvas.width;

@@ -3,6 +3,7 @@
 
 const kNamesAtOnce = 5;
 
+/** @param {TrialRow} trial */
 function is_failed(trial) {
   return ['Failed', 'Infeasible'].includes(kind_of(trial));
 }
@@ -20,6 +21,7 @@ function causes_of_failures() {
   return [...causes.values()].sort((a, b) => b.failed.length - a.failed.length);
 }
 
+/** @param {TrialRow} trial */
 function trial_button(trial) {
   const button = document.createElement('button');
   button.type = 'button';

@@ -60,6 +60,7 @@ function add_progress(card) {
   const bar = card.appendChild(document.createElement('div'));
   bar.className = 'bar';
   const whole = Math.max(study.budget ?? 0, counts.created, 1);
+  /** @type {[count: number, color: string][]} */
   const parts = [[counts.completed, 'accent'], [counts.stopped, 'stopped'], [counts.failed, 'bad'],
     [counts.running, 'good']];
   for (const [count, color] of parts) {
@@ -102,6 +103,7 @@ function best_card() {
 
 function trials_card() {
   const counts = study.counts;
+  /** @type {[count: number, what: string][]} */
   const notes = [[counts.completed, 'completed'], [counts.stopped, 'stopped early'],
     [counts.failed, 'failed'], [counts.infeasible, 'infeasible'], [counts.running, 'to end']];
   const planned = study.budget === null ? '' : ' of ' + study.budget;
@@ -257,6 +259,7 @@ function watch_page() {
 }
 
 // Shows a document. A later one takes the place of the first; what the reader chose stays.
+/** @param {StudyDocument} loaded */
 function load_document(loaded) {
   const first = data === null;
   take_document(loaded);
@@ -277,6 +280,7 @@ function load_document(loaded) {
 
 // Shows what changed: {study?, trials?, volumes?, insights?}. Rows of trials are whole, found by
 // their names; new ones come last.
+/** @param {Changes} changes */
 function apply_changes(changes) {
   const old_front = [...front].join('\n');
   const merged = merge_changes(changes);

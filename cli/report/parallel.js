@@ -5,8 +5,15 @@
 const kGap = 128;                     // between axes, at least
 const kMostAxes = 24;
 const hidden_axes = new Set();        // names of parameters
+/** @type {string[] | null} */
 let axis_order = null;                // names of parameters; null: the important ones first
+/** @typedef {{name: string, labels?: string[], low: string, high: string, log: boolean, absent?: boolean,
+ *             result?: boolean, ticks: {share: number, text: string}[], share: (trial: TrialRow) => number}} ParallelAxis */
+/** @typedef {{width: number, height: number, top: number, bottom: number, absent: number, step: number,
+ *             x: (i: number) => number, y: (share: number) => number}} Layout */
+/** @type {ParallelAxis[]} */
 let parallel_axes = [];
+/** @type {HTMLCanvasElement | null} */
 let line_layer = null;                // canvas with all lines, painted below the axes
 const kLinesAtOnce = 50;              // drawn between two looks at the clock
 const kShadesOfLines = Array.from({length: 21}, (_, i) => i / 20);
@@ -45,6 +52,10 @@ function placed_ticks(low, high, log) {
     text: number_text(value)})).filter(({share}) => share > 0.07 && share < 0.93);
 }
 
+/**
+ * @param {Parameter} parameter
+ * @returns {ParallelAxis}
+ */
 function parameter_axis_of(parameter) {
   const axis = parameter_axis(parameter);
   const absent = trials.some((trial) => !has_parameter(trial, parameter.name));
@@ -55,6 +66,7 @@ function parameter_axis_of(parameter) {
       ? axis.share(trial.parameters[parameter.name]) : NaN};
 }
 
+/** @returns {ParallelAxis[]} */
 function make_axes() {
   const axes = parallel_parameters().map(parameter_axis_of);
   const values = trials.filter((trial) => has_value(trial, objective)).map((t) => t.values[objective]);
@@ -67,6 +79,7 @@ function make_axes() {
 }
 
 // Whether a trial lies in every range that was chosen. One that lacks the parameter does not.
+/** @param {TrialRow} trial */
 function is_in_ranges(trial) {
   return parallel_axes.every((axis) => {
     const range = chosen_ranges.get(axis.name);
@@ -76,6 +89,7 @@ function is_in_ranges(trial) {
   });
 }
 
+/** @param {HTMLCanvasElement} canvas */
 function parallel_layout(canvas) {
   const box = canvas.parentElement;
   const width = Math.max(box.clientWidth, 120 + kGap * (parallel_axes.length - 1));
@@ -87,13 +101,19 @@ function parallel_layout(canvas) {
     y: (share) => bottom - (bottom - top) * share};
 }
 
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Layout} layout
+ * @param {CanvasRenderingContext2DSettings} [options]
+ * @returns {CanvasRenderingContext2D}
+ */
 function sized_canvas(canvas, layout, options) {
   const ratio = window.devicePixelRatio || 1;
   if (canvas.width !== Math.round(layout.width * ratio) || canvas.height !== Math.round(layout.height * ratio)) {
     canvas.width = layout.width * ratio;
     canvas.height = layout.height * ratio;
   }
-  const context = canvas.getContext('2d', options);
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d', options));
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, layout.width, layout.height);
   return context;
@@ -138,6 +158,7 @@ function ordered_lines() {
     Number(is_selected(a)) - Number(is_selected(b)) || standings.get(a.name) - standings.get(b.name));
 }
 
+/** @param {Layout} layout */
 function draw_lines(context, layout, some, many) {
   const standings = standings_of(objective);
   const best = best_of(objective);
@@ -156,6 +177,10 @@ function draw_lines(context, layout, some, many) {
 }
 
 // A trial that lacks a parameter passes below its axis.
+/**
+ * @param {Layout} layout
+ * @param {TrialRow} trial
+ */
 function draw_line(context, layout, trial) {
   context.beginPath();
   parallel_axes.forEach((axis, i) => {
@@ -168,6 +193,7 @@ function draw_line(context, layout, trial) {
   context.stroke();
 }
 
+/** @param {Layout} layout */
 function draw_axis(context, layout, axis, i) {
   const x = layout.x(i);
   context.strokeStyle = colors.quiet;
@@ -303,6 +329,7 @@ function draw_axis_buttons() {
   }
 }
 
+/** @param {Layout} layout */
 function place_axis_buttons(layout) {
   const row = document.getElementById('axes');
   row.style.width = layout.width + 'px';

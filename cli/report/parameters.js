@@ -52,6 +52,7 @@ function quality_text(quality) {
   return '; it explains ' + percent_text(quality) + ' of trials it has not seen.';
 }
 
+/** @type {Importance[]} */
 let importance_rows = [];  // that are drawn
 
 const kWhiskers = {
@@ -74,6 +75,7 @@ const kWhiskers = {
   },
 };
 
+/** @param {Parameter} parameter */
 function dependence_datasets(parameter, axis, values) {
   const found = own(data.insights[objective].dependence, parameter.name);
   if (!found) return [];
@@ -100,6 +102,7 @@ function dependence_datasets(parameter, axis, values) {
 }
 
 // A stopped trial's value is of an early step: no match for results, so it is shown on request.
+/** @param {TrialRow} trial */
 function is_drawn(trial) {
   return document.getElementById('with-stopped').checked || kind_of(trial) === 'Completed' ||
     study.counts.completed === 0;
@@ -115,6 +118,7 @@ const drawn_values = kept(() => {
 
 const parameter_boxes = new Map();  // name to element
 
+/** @param {Parameter} parameter */
 function add_parameter_box(parameter) {
   const box = document.createElement('div');
   const head = box.appendChild(document.createElement('h3'));
@@ -159,6 +163,7 @@ function redraw_parameters() {
   for (const box of parameter_boxes.values()) draw_soon(box);
 }
 
+/** @param {Parameter} parameter */
 function draw_parameter(box, parameter) {
   box.dataset.says = 'Values of ' + metric() + ' along ' + parameter.name;
   const {axis, valued} = drawn_values(objective);

@@ -191,6 +191,7 @@ function draw_expectation() {
     'Too few trials have ended to predict anything.');
 }
 
+/** @param {TrialRow} trial */
 function expected_text(trial) {
   const expected = trial.expected;
   return 'expected ' + number_text(expected.mean) + ' ± ' + number_text(expected.deviation) +

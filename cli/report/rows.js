@@ -4,11 +4,14 @@
 
 const kRowsAround = 30;      // above and below the rows in view
 const kRowsPrinted = 1000;
+/** @type {TrialRow[]} */
 let rows_of = [];            // trials of all rows, in their order
 let row_height = 29;         // px; measured
+/** @type {string | null} */
 let tab_row = null;          // name of the trial whose row Tab reaches
 let longest_texts = [];      // of each column, of rows that were shown: columns never get narrower
 let printing = false;
+/** @type {Map<string, HTMLTableRowElement>} */
 const row_elements = new Map();  // a trial's name to its row
 
 function scroller() {
@@ -36,6 +39,7 @@ function clear_rows() {
   make_space(body);
 }
 
+/** @param {TrialRow} trial */
 function make_row(trial) {
   const row = document.createElement('tr');
   row.dataset.trial = trial.name;
@@ -47,6 +51,7 @@ function make_row(trial) {
 }
 
 // Writes what changed.
+/** @param {TrialRow} trial */
 function fill_row(row, trial, at) {
   row.classList.toggle('best', front.has(trial.name));
   row.classList.toggle('selected', trial.name === selected);

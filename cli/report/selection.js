@@ -3,8 +3,10 @@
 'use strict';
 
 const chosen_ranges = new Map();  // axis name to [low, high], shares of its length from below
+/** @type {Set<string> | null} */
 let selected_names = null;        // null: no selection, so all
 
+/** @param {TrialRow} trial */
 function is_selected(trial) {
   return selected_names === null || selected_names.has(trial.name);
 }
@@ -28,6 +30,7 @@ function word_test(word) {
 
 const row_texts = new Map();
 
+/** @param {TrialRow} trial */
 function row_text(trial) {
   let text = row_texts.get(trial.name);
   if (text === undefined) {
@@ -37,6 +40,7 @@ function row_text(trial) {
   return text;
 }
 
+/** @type {(trial: TrialRow) => boolean} */
 let selection_test = () => true;
 
 function find_selected() {

@@ -7,10 +7,12 @@ function is_better(objective, a, b) {
 }
 
 // "Completed" and so on; a result that breaks a constraint or is not finite is "Infeasible".
+/** @param {TrialRow} trial */
 function kind_of(trial) {
   return trial.phase === 'Completed' && trial.infeasible ? 'Infeasible' : trial.phase;
 }
 
+/** @param {TrialRow} trial */
 function has_value(trial, objective) {
   return typeof trial.values[objective] === 'number';
 }
@@ -82,10 +84,12 @@ function own(object, name) {
   return object && Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
+/** @param {TrialRow} trial */
 function has_parameter(trial, name) {
   return Object.hasOwn(trial.parameters, name);
 }
 
+/** @param {TrialRow} trial */
 function parameters_text(trial) {
   return Object.entries(trial.parameters).map(([name, value]) => name + ' ' + value_text(value));
 }
@@ -125,6 +129,7 @@ function value_axis(values, objective, always = []) {
 }
 
 // Where values of a parameter lie: choices at 0, 1, 2 ...
+/** @param {Parameter} parameter */
 function parameter_axis(parameter) {
   if (!parameter.values) {
     const log = parameter.log && parameter.min > 0;

@@ -28,6 +28,9 @@ function make_columns() {
   columns.push({title: 'why it ended', text: (t) => short_ending(t.ending ?? ''), key: (t) => t.ending ?? ''});
   return columns;
 }
+/** @typedef {{title: string, text: (trial: TrialRow) => unknown, key: (trial: TrialRow) => unknown,
+ *             value?: (trial: TrialRow) => unknown, number?: boolean}} Column */
+/** @type {Column[]} */
 let columns = [];
 
 const kCollator = new Intl.Collator(undefined, {numeric: true});

@@ -4,7 +4,7 @@
 // Which slot a run had is not recorded: each takes the first one that is free.
 function runs_on_slots() {
   const runs = trials.flatMap((trial) =>
-    trial.runs.map(([begin, end, outcome]) => ({begin, end, outcome, trial})));
+    trial.runs.map(([begin, end, outcome]) => ({begin, end, outcome, trial, slot: 0})));
   runs.sort((a, b) => a.begin - b.begin || a.end - b.end);
   const free_from = [];
   for (const run of runs) {

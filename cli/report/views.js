@@ -8,6 +8,23 @@ const kCostShare = 0.04;   // at most, of all time, for one view
 const kFrameShare = 12;    // ms of a frame after which no other view is drawn in it
 const kNear = '300px';     // of the window: in view
 
+/**
+ * @typedef {object} View
+ * @property {HTMLElement} element
+ * @property {() => Iterator<void> | undefined | void} draw  may return an iterator, each step of which is a frame's work
+ * @property {() => Iterator<void> | void} renew  shows another selection or theme
+ * @property {string[]} parts  of the document that it shows
+ * @property {(trial: TrialRow) => boolean} is_of  whether it shows a trial
+ * @property {() => boolean} is_there  whether there is anything to show
+ * @property {boolean} near  in view, or nearly
+ * @property {'draw' | 'renew' | null} todo
+ * @property {boolean} at_once  the reader waits for it
+ * @property {Iterator<void> | null} work  that is left
+ * @property {number} drawn_at
+ * @property {number} cost  ms of the last drawing
+ */
+
+/** @type {Map<Element, View>} */
 const views = new Map();   // element to view
 let next_frame = 0;
 let next_time = 0;         // timer of the first view that may be drawn again
@@ -23,9 +40,10 @@ const observer = new IntersectionObserver((entries) => {
   plan_drawing();
 }, {rootMargin: kNear});
 
-// A view has: draw(), which may return an iterator, each step of which is a frame's work; renew(),
-// which shows another selection or theme; `parts` of the document that it shows; is_of(trial), whether
-// it shows a trial; is_there(), whether there is anything to show.
+/**
+ * @param {HTMLElement} element
+ * @param {Partial<View> & Pick<View, 'draw'>} view
+ */
 function add_view(element, view) {
   views.set(element, {element, parts: [], is_of: () => false, is_there: () => true, renew: () => {},
     near: false, todo: 'draw', at_once: true, work: null, drawn_at: -Infinity, cost: 0, ...view});
@@ -37,11 +55,19 @@ function remove_view(element) {
   views.delete(element);
 }
 
+/**
+ * @param {HTMLElement} element
+ * @param {Partial<View> & Pick<View, 'draw'>} view
+ */
 function chart_view(element, view) {
   add_view(element, {renew: () => renew_chart(element), ...view});
 }
 
-// `todo` is 'draw' or 'renew'. At once: the reader waits for it.
+/**
+ * @param {View} view
+ * @param {'draw' | 'renew'} todo
+ * @param {boolean} at_once
+ */
 function mark_view(view, todo, at_once) {
   if (view.todo !== 'draw') view.todo = todo;
   if (!at_once) return;
@@ -61,6 +87,10 @@ function draw_soon(element) {
 }
 
 // Marks what shows a part that changed, or a trial as it was or is.
+/**
+ * @param {Set<string>} parts
+ * @param {Merged[]} merged
+ */
 function mark_changes(parts, merged) {
   for (const view of views.values()) {
     const touched = view.parts.some((part) => parts.has(part)) ||
@@ -83,15 +113,18 @@ function fill_rows() {
     section.classList.toggle('whole', i === shown.length - 1 && shown.length % 2 === 1));
 }
 
+/** @param {View} view */
 function due_at(view) {
   return view.at_once || view.work ? -Infinity : view.drawn_at + Math.max(kPause, view.cost / kCostShare);
 }
 
+/** @param {View} view */
 function is_waiting(view) {
   return (view.todo !== null || view.work !== null) && !view.element.hidden;
 }
 
 // A part of the drawing, or all.
+/** @param {View} view */
 function draw_view(view) {
   const began = performance.now();
   if (!view.work) {
@@ -100,7 +133,7 @@ function draw_view(view) {
     view.at_once = false;
     const todo = view.todo;
     view.todo = null;
-    view.work = (todo === 'draw' ? view.draw() : view.renew()) ?? null;
+    view.work = (todo === 'draw' ? view.draw() : view.renew()) || null;
   }
   if (view.work?.next().done) view.work = null;
   view.cost += performance.now() - began;
