@@ -64,6 +64,14 @@ function renew_chart(section) {
   chart.update('none');
 }
 
+// All charts show another theme: for pages without views.
+function renew_charts() {
+  for (const chart of drawn.values()) {
+    fill_in(chart.data.datasets);
+    chart.update('none');
+  }
+}
+
 // Gives a chart other data where its datasets are of the same kinds.
 function update_chart(chart, {data, options}) {
   const same = chart.data.datasets.length === data.datasets.length &&
