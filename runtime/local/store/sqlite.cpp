@@ -98,6 +98,12 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, bool writa
 
 Sqlite::~Sqlite() {
   statements_.clear();
+  // While a page follows the study, this is not the last connection, whose close would move the
+  // write-ahead log into the file: the file would be old where it is copied alone.
+  if (database_ != nullptr && sqlite3_db_readonly(database_, "main") == 0) {
+    (void)sqlite3_wal_checkpoint_v2(database_, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
+                                    nullptr);
+  }
   sqlite3_close_v2(database_);
 }
 

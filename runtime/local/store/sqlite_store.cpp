@@ -12,6 +12,8 @@
 namespace fettle::local {
 namespace {
 
+constexpr std::int64_t kBeforeAllVersions = -1;
+
 // A version 4 UUID, as Kubernetes gives out.
 std::string random_uid() { return boost::uuids::to_string(boost::uuids::random_generator()()); }
 
@@ -62,9 +64,19 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, 
 Status SqliteStore::refresh() {
   FETTLE_ASSIGN(const bool changed, database_.has_changed());
   if (!changed) return success();
+  const auto load = [this](control::Kind kind, const std::string& json) {
+    return objects_.load(kind, json);
+  };
+  // Versions only grow and no object is ever removed, unless the file was replaced.
+  if (objects_.version() > 0) {
+    FETTLE_ASSIGN(const StudyDatabase::Extent extent, database_.extent());
+    if (extent.version >= objects_.version()) {
+      FETTLE_TRY(database_.read_objects(objects_.version(), load));
+      if (objects_.count() >= extent.count) return success();
+    }
+  }
   objects_ = StoredObjects();
-  return database_.read_objects(
-      [this](control::Kind kind, const std::string& json) { return objects_.load(kind, json); });
+  return database_.read_objects(kBeforeAllVersions, load);
 }
 
 // ---- Reading -----------------------------------------------------------------------------------

@@ -8,7 +8,8 @@
 // to the disk, with all before it: a loss of power may roll back later writes of status and spec,
 // but never brings a name back under another uid, under which checkpoints would be mistaken.
 // Objects that could not be read back are refused (kInvalid). There is one writer at a time
-// (StudyLock sees to it) and any number of readers, which read again whenever the file has changed.
+// (StudyLock sees to it) and any number of readers, which read what was written since whenever the
+// file has changed.
 // Thread-safe: one mutex; the listener is called after it is released, from the writing thread.
 #pragma once
 
@@ -82,7 +83,7 @@ class SqliteStore final : public control::Store {
   SqliteStore(StudyDatabase database, std::shared_ptr<control::Clock> clock)
       : database_(std::move(database)), clock_(std::move(clock)) {}
 
-  // Reads the objects, unless memory has them as they are in the file.
+  // Reads objects that memory does not have as they are in the file.
   Status refresh();
   // Writes the object under the next resourceVersion, then keeps it in memory. `before`: the object
   // until now; nullptr: it is new.

@@ -167,6 +167,50 @@ TEST_F(SqliteStoreTest, AReaderSeesWhatTheRunnerWrites) {
   EXPECT_THAT(reader->create_trial(trial(1)).error().message, HasSubstr("for reading only"));
 }
 
+TEST_F(SqliteStoreTest, AReaderReadsTheNewVersionOfWhatItHas) {
+  const auto writer = open();
+  (void)writer->create_study(study()).value();
+  api::Trial changing = writer->create_trial(trial(0)).value();
+  const api::Trial resting = writer->create_trial(trial(1)).value();
+  const auto reader = open(Mode::kReadOnly);
+  const auto before = reader->list_trials({"", "s"}).value();
+  changing.status.phase = api::TrialPhase::kRunning;
+  ASSERT_TRUE(writer->update_trial_status(changing).ok());
+  const auto after = reader->list_trials({"", "s"}).value();
+  ASSERT_EQ(after.size(), 2U);
+  EXPECT_EQ(after[0]->status.phase, api::TrialPhase::kRunning);
+  EXPECT_EQ(after[1], before[1]) << "a trial that has not changed was read again";
+}
+
+TEST_F(SqliteStoreTest, TheFileIsWholeThoughAReaderStillHasItOpen) {
+  auto writer = open();
+  (void)writer->create_study(study()).value();
+  const auto reader = open(Mode::kReadOnly);
+  (void)writer->create_trial(trial(0)).value();
+  ASSERT_EQ(reader->list_trials({"", "s"}).value().size(), 1U);
+  writer.reset();
+  std::filesystem::copy(path_, directory_ + "/copy.db");
+  const auto copy = SqliteStore::open(directory_ + "/copy.db", Mode::kReadOnly);
+  ASSERT_TRUE(copy.ok()) << copy.error().message;
+  EXPECT_EQ((*copy)->list_trials({"", "s"}).value().size(), 1U);
+}
+
+TEST_F(SqliteStoreTest, AReaderForgetsWhatIsNoLongerInTheFile) {
+  {
+    const auto writer = open();
+    (void)writer->create_study(study()).value();
+    for (int i = 0; i < 3; ++i) (void)writer->create_trial(trial(i)).value();
+  }
+  const auto reader = open(Mode::kReadOnly);
+  ASSERT_EQ(reader->list_trials({"", "s"}).value().size(), 3U);
+  sqlite3* file = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &file), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(file, "DELETE FROM objects WHERE name = 's-2'", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(file);
+  EXPECT_EQ(reader->list_trials({"", "s"}).value().size(), 2U);
+}
+
 TEST_F(SqliteStoreTest, AnotherStudyIsReadFromTheStoreBesideThisOne) {
   {
     const auto other = SqliteStore::open(directory_ + "/pilot.db", Mode::kReadWrite).value();

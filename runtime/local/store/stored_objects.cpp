@@ -102,7 +102,11 @@ Status StoredObjects::load_object(Json document) {
   FETTLE_ASSIGN(Object object, read_object(document, api::UnknownFields::kIgnoredWithBounds, type));
   const Json known = write_object(object);
   const bool is_foreign = document != known && !unknown_paths(document, known, 1).empty();
-  if (is_foreign) foreign_[place_of(object)] = std::move(document);
+  if (is_foreign) {
+    foreign_[place_of(object)] = std::move(document);
+  } else {
+    foreign_.erase(place_of(object));
+  }
   put(std::move(object));
   return success();
 }

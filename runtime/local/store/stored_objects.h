@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -48,6 +49,7 @@ class StoredObjects {
 
   // The highest resourceVersion given out.
   std::int64_t version() const { return version_; }
+  std::int64_t count() const { return std::ssize(studies_) + std::ssize(trials_); }
   // Names the fields of another version, for a warning; "" = no object has any.
   std::string unknown_fields() const;
 

@@ -94,8 +94,18 @@ Result<bool> StudyDatabase::has_changed() {
   return now != data_version_;
 }
 
+Result<StudyDatabase::Extent> StudyDatabase::extent() {
+  Extent extent;
+  FETTLE_TRY(sqlite_->run("SELECT count(*), coalesce(max(resource_version), 0) FROM objects", {},
+                          [&](const Sqlite::Row& row) {
+                            extent.count = std::get<std::int64_t>(row[0]);
+                            extent.version = std::get<std::int64_t>(row[1]);
+                          }));
+  return extent;
+}
+
 Status StudyDatabase::read_objects(
-    const std::function<Status(Kind kind, const std::string& json)>& visit) {
+    std::int64_t after, const std::function<Status(Kind kind, const std::string& json)>& visit) {
   // Before the rows, so that a write meanwhile is not missed. Recorded only once all rows are read:
   // after a failure the next call reads again, and fails again.
   FETTLE_ASSIGN(const std::int64_t version, sqlite_->number("PRAGMA data_version"));
@@ -105,12 +115,14 @@ Status StudyDatabase::read_objects(
     return success();
   }
   Status visited = success();
-  FETTLE_TRY(sqlite_->run("SELECT kind, json FROM objects", {}, [&](const Sqlite::Row& row) {
+  const auto visit_row = [&](const Sqlite::Row& row) {
     const auto* kind = std::get_if<std::string>(&row[0]);
     const auto* json = std::get_if<std::string>(&row[1]);
     if (!visited.ok() || kind == nullptr || json == nullptr) return;
     visited = visit(kind_named(*kind), *json);
-  }));
+  };
+  FETTLE_TRY(sqlite_->run("SELECT kind, json FROM objects WHERE resource_version > ?", {after},
+                          visit_row));
   if (visited.ok()) {
     data_version_ = version;
     return success();

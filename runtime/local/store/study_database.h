@@ -42,8 +42,15 @@ class StudyDatabase {
 
   // Whether the objects have not been read yet or, for a reader, another process has written since.
   Result<bool> has_changed();
-  // Calls `visit` for each object, until it fails.
+  // The objects in the file: their number, and the highest version that was written.
+  struct Extent {
+    std::int64_t count = 0;
+    std::int64_t version = 0;
+  };
+  Result<Extent> extent();
+  // Calls `visit` for each object that was written after version `after`, until it fails.
   Status read_objects(
+      std::int64_t after,
       const std::function<Status(control::Kind kind, const std::string& json)>& visit);
   // Inserts or replaces the object.
   Status put_object(const control::Change& about, std::int64_t version, const std::string& json);
