@@ -105,7 +105,9 @@ Result<TrialPod> wait_for_pod(kube::Client& client, const kube::ObjectKey& trial
     const std::string waits = waiting_reason(*found);
     if (waits.empty()) return *std::move(found);
     const std::string sentence = found->pod.metadata.name + " has not started: " + printable(waits);
-    if (!options.follow) return Error{ErrorCode::kUnavailable, sentence};
+    if (!options.follow || options.stop.stop_requested()) {
+      return Error{ErrorCode::kUnavailable, sentence};
+    }
     if (sentence != said) std::cerr << "fettle: " << sentence << '\n';
     said = sentence;
     std::this_thread::sleep_for(kWaitInterval);
@@ -124,7 +126,7 @@ Status print_pod_log(kube::Client& client, const kube::ObjectKey& trial,
     print(std::string(line) + '\n');
     return true;
   };
-  return client.read_log({trial.ns, found.pod.metadata.name}, log, print_line, /*stop=*/{});
+  return client.read_log({trial.ns, found.pod.metadata.name}, log, print_line, options.stop);
 }
 
 }  // namespace fettle::cli

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 
 #include "base/result.h"
 #include "cli/source/study_source.h"
@@ -13,6 +14,7 @@ namespace fettle::cli {
 struct PodLogOptions {
   std::optional<std::int64_t> run;  // absent: the newest
   bool follow = false;              // wait for the container to start, and print until it ends
+  std::stop_token stop;             // of following
 };
 
 // Prints the output of the trial's container in the newest pod of rank 0. kNotFound, in words: no

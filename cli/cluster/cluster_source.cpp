@@ -65,12 +65,24 @@ ClusterSource::ClusterSource(Cluster cluster)
     : cluster_(std::move(cluster)), client_(*cluster_.transport, client_options()) {}
 
 Result<std::vector<std::string>> ClusterSource::names() {
-  auto studies = client_.list(kube::kStudies, cluster_.ns);
-  if (!studies.ok()) return explain_missing_resource(studies.error());
+  FETTLE_ASSIGN(const std::vector<StudyMark> all, marks());
   std::vector<std::string> names;
-  for (const Json& study : *studies) names.push_back(kube::text_at(study, {"metadata", "name"}));
-  std::ranges::sort(names);
+  for (const StudyMark& mark : all) names.push_back(mark.name);
   return names;
+}
+
+// The operator writes a Study's status when its trials change, at most once a second.
+Result<std::vector<StudyMark>> ClusterSource::marks() {
+  const auto studies = client_.list(kube::kStudies, cluster_.ns);
+  if (!studies.ok()) return explain_missing_resource(studies.error());
+  std::vector<StudyMark> marks;
+  for (const Json& study : *studies) {
+    marks.push_back({kube::text_at(study, {"metadata", "name"}),
+                     kube::text_at(study, {"metadata", "uid"}) + ' ' +
+                         kube::text_at(study, {"metadata", "resourceVersion"})});
+  }
+  std::ranges::sort(marks, {}, &StudyMark::name);
+  return marks;
 }
 
 Result<std::string> ClusterSource::newest() {
@@ -163,7 +175,13 @@ Status ClusterSource::remove(const std::string& study) {
 
 Status ClusterSource::print_log(const std::string& trial, std::optional<std::int64_t> run,
                                 bool follow, const LogPrinter& print) {
-  return print_pod_log(client_, {cluster_.ns, trial}, {run, follow}, print);
+  return print_pod_log(client_, {cluster_.ns, trial}, {run, follow, {}}, print);
+}
+
+Status ClusterSource::follow_log(const std::string& trial, const LogPrinter& print,
+                                 std::stop_token stop) {
+  return print_pod_log(client_, {cluster_.ns, trial}, {{}, /*follow=*/true, std::move(stop)},
+                       print);
 }
 
 }  // namespace fettle::cli

@@ -18,9 +18,12 @@ class ClusterSource final : public StudySource {
   std::string place() const override { return "in namespace " + cluster_.ns; }
   Result<std::vector<std::string>> names() override;
   Result<std::string> newest() override;
+  Result<std::vector<StudyMark>> marks() override;
   Result<SeenStudy> read(const std::string& study, Detail detail) override;
   Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                    const LogPrinter& print) override;
+  Status follow_log(const std::string& trial, const LogPrinter& print,
+                    std::stop_token stop) override;
   Status scale(const std::string& trial, std::int64_t workers) override;
   Result<std::string> stop(const std::string& study, bool now) override;
   Status remove(const std::string& study) override;

@@ -1,11 +1,13 @@
 #include "cli/local/local_source.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -31,6 +33,7 @@ namespace fettle::cli {
 namespace {
 
 constexpr std::int64_t kMostEvents = 1000;
+constexpr std::int64_t kFileClockMs = 50;
 constexpr auto kFollowInterval = std::chrono::milliseconds(200);
 // Two signals may count as one if they come faster than a runner looks for them.
 constexpr auto kBetweenSignals = std::chrono::milliseconds(300);
@@ -83,14 +86,14 @@ Life life_of(const local::Layout& layout, const std::string& trial, std::int64_t
   return runs.empty() || runs.back() > run ? Life::kAbandoned : Life::kRuns;
 }
 
-Status follow_log(const local::Layout& layout, const std::string& trial, std::int64_t run,
-                  const LogPrinter& print) {
+Status follow_run(const local::Layout& layout, const std::string& trial, std::int64_t run,
+                  const LogPrinter& print, const std::stop_token& stop) {
   local::TrialLogReader reader(layout.log_file(trial, run));
   for (;;) {
     // Read before the log, so that output at the end of a run is not missed.
     const Life life = life_of(layout, trial, run);
     FETTLE_TRY(reader.read(life != Life::kRuns, print));  // true: no more output will come
-    if (life == Life::kEnded) return success();
+    if (life == Life::kEnded || stop.stop_requested()) return success();
     if (life == Life::kAbandoned) {
       return Error{ErrorCode::kUnavailable,
                    "run " + std::to_string(run) + " of " + trial +
@@ -124,7 +127,35 @@ Result<pid_t> runner_of(const local::Layout& layout, const RunView& view) {
   return invalid(study + " is not running: it is " + state);
 }
 
+// Size and time of a file's last change, and which file it is; "-" if it does not exist.
+std::string stamp_of_file(const std::string& path, std::int64_t now_ms) {
+  struct stat file {};
+  if (::stat(path.c_str(), &file) != 0) return "-";
+  const std::int64_t changed_ms =
+      std::int64_t{file.st_mtim.tv_sec} * 1000 + file.st_mtim.tv_nsec / 1'000'000;
+  std::string stamp = std::to_string(file.st_ino) + ' ' + std::to_string(file.st_size) + ' ' +
+                      std::to_string(file.st_mtim.tv_sec) + '.' +
+                      std::to_string(file.st_mtim.tv_nsec);
+  // The clock of files ticks slowly: a file that has just changed may change unseen.
+  if (std::abs(now_ms - changed_ms) < kFileClockMs) stamp += " at " + std::to_string(now_ms);
+  return stamp;
+}
+
+ino_t inode_of(const std::string& path) {
+  struct stat file {};
+  return ::stat(path.c_str(), &file) == 0 ? file.st_ino : 0;
+}
+
 }  // namespace
+
+struct LocalSource::Kept {
+  std::string path;
+  ino_t inode = 0;
+  std::unique_ptr<local::SqliteStore> store;
+};
+
+LocalSource::LocalSource(std::string root) : root_(std::move(root)) {}
+LocalSource::~LocalSource() = default;
 
 LogHint log_files_of(const local::Layout& layout) {
   return
@@ -164,6 +195,14 @@ Result<std::string> LocalSource::newest() {
   return newest.second;
 }
 
+std::string LocalSource::stamp(const std::string& study) {
+  const local::Layout layout = local::make_layout(root_, study);
+  const std::int64_t now_ms = control::SystemClock().now_ms();
+  return stamp_of_file(layout.database(), now_ms) + ' ' +
+         stamp_of_file(layout.database() + "-wal", now_ms) + ' ' +
+         std::to_string(local::StudyLock::holder(layout.lock()));
+}
+
 Error LocalSource::no_such(const std::string& study) {
   std::vector<std::string> others = local::recorded_studies(root_);
   std::erase(others, study);
@@ -171,16 +210,29 @@ Error LocalSource::no_such(const std::string& study) {
   return no_such_study(study, place(), others, hint);
 }
 
+// A file that has taken the place of another one is opened anew.
+Result<local::SqliteStore*> LocalSource::store_of(const local::Layout& layout) {
+  const std::string path = layout.database();
+  const ino_t inode = inode_of(path);
+  if (kept_ != nullptr && kept_->path == path && kept_->inode == inode && inode != 0) {
+    return kept_->store.get();
+  }
+  kept_.reset();
+  FETTLE_ASSIGN(auto store, local::SqliteStore::open(path, local::SqliteStore::Mode::kReadOnly));
+  for (const std::string& warning : store->warnings()) {
+    if (said_.insert(warning).second) std::cerr << "fettle: " << printable(warning) << '\n';
+  }
+  kept_ = std::make_unique<Kept>(Kept{path, inode, std::move(store)});
+  return kept_->store.get();
+}
+
 Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
   FETTLE_TRY(check_readable(root_));
   const local::Layout layout = local::make_layout(root_, name);
   SeenStudy seen{{}, log_files_of(layout), control::SystemClock().now_ms()};
-  auto store = local::SqliteStore::open(layout.database(), local::SqliteStore::Mode::kReadOnly);
+  const auto store = store_of(layout);
   if (!store.ok() && store.error().code == ErrorCode::kNotFound) return no_such(name);
   if (!store.ok()) return store.error();
-  for (const std::string& warning : (*store)->warnings()) {
-    if (said_.insert(warning).second) std::cerr << "fettle: " << printable(warning) << '\n';
-  }
   const control::Key key{"", name};
   auto study = (*store)->get_study(key);
   if (!study.ok() && study.error().code == ErrorCode::kNotFound) {
@@ -206,16 +258,24 @@ Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
 Status LocalSource::print_log(const std::string& trial, std::optional<std::int64_t> wanted,
                               bool follow, const LogPrinter& print) {
   FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*this, trial));
-  return print_run(seen, trial, wanted, follow, print);
+  const auto until_its_end = follow ? std::optional(std::stop_token()) : std::nullopt;
+  return print_run(seen, trial, wanted, until_its_end, print);
+}
+
+Status LocalSource::follow_log(const std::string& trial, const LogPrinter& print,
+                               std::stop_token stop) {
+  FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*this, trial));
+  return print_run(seen, trial, std::nullopt, std::move(stop), print);
 }
 
 Status LocalSource::print_newest_log(const SeenStudy& seen, const std::string& trial,
                                      const LogPrinter& print) {
-  return print_run(seen, trial, std::nullopt, /*follow=*/false, print);
+  return print_run(seen, trial, std::nullopt, std::nullopt, print);
 }
 
 Status LocalSource::print_run(const SeenStudy& seen, const std::string& trial,
-                              std::optional<std::int64_t> wanted, bool follow,
+                              std::optional<std::int64_t> wanted,
+                              std::optional<std::stop_token> follow,
                               const LogPrinter& print) const {
   const local::Layout layout = local::make_layout(root_, seen.view.study.metadata.name);
   const std::vector<std::int64_t> runs = local::recorded_runs(layout, trial);
@@ -236,7 +296,7 @@ Status LocalSource::print_run(const SeenStudy& seen, const std::string& trial,
     return io_error(path +
                     " is not there; the run may have printed nothing, or its log was removed");
   }
-  if (follow) return follow_log(layout, trial, run, print);
+  if (follow) return follow_run(layout, trial, run, print, *follow);
   const bool ended = exists(layout.outcome_file(trial, run));
   return local::TrialLogReader(path).read(ended, print);  // not ended: prints the log so far
 }
@@ -279,6 +339,7 @@ Status LocalSource::remove(const std::string& name) {
     return Error{ErrorCode::kUnavailable,
                  "study " + name + " is running; stop it first: fettle stop " + name};
   }
+  kept_.reset();
   return local::delete_study(layout);
 }
 

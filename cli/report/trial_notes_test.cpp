@@ -34,6 +34,9 @@ class FakeLogs final : public StudySource {
     for (const std::string& piece : found->second) print(piece);
     return success();
   }
+  Status follow_log(const std::string&, const LogPrinter&, std::stop_token) override {
+    return absent();
+  }
   Status scale(const std::string&, std::int64_t) override { return absent(); }
   Result<std::string> stop(const std::string&, bool) override { return absent(); }
   Status remove(const std::string&) override { return absent(); }

@@ -7,6 +7,13 @@
 
 namespace fettle::cli {
 
+Result<std::vector<StudyMark>> StudySource::marks() {
+  FETTLE_ASSIGN(const std::vector<std::string> all, names());
+  std::vector<StudyMark> marks;
+  for (const std::string& name : all) marks.push_back({name, stamp(name)});
+  return marks;
+}
+
 Status StudySource::print_newest_log(const SeenStudy& /*seen*/, const std::string& trial,
                                      const LogPrinter& print) {
   return print_log(trial, std::nullopt, /*follow=*/false, print);

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +28,13 @@ using LogPrinter = std::function<void(std::string_view bytes)>;
 // How much of a study to read.
 enum class Detail { kObjects, kWithEvents };
 
+// A study and a text that changes with it (StudySource::stamp()).
+struct StudyMark {
+  std::string name;
+  std::string stamp;
+  bool operator==(const StudyMark&) const = default;
+};
+
 class StudySource {
  public:
   virtual ~StudySource() = default;
@@ -37,12 +46,20 @@ class StudySource {
   virtual Result<std::vector<std::string>> names() = 0;
   // Returns the study that was created last.
   virtual Result<std::string> newest() = 0;
+  // Returns a text that changes whenever read() would return another study, apart from times that
+  // pass; costs little. "": cannot be told, so read it.
+  virtual std::string stamp(const std::string& /*study*/) { return ""; }
+  // Returns all names with their stamps.
+  virtual Result<std::vector<StudyMark>> marks();
   // kNotFound lists the existing studies.
   virtual Result<SeenStudy> read(const std::string& study, Detail detail) = 0;
   // Prints the output of run `run` (absent: the newest) of the trial; with `follow`, keeps printing
   // until it ends. kNotFound, in words: no such trial, no such run, no log of it.
   virtual Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                            const LogPrinter& print) = 0;
+  // As print_log() of the newest run with `follow`, until `stop` is requested.
+  virtual Status follow_log(const std::string& trial, const LogPrinter& print,
+                            std::stop_token stop) = 0;
   // Prints the output of the newest run of a trial of `seen`, as far as it got, without reading the
   // study again. Errors: as print_log().
   virtual Status print_newest_log(const SeenStudy& seen, const std::string& trial,
@@ -56,6 +73,9 @@ class StudySource {
   // Deletes the study with its trials, logs and checkpoints. kUnavailable: it runs.
   virtual Status remove(const std::string& study) = 0;
 };
+
+// Makes a source for one more thread.
+using MakeSource = std::function<Result<std::unique_ptr<StudySource>>()>;
 
 // Returns the only study, or the newest, which it then names on standard error; for a command that
 // names none. kNotFound, in words: there are no studies.
