@@ -326,6 +326,27 @@ parameters, and all trials. It holds the ends of a few trials' logs; with --no-l
 Example:
   fettle report digits -o digits.html)"),
     command(
+        "serve", "Show pages of all studies in a browser, which follow them", serve_command,
+        [](CLI::App& app, ServeOptions& options) {
+          app.add_option("studies", options.studies, "Names of studies; default: all");
+          app.add_option("--port", options.port,
+                         "Port on 127.0.0.1, 0 for any that is free; default: 8338, or a free one")
+              ->type_name("PORT");
+          app.add_option("--socket", options.socket,
+                         "Serve on this Unix socket instead, for ssh -L")
+              ->type_name("PATH");
+          app.add_option("--token-file", options.token_file,
+                         "File of the token that requests must have; default: a random one")
+              ->type_name("FILE");
+          app.add_flag("--open", options.open, "Open the page in a browser");
+        },
+        R"(Prints an address for this machine's browsers, with a token that keeps other users out, and
+serves until Ctrl-C. The pages only read. Details: docs/serve.md. Examples:
+  fettle serve
+  fettle serve digits --open
+  fettle serve --socket /tmp/me.sock        then, at home: ssh -L 8338:/tmp/me.sock HOST
+  kubectl fettle serve -n team)"),
+    command(
         "export", "Export a study: as one document, or to Optuna, MLflow, TensorBoard or W&B",
         export_command,
         [](CLI::App& app, ExportOptions& options) {
@@ -456,6 +477,7 @@ void describe(CLI::App& app, Common& common) {
   fettle best digits
   fettle logs digits-3 --follow
   fettle report digits
+  fettle serve
   fettle why digits-3
 As `kubectl fettle`, the same commands work on the cluster of the kubeconfig.)");
 }

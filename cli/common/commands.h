@@ -120,6 +120,15 @@ struct ReportOptions {
 };
 Result<int> report_command(const Target& place, const ReportOptions& options);
 
+struct ServeOptions {
+  std::vector<std::string> studies;   // names; empty = all
+  std::optional<std::uint16_t> port;  // 0 = any free one; absent: the usual one
+  std::string socket;                 // path of a Unix socket instead; "" = none
+  std::string token_file;             // "" = a random token
+  bool open = false;                  // opens the page in a browser
+};
+Result<int> serve_command(const Target& place, const ServeOptions& options);
+
 struct ExportOptions {
   std::vector<std::string> places;  // [study] [target]: the target is a URL or a folder
   std::string to = "json";          // a name in export_targets()

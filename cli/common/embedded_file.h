@@ -13,6 +13,7 @@ struct EmbeddedFile {
 };
 
 const std::vector<EmbeddedFile>& page_parts();  // of the report page (report/report.cmake)
+const std::vector<EmbeddedFile>& live_parts();  // of `fettle serve` (serve/serve.cmake)
 const std::vector<EmbeddedFile>& init_files();  // of `fettle init` (init/init.cmake)
 
 }  // namespace fettle::cli

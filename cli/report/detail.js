@@ -4,6 +4,7 @@
 /** @type {string | null} */
 let selected = null;   // name of the trial in the panel
 let came_from = null;  // the element that had the focus before
+let live_notes = null; // shows the notes on a page that follows (serve/pages/panel.js)
 
 // What a trial's newest report may say of its GPU: by which name, and how it is read.
 /** @type {[name: string, term: string, text: (value: number) => string][]} */
@@ -25,6 +26,7 @@ function add_fact(list, term, text) {
 // Shows the text of `fettle why` and the end of the log; where the page lacks them, the commands.
 /** @param {TrialRow} trial */
 function add_notes(panel, trial) {
+  if (live_notes) return live_notes(panel, trial);
   const note = own(data.notes, trial.name) ?? {};
   const add_text = (title, text) => {
     panel.appendChild(document.createElement('h3')).textContent = title;

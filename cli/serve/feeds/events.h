@@ -1,0 +1,20 @@
+// Server-sent events, as text. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "cli/serve/feeds/feed.h"
+
+namespace fettle::cli {
+
+// One event; `id` is left out where absent. `json` is one line.
+std::string event_text(const char* name, const std::string& json,
+                       const std::optional<FeedPosition>& id);
+
+// The data of the event `trouble`: {"code", "message"}, where the code is "forbidden" or
+// "unavailable"; absent: the trouble is over.
+std::string trouble_json(const std::optional<Error>& error);
+
+}  // namespace fettle::cli
