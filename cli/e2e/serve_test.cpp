@@ -48,8 +48,9 @@ TEST_F(ServeTest, FollowsAStudyFromItsBeginningToItsDeletion) {
   ASSERT_TRUE(list.gets("\"studies\":[]"));
   StreamClient page = open("/events?study=digits");
   ASSERT_TRUE(page.gets("event: gone\n"));
-  StudyText study{.script = std::string("echo hello; ") + kUntilGo,
-                  .budget = "{trials: 2, parallelism: 1}"};
+  StudyText study;
+  study.script = std::string("echo hello; ") + kUntilGo;
+  study.budget = "{trials: 2, parallelism: 1}";
   pid_t runner = shop_.run_until_begun(study, 1);
   ASSERT_TRUE(list.gets("\"name\":\"digits\""));
   ASSERT_TRUE(page.gets("event: reset\n"));
