@@ -143,6 +143,8 @@ class Backend {
   // b.
   virtual void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y,
                    bool relu) = 0;
+  // y = x on the grid of 256 values from range[0] to range[1] (quantize/formulas.h). y may be x.
+  virtual void fake_quantize(std::int64_t count, const float* range, const float* x, float* y) = 0;
   // Convert between fp32 and one of the 16-bit types; `round` rounds to nearest even.
   virtual void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) = 0;
   virtual void widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to) = 0;

@@ -35,6 +35,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/optimizer/step.cu
   kernels/optimizer/table.cpp
   kernels/pool/pool.cu
+  kernels/quantize/quantize.cu
   kernels/relu/relu.cu
   kernels/softmax_cross_entropy/softmax_cross_entropy.cu
 )

@@ -115,6 +115,9 @@ class CudaBackend final : public Backend {
            bool relu) override {
     cuda_add(*device_, type, count, a, b, y, relu);
   }
+  void fake_quantize(std::int64_t count, const float* range, const float* x, float* y) override {
+    cuda_fake_quantize(*device_, count, range, x, y);
+  }
   void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
     cuda_round(*device_, type, count, from, to);
   }

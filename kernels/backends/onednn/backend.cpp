@@ -83,6 +83,9 @@ class OnednnBackend : public ReferenceBackend {
            bool relu) override {
     fast_add(type, count, a, b, y, relu);
   }
+  void fake_quantize(std::int64_t count, const float* range, const float* x, float* y) override {
+    fast_fake_quantize(count, range, x, y);
+  }
   void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
     fast_round(type, count, from, to);
   }

@@ -23,6 +23,7 @@
 #include "kernels/linear/unfused_gelu.h"
 #include "kernels/optimizer/loops.h"
 #include "kernels/optimizer/step.h"
+#include "kernels/quantize/loops.h"
 #include "kernels/reference_operations.h"
 
 namespace fettle::kernels {
@@ -158,6 +159,9 @@ class ReferenceBackend : public Backend {
   void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y,
            bool relu) override {
     add_typed(type, count, a, b, y, relu);
+  }
+  void fake_quantize(std::int64_t count, const float* range, const float* x, float* y) override {
+    fake_quantize_all(count, range, x, y);
   }
   void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
     round_all(type, count, from, to);
