@@ -83,6 +83,7 @@ enum class LayerType {
   kShortcut,   // begins the shortcut's own layers; without it the shortcut is the block's input
   kAdd,        // ends the block
   kCast,       // between fp32 and 16 bits; inserted by the trainer, never named in a configuration
+  kQuantize,   // to a grid of 8 bits; inserted likewise
 };
 EnumNames<LayerType> names_of(LayerType /*any*/);
 
@@ -155,6 +156,17 @@ struct ScheduleConfig {
   bool operator==(const ScheduleConfig&) const = default;
 };
 
+enum class Calibration { kMinMax, kPercentile };
+EnumNames<Calibration> names_of(Calibration /*any*/);
+
+// 8-bit integers after the training: weights by output channel, inputs of linear and conv by layer.
+struct QuantizeConfig {
+  Calibration calibration = Calibration::kMinMax;  // of the inputs' ranges
+  std::int64_t samples = 512;                      // of the training set, to calibrate with
+  std::int64_t weight_bits = 8;                    // 7: for processors whose sums of 8 overflow
+  bool operator==(const QuantizeConfig&) const = default;
+};
+
 inline constexpr std::int64_t kDefaultGlobalBatch = 128;
 
 struct TrainingConfig {
@@ -183,6 +195,7 @@ struct TrainingConfig {
   std::optional<double> clip_norm;      // global gradient norm
   std::optional<bool> shard_optimizer;  // over the workers; default: false
   double label_smoothing = 0;
+  std::optional<QuantizeConfig> quantize;  // default: no 8-bit network
   bool recompute = false;  // recomputes activations in the backward pass, does not keep them
   BackendKind backend = BackendKind::kAuto;
   std::int64_t threads = 1;

@@ -168,6 +168,20 @@ void visit_fields(Visitor& v, T& c) {
           number(0, 1));
 }
 
+template <class Visitor, Like<QuantizeConfig> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("calibration", c.calibration,
+          "Range of a layer's inputs: minMax takes the smallest and the largest that occur, "
+          "percentile leaves out 0.01 % of them.");
+  v.field("samples", c.samples,
+          "Number of training samples, without augmentation, that the ranges are taken from.",
+          whole(1, kLargestBatch));
+  v.field("weightBits", c.weight_bits,
+          "Bits of a weight. 7: for x86 processors without VNNI, where sums of 8-bit products may "
+          "overflow.",
+          whole(7, 8));
+}
+
 template <class Visitor, Like<TrainingConfig> T>
 void visit_optimizer_fields(Visitor& v, T& c) {
   v.field("optimizer", c.optimizer, "Optimiser that updates the weights.");
@@ -238,6 +252,10 @@ void visit_fields(Visitor& v, T& c) {
       "backward pass then takes longer (by estimate 8 to 10 % of a step of GPT-2) and needs 2 x "
       "samples x heads x length^2 bytes more. Default: false, as in PyTorch.");
   visit_optimizer_fields(v, c);
+  v.field(
+      "quantize", c.quantize,
+      "Whether to make an 8-bit network of the trained one and validate it, at rungs and at the "
+      "end: int8_validation_accuracy. Default: no.");
   v.field("recompute", c.recompute,
           "Whether to recompute activations in the backward pass instead of keeping them. This "
           "saves memory; the results are the same.");

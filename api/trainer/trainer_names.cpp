@@ -61,6 +61,10 @@ constexpr std::array<EnumName<ScalingRule>, 4> kScalingRules{{
     {ScalingRule::kLinear, "linear"},
     {ScalingRule::kSqrt, "sqrt"},
 }};
+constexpr std::array<EnumName<Calibration>, 2> kCalibrations{{
+    {Calibration::kMinMax, "minMax"},
+    {Calibration::kPercentile, "percentile"},
+}};
 constexpr std::array<EnumName<BackendKind>, 4> kBackends{{
     {BackendKind::kAuto, "auto"},
     {BackendKind::kReference, "reference"},
@@ -77,6 +81,7 @@ EnumNames<OptimizerKind> names_of(OptimizerKind /*any*/) { return kOptimizers; }
 EnumNames<Precision> names_of(Precision /*any*/) { return kPrecisions; }
 EnumNames<ScheduleKind> names_of(ScheduleKind /*any*/) { return kSchedules; }
 EnumNames<ScalingRule> names_of(ScalingRule /*any*/) { return kScalingRules; }
+EnumNames<Calibration> names_of(Calibration /*any*/) { return kCalibrations; }
 EnumNames<BackendKind> names_of(BackendKind /*any*/) { return kBackends; }
 
 }  // namespace fettle::api

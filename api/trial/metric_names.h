@@ -23,6 +23,10 @@ inline constexpr const char* kModelSize = "model_mib";
 inline constexpr const char* kFlopsPerSample = "flops_per_sample";
 inline constexpr const char* kInferenceMs = "inference_ms";
 
+// The same network in 8 bits: training.quantize.
+inline constexpr const char* kInt8Accuracy = "int8_validation_accuracy";
+inline constexpr const char* kInt8Size = "int8_model_mib";
+
 // Speed.
 inline constexpr const char* kImages = kImagesPerSecond.name;
 inline constexpr const char* kTokens = kTokensPerSecond.name;
@@ -65,6 +69,8 @@ inline constexpr const char* kAll[] = {kLoss,
                                        kModelSize,
                                        kFlopsPerSample,
                                        kInferenceMs,
+                                       kInt8Accuracy,
+                                       kInt8Size,
                                        kImages,
                                        kTokens,
                                        kStepMedian,
