@@ -14,6 +14,7 @@
 #include "api/study/resolve.h"
 #include "api/trial/metric_names.h"
 #include "trainer/data/batching.h"
+#include "trainer/int8_metrics.h"
 #include "trainer/model_metrics.h"
 #include "trainer/norm_samples.h"
 #include "trainer/step/device_metrics.h"
@@ -155,6 +156,7 @@ Status Training::make_learner(TrainingDevice& device) {
   const TrainingWorld world =
       world_of(data_, collective_.world_size(), collective_.rank() == 0 && store_.keeps_any());
   FETTLE_TRY(check_norm_samples(config, plan, world));
+  FETTLE_TRY(check_quantize(config, data_.format()));
   std::unique_lock<std::mutex> allocating;
   if (hooks_.allocating != nullptr && !device.backend().shares_memory()) {
     allocating = std::unique_lock(*hooks_.allocating);
@@ -369,16 +371,30 @@ Status Training::finish_epoch(Loader& loader, double seconds) {
     state_.scores.emplace_back(metric::kTestLoss, score.mean_loss());
     state_.scores.emplace_back(metric::kTestAccuracy, score.accuracy());
   }
+  FETTLE_TRY(add_int8_scores());
   Metrics metrics = results();
   append(metrics, speed);
   return reports_->save_and_report(state_, metrics, is_final());
+}
+
+Status Training::add_int8_scores() {
+  state_.int8_ranges.clear();
+  if (!task_.config.training.quantize || !ends_or_waits()) return success();
+  FETTLE_ASSIGN(Int8Result found, measure_int8(parts(), step_.dealing.limit));
+  append(state_.scores, found.metrics);
+  state_.int8_ranges = std::move(found.ranges);
+  return success();
+}
+
+bool Training::ends_or_waits() const {
+  return is_final() || std::ranges::binary_search(task_.keep.rungs, state_.position.epoch);
 }
 
 Metrics Training::results() {
   Metrics metrics = state_.scores;
   if (collective_.rank() != 0) return metrics;  // does not report
   append(metrics, model_metrics(learner_->network().plan()));
-  if (is_final() || std::ranges::binary_search(task_.keep.rungs, state_.position.epoch)) {
+  if (ends_or_waits()) {
     metrics.emplace_back(metric::kInferenceMs,
                          measure_inference_ms(learner_->runner(), data_.images,
                                               data_.split.validation, evaluation_writer_));

@@ -100,6 +100,10 @@ class Training {
   // Errors: data files were modified, here or on another worker.
   Status check_data();
   Status finish_epoch(Loader& loader, double seconds);
+  // Validates the 8-bit network, if the configuration asks for it, at a rung and at the end.
+  // Errors: a worker was lost.
+  Status add_int8_scores();
+  bool ends_or_waits() const;  // the epoch is a rung, or the last
   // Scores of the newest whole epoch, and the network's cost in use; at a rung and at the end with
   // its latency. At rank 0; elsewhere the scores.
   Metrics results();

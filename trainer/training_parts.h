@@ -2,6 +2,8 @@
 // Plain values of one thread.
 #pragma once
 
+#include <vector>
+
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/checkpoint_store.h"
 #include "trainer/data/training_data.h"
@@ -26,8 +28,9 @@ struct TrainingParts {
 
 struct TrainingState {
   Position position;
-  EpochSums sums;  // of the epoch under way
-  Metrics scores;  // loss and accuracies after the newest whole epoch
+  EpochSums sums;                  // of the epoch under way
+  Metrics scores;                  // loss and accuracies after the newest whole epoch
+  std::vector<float> int8_ranges;  // of that epoch's 8-bit network; empty: none
 };
 
 }  // namespace fettle::trainer

@@ -90,6 +90,8 @@ void TrainingReports::report_divergence(const TrainingState& state, const std::s
                     {metric::kLoss, kNaN},
                     {metric::kInferenceMs, kNaN},
                     {metric::kDivergedEpoch, static_cast<double>(epoch)}};
+  if (parts_.task.config.training.quantize)
+    report.metrics.emplace_back(metric::kInt8Accuracy, kNaN);
   append(report.metrics, model_metrics(parts_.learner.network().plan()));
   report.final_result = true;
   report.implementations = implementations_once();

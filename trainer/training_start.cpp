@@ -241,11 +241,13 @@ Result<TrainingState> TrainingStart::adopt(const Checkpoint& checkpoint) {
   Optimizer& optimizer = parts_.learner.optimizer();
   optimizer.restore_state(checkpoint.state1, checkpoint.state2);
   optimizer.restore(checkpoint.updates, checkpoint.loss_scale);
-  TrainingState state{.position = checkpoint.position, .sums = checkpoint.sums, .scores = {}};
+  TrainingState state{
+      .position = checkpoint.position, .sums = checkpoint.sums, .scores = {}, .int8_ranges = {}};
   for (const auto& [name, value] : checkpoint.metrics.as_object()) {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();  // null in JSON
     state.scores.emplace_back(name, value.is_number() ? value.as_double() : kNaN);
   }
+  state.int8_ranges = checkpoint.int8_ranges;
   return state;
 }
 
@@ -263,6 +265,7 @@ Result<Checkpoint> take_snapshot(const TrainingParts& parts, const TrainingState
   checkpoint.sums = state.sums;
   checkpoint.loss_scale = control.loss_scale;
   for (const auto& [name, value] : state.scores) checkpoint.metrics.set(name, value);
+  checkpoint.int8_ranges = state.int8_ranges;
   checkpoint.weights = std::move(weights);
   checkpoint.statistics = parts.learner.network().parameters().statistics.download();
   checkpoint.state1 = std::move(optimizer.first);

@@ -74,6 +74,10 @@ Json write_metadata(const Checkpoint& c) {
   json.set("goodSteps", c.loss_scale.good_steps);
   json.set("skippedSteps", c.loss_scale.skipped_steps);
   json.set("metrics", c.metrics);
+  if (!c.int8_ranges.empty()) {
+    json.set("int8Ranges",
+             Json::array_of(std::vector<double>(c.int8_ranges.begin(), c.int8_ranges.end())));
+  }
   Json sizes = Json::array();
   for (const auto* array : {&c.weights, &c.statistics, &c.state1, &c.state2}) {
     sizes.push_back(static_cast<std::int64_t>(array->size()));
@@ -100,6 +104,18 @@ bool read_loss_scale(const Json& json, kernels::LossScale& to) {
          read_integer(json, "skippedSteps", to.skipped_steps);
 }
 
+// Absent: the training has no 8-bit network.
+bool read_ranges(const Json& json, std::vector<float>& to) {
+  const Json* ranges = json.find("int8Ranges");
+  if (ranges == nullptr) return true;
+  if (!ranges->is_array()) return false;
+  for (const Json& number : ranges->as_array()) {
+    if (!number.is_number()) return false;
+    to.push_back(static_cast<float>(number.as_double()));
+  }
+  return true;
+}
+
 bool read_metadata(const Json& json, Checkpoint& to) {
   const Json* layout = json.find("layout");
   const Json* settings = json.find("settings");
@@ -117,7 +133,8 @@ bool read_metadata(const Json& json, Checkpoint& to) {
   return read_integer(json, "epoch", to.position.epoch) &&
          read_integer(json, "offset", to.position.offset) &&
          read_integer(json, "updates", to.updates) &&
-         read_integer(json, "lossSamples", to.sums.samples) && read_loss_scale(json, to.loss_scale);
+         read_integer(json, "lossSamples", to.sums.samples) &&
+         read_loss_scale(json, to.loss_scale) && read_ranges(json, to.int8_ranges);
 }
 
 // Takes the arrays from `bytes` in their order; returns false unless they fill it exactly.

@@ -35,6 +35,8 @@ struct Checkpoint {
   EpochSums sums;
   kernels::LossScale loss_scale;  // fp16
   Json metrics = Json::object();  // reported after the newest whole epoch
+  // The epoch's 8-bit network (trainer/quantize) has two numbers here for each of its ranges.
+  std::vector<float> int8_ranges;
   std::vector<float> weights;
   std::vector<float> statistics;
   std::vector<float> state1;

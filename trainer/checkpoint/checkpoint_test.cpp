@@ -59,6 +59,7 @@ Checkpoint example(std::int64_t updates = 7, Position position = {2, 0}) {
   checkpoint.sums = {0.1 + 0.2, 640};
   checkpoint.loss_scale = {.scale = 32768, .good_steps = 1234, .skipped_steps = 3};
   checkpoint.metrics = Json::object({{"validation_accuracy", 0.875}});
+  checkpoint.int8_ranges = {-0.1F, 3.25F, 0, 1e-7F};
   checkpoint.weights = {1.5F, -0.0F, 1e-40F};
   checkpoint.statistics = {2};
   checkpoint.state1 = {3, 4, 5};

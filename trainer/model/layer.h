@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "base/result.h"
@@ -13,6 +14,10 @@
 #include "trainer/model/parameters.h"
 
 namespace fettle::trainer {
+
+// Called with a quantize layer's plan, its input, in the backend's memory, and how many numbers.
+using InputObserver =
+    std::function<void(const LayerPlan& layer, const float* x, std::int64_t count)>;
 
 // The inputs of a pass through the network. The pointers are backend memory: a pass may be recorded
 // and run again on later contents.
@@ -26,6 +31,9 @@ struct Pass {
   // The running statistics that batch normalisation updates, laid out as the network's; nullptr:
   // the network's own. A repeated forward pass must not update these again.
   float* statistics = nullptr;
+  // Receives the inputs of quantize layers, which then pass them on as they are; nullptr: they
+  // quantise.
+  const InputObserver* observer = nullptr;
 };
 
 // Buffers that a forward pass reads and writes: y = layer(x).

@@ -7,11 +7,11 @@
 namespace fettle::trainer {
 
 const LayerKind& kind_of(api::LayerType type) {
-  static const std::array<const LayerKind*, 16> kKinds = {
-      &kLinearKind,      &kConvKind,       &kBatchNormKind, &kLayerNormKind,
-      &kRmsNormKind,     &kReluKind,       &kGeluKind,      &kMaxPoolKind,
-      &kAveragePoolKind, &kGlobalPoolKind, &kDropoutKind,   &kEmbeddingKind,
-      &kAttentionKind,   &kHeadKind,       &kAddKind,       &kCastKind,
+  static const std::array<const LayerKind*, 17> kKinds = {
+      &kLinearKind,  &kConvKind,      &kBatchNormKind, &kLayerNormKind,   &kRmsNormKind,
+      &kReluKind,    &kGeluKind,      &kMaxPoolKind,   &kAveragePoolKind, &kGlobalPoolKind,
+      &kDropoutKind, &kEmbeddingKind, &kAttentionKind, &kHeadKind,        &kAddKind,
+      &kCastKind,    &kQuantizeKind,
   };
   for (const LayerKind* kind : kKinds) {
     if (kind->type == type) return *kind;

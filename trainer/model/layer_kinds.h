@@ -57,5 +57,6 @@ extern const LayerKind kHeadKind;
 extern const LayerKind kAttentionKind;  // attention_layer.cpp
 extern const LayerKind kAddKind;        // add_layer.cpp
 extern const LayerKind kCastKind;       // cast_layer.cpp
+extern const LayerKind kQuantizeKind;   // quantize_layer.cpp
 
 }  // namespace fettle::trainer

@@ -72,6 +72,7 @@ struct LayerPlan {
   Block shared;           // head: the embedding's weights, counted there
   Block running_mean;     // batchNorm; of the statistics
   Block running_variance;
+  Block range;               // quantize: the least and the largest input; of the statistics
   double multiply_adds = 0;  // of the forward pass, for one sample
 
   bool has_parameters() const { return weights.count > 0 || shared.count > 0; }

@@ -1,0 +1,48 @@
+// QuantizedPlan: a trained network as one that computes in 8 bits. A batch norm right behind a
+// linear or conv layer is folded into that layer's weights. Inputs of the remaining linear and conv
+// layers, and of images the summands of residual blocks, pass a `quantize` layer, whose range lies
+// in the statistics; layers that read the same output share it. Norms, embeddings, attention and
+// the head stay fp32: their outputs are quantised where such a layer reads them.
+// Pure values and functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "api/trainer/trainer_config.h"
+#include "base/result.h"
+#include "trainer/data/sample_format.h"
+#include "trainer/model/network_plan.h"
+
+namespace fettle::trainer {
+
+// A network with its numbers in host memory.
+struct NetworkValues {
+  NetworkPlan plan;
+  std::vector<float> weights;
+  std::vector<float> statistics;
+};
+
+// `weights`, `statistics`: of plan_network(model, format). The ranges are still empty. Errors: as
+// plan_network().
+Result<NetworkValues> quantized_network(const api::ModelConfig& model, const SampleFormat& format,
+                                        std::span<const float> weights,
+                                        std::span<const float> statistics);
+
+// Errors: as plan_network(); no layer that can compute in 8 bits.
+Status check_quantizable(const api::ModelConfig& model, const SampleFormat& format);
+
+// Whether the layer computes in 8 bits: it is linear or conv, behind a quantize layer.
+bool is_quantized(const NetworkPlan& plan, const LayerPlan& layer);
+
+// The ranges of all quantize layers, two numbers each, in the order of the layers; and back. Errors:
+// another number of ranges.
+std::vector<float> ranges_of(const NetworkValues& network);
+Status set_ranges(std::span<const float> ranges, NetworkValues& network);
+
+// Bytes of such a network: a byte for each weight of the layers that compute in 8 bits, with a scale
+// for each output; four for any other number.
+std::int64_t int8_bytes(const NetworkPlan& plan);
+
+}  // namespace fettle::trainer
