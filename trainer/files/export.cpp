@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/trainer/trainer_json.h"
+#include "trainer/files/int8_model.h"
 #include "trainer/files/named_weights.h"
 #include "trainer/files/onnx.h"
 #include "trainer/files/safetensors.h"
@@ -73,6 +74,7 @@ Json describe_model(const SavedModel& model, const ExportOrigin& origin) {
   if (!origin.trial.empty()) text.set("trial", origin.trial);
   text.set("step", model.position.epoch);
   text.set("metrics", model.metrics);
+  if (is_int8(model)) text.set("int8", true);
   text.set("input", describe_input(model));
   text.set("classes", model.format.classes);
   if (model.format.tokens) {

@@ -71,6 +71,8 @@ class GraphBuilder {
         return take_row_norm(GraphOp::kLayerNorm, x);
       case LayerType::kRmsNorm:
         return take_row_norm(GraphOp::kRmsNorm, x);
+      case LayerType::kQuantize:
+        return add(GraphOp::kQuantize, {x}, x.form);
       case LayerType::kRelu:
         return add(GraphOp::kRelu, {x}, x.form);
       case LayerType::kGelu:

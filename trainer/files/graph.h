@@ -30,6 +30,7 @@ enum class GraphOp {
   kHead,
   kAttention,
   kAdd,
+  kQuantize,       // a number on its grid of 8 bits
   kChannelsLast,   // [samples, channels, height, width] to [samples, height, width, channels]
   kChannelsFirst,  // and back
   kFlatten,        // to a list

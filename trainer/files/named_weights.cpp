@@ -20,7 +20,7 @@ const ImageShape& shape_of(const NetworkPlan& plan, std::int64_t layer) {
 // Whether the layer gives each number's own result in that number's place.
 bool is_elementwise(const LayerPlan& layer) {
   return layer.type == LayerType::kRelu || layer.type == LayerType::kGelu ||
-         layer.type == LayerType::kDropout;
+         layer.type == LayerType::kDropout || layer.type == LayerType::kQuantize;
 }
 
 // Whether `to` takes the image that `from` gives as a plain list.

@@ -118,6 +118,7 @@ Result<SavedModel> read_saved_model(Checkpoint checkpoint, const std::string& pa
   model.metrics = std::move(checkpoint.metrics);
   model.weights = std::move(checkpoint.weights);
   model.statistics = std::move(checkpoint.statistics);
+  model.int8_ranges = std::move(checkpoint.int8_ranges);
   return model;
 }
 

@@ -27,6 +27,7 @@ struct SavedModel {
   Json metrics;  // reported after the newest whole epoch
   std::vector<float> weights;
   std::vector<float> statistics;
+  std::vector<float> int8_ranges;  // of the 8-bit network that the trial has validated; or empty
 };
 
 // Errors name the file (`path`): a checkpoint of an early version, which does not describe its

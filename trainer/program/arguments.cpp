@@ -149,6 +149,9 @@ void add_planning(CLI::App& app, Arguments& to) {
                  "with --export: the study and trial that the file names as its origin (those of "
                  "the trial file)")
       ->type_name("STUDY/TRIAL");
+  add_flag(app, "--int8", to.int8,
+           "with --export --format onnx, and with --predict: the 8-bit network that the trial has "
+           "validated (training.quantize)");
   add_flag(app, "--force", to.force, "with --export: replace a file that exists");
   add_flag(app, "--backends", to.backends,
            "print which backends this build and machine have, as JSON");

@@ -27,6 +27,7 @@ struct Arguments {
   std::string export_to;  // "": no export
   std::string format = "safetensors";
   std::string origin;  // STUDY/TRIAL; "": that of the trial file
+  bool int8 = false;   // of the export, and of the predictions
   bool force = false;
   bool backends = false;
   bool as_json = false;

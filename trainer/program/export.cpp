@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "trainer/files/export.h"
+#include "trainer/files/int8_model.h"
 #include "trainer/program/console.h"
 #include "trainer/program/newest_model.h"
 
@@ -39,11 +40,19 @@ Status refuse_to_replace(const std::vector<ExportedFile>& files) {
   return success();
 }
 
+// The network that is asked for.
+Result<SavedModel> asked_model(const Arguments& arguments, const SavedModel& newest) {
+  if (!arguments.int8) return newest;
+  if (arguments.format == "onnx") return int8_model(newest);
+  return invalid("--int8 is for ONNX, which has integers; found --format " + arguments.format);
+}
+
 Result<Json> write_model(const Arguments& arguments) {
   FETTLE_ASSIGN(const NewestModel newest, read_newest_model(arguments, "--export"));
   FETTLE_ASSIGN(const ExportOrigin origin, origin_of(arguments, newest));
+  FETTLE_ASSIGN(const SavedModel model, asked_model(arguments, newest.model));
   FETTLE_ASSIGN(const std::vector<ExportedFile> files,
-                export_files(newest.model, origin, arguments.format, arguments.export_to));
+                export_files(model, origin, arguments.format, arguments.export_to));
   if (!arguments.force) FETTLE_TRY(refuse_to_replace(files));
   Json paths = Json::array();
   for (const ExportedFile& file : files) {

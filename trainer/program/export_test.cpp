@@ -72,6 +72,34 @@ TEST_F(ExportTest, CarriesTheNetworkAndItsDescription) {
   EXPECT_THAT(about->find("model")->dump(), HasSubstr(R"("type":"batchNorm")"));
 }
 
+TEST_F(ExportTest, WritesTheEightBitNetworkIfThereIsOne) {
+  EXPECT_EQ(export_to("m.onnx", {"--int8", "--format", "onnx"}), 2);
+  EXPECT_THAT(err(), HasSubstr("the trial has no 8-bit network; train with training.quantize"));
+  config_.training.quantize = api::QuantizeConfig{};
+  ASSERT_TRUE(
+      write_file(directory_.file("int8.json"), api::write_trainer_config(config_).dump()).ok());
+  ASSERT_EQ(run({"--checkpoints", directory_.file("int8"), directory_.file("int8.json")}), 0)
+      << err();
+  const std::vector<std::string> asked = {"--checkpoints", directory_.file("int8"), "--int8"};
+  EXPECT_EQ(export_to("m.safetensors", asked), 2);
+  EXPECT_THAT(err(),
+              HasSubstr("--int8 is for ONNX, which has integers; found --format safetensors"));
+  std::vector<std::string> onnx = asked;
+  onnx.insert(onnx.end(), {"--format", "onnx"});
+  ASSERT_EQ(export_to("m.onnx", onnx), 0) << err();
+  const std::string file = written_to(directory_.file("m.onnx"));
+  for (const char* part :
+       {"QuantizeLinear", "DequantizeLinear", "layers.0.weight_scale", "layers.0.bias_zero_point",
+        "Gemm", "layers.2.weight_zero_point", R"("int8":true)"}) {
+    EXPECT_THAT(file, HasSubstr(part));
+  }
+  EXPECT_THAT(file, Not(HasSubstr("BatchNormalization"))) << "it is folded";
+  const std::string logits = directory_.file("logits.npy");
+  EXPECT_EQ(run({"--predict", logits, "--checkpoints", directory_.file("int8"), "--int8"}), 0)
+      << err();
+  EXPECT_THAT(out(), HasSubstr("validation_accuracy"));
+}
+
 TEST_F(ExportTest, ReplacesAFileOnlyIfTold) {
   ASSERT_TRUE(write_file(directory_.file("m.safetensors"), "mine").ok());
   EXPECT_EQ(export_to("m.safetensors"), 2);

@@ -9,6 +9,7 @@
 #include "trainer/data/fingerprint.h"
 #include "trainer/data/npy.h"
 #include "trainer/data/training_data.h"
+#include "trainer/files/int8_model.h"
 #include "trainer/predict.h"
 #include "trainer/program/console.h"
 #include "trainer/program/newest_model.h"
@@ -62,8 +63,12 @@ Result<Json> write_predictions(const Arguments& arguments) {
   DataCache cache = DataCache::from_environment();
   FETTLE_ASSIGN(const Samples samples, validates ? read_validation(config.data, newest, cache)
                                                  : read_named(arguments.inputs, newest, cache));
+  SavedModel model = newest.model;
+  if (arguments.int8) {
+    FETTLE_ASSIGN(model, int8_model(newest.model));
+  }
   FETTLE_ASSIGN(const Predictions predictions,
-                predict(newest.model, config.training, samples.inputs, samples.indices));
+                predict(model, config.training, samples.inputs, samples.indices));
   FETTLE_TRY(write_npy(arguments.predict, "<f4", predictions.shape, predictions.logits));
   Json line = Json::object({{"logits", arguments.predict},
                             {"samples", predictions.shape.front()},
