@@ -390,6 +390,8 @@ peer's package. Exporting again adds only what is new. Details: docs/export.md. 
           app.add_option("-o,--output", options.path,
                          "File to write, with checkpoint a folder; default: named after the trial")
               ->type_name("PATH");
+          app.add_flag("--int8", options.int8,
+                       "The 8-bit network of a trial with training.quantize, as ONNX");
           app.add_flag("--force", options.force, "Replace files that exist");
         },
         R"(Of a study on this machine. Takes the trial's newest checkpoint; needs neither its data nor
@@ -397,6 +399,7 @@ Python. Exit code 1 while there is no result. Details: docs/export-model.md. Exa
   fettle export-model digits
   fettle export-model digits --trial digits-3 -o best.safetensors
   fettle export-model digits --format onnx
+  fettle export-model digits --int8
   fettle export-model digits --format torch -o best.py
   fettle export-model my-own-program -o best)"),
     Command{

@@ -107,11 +107,14 @@ Result<int> export_model_command(const Target& place, const ExportModelOptions& 
     return kExitFailed;
   }
   FETTLE_TRY(check_trial(seen, trial));
-  FETTLE_ASSIGN(const std::string format, format_of(study, options.format));
+  const bool only_onnx = options.int8 && options.format.empty();
+  FETTLE_ASSIGN(const std::string format, format_of(study, only_onnx ? "onnx" : options.format));
   const local::Layout layout = local::make_layout(place.root, study.metadata.name);
   const std::string checkpoints =
       runtime::checkpoint_directory(layout.checkpoint_root(), study.metadata.uid, trial);
-  const std::string path = options.path.empty() ? model_path(trial, format) : options.path;
+  const std::string path = options.path.empty()
+                               ? model_path(trial + (options.int8 ? "-int8" : ""), format)
+                               : options.path;
   if (format == kCheckpoint) {
     FETTLE_TRY(copy_checkpoints(checkpoints, path, options.force));
     std::cout << "Wrote " << path << ": the checkpoints of trial " << trial << ".\n";
@@ -120,6 +123,7 @@ Result<int> export_model_command(const Target& place, const ExportModelOptions& 
   std::vector<std::string> arguments = {
       "--export",      path,        "--format", format,
       "--checkpoints", checkpoints, "--origin", study.metadata.name + "/" + trial};
+  if (options.int8) arguments.emplace_back("--int8");
   if (options.force) arguments.emplace_back("--force");
   FETTLE_ASSIGN(const Json answer, run_trainer(arguments));
   std::cout << "Wrote " << files_in(answer) << ": trial " << trial << step_in(study.spec, answer)

@@ -82,6 +82,21 @@ TEST(ExportModel, WritesTheBestTrialsNetwork) {
       << copied.err;
 }
 
+TEST(ExportModel, WritesTheEightBitNetwork) {
+  Workshop shop;
+  ASSERT_EQ(train(shop).code, 0);
+  const Finished none = shop.fettle({"export-model", "--trial", "digits-0", "--int8"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("the trial has no 8-bit network; train with training.quantize"));
+  std::string study = shop.read("study.yaml");
+  study.replace(study.find("digits"), 6, "bytes");
+  shop.write("bytes.yaml", study + "      training: {quantize: {calibration: percentile}}\n");
+  ASSERT_EQ(shop.fettle({"run", "bytes.yaml"}).code, 0);
+  const Finished done = shop.fettle({"export-model", "bytes", "--trial", "bytes-0", "--int8"});
+  EXPECT_EQ(done.out, "Wrote bytes-0-int8.onnx: trial bytes-0 at epoch 2.\n") << done.err;
+  EXPECT_THAT(shop.read("bytes-0-int8.onnx"), HasSubstr("DequantizeLinear"));
+}
+
 TEST(ExportModel, SaysWhatIsWrong) {
   Workshop shop;
   ASSERT_EQ(train(shop).code, 0);
