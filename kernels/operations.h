@@ -295,6 +295,15 @@ class DropoutOp {
 struct StepInput;
 struct StepSums;
 
+// Distillation (Hinton et al. 2015): the loss is (1 - weight) cross entropy + weight temperature^2
+// KL(p || q), p and q being the softmax of the teacher's and of the student's logits, each divided
+// by the temperature.
+struct LossTeacher {
+  ConstBuffer logits = nullptr;  // as the student's; nullptr: no teacher, and the rest is not read
+  float temperature = 1;
+  float weight = 0;
+};
+
 struct LossOptions {
   float label_smoothing = 0;
   // Scales dlogits only: lifts small gradients into the range of fp16. nullptr: 1.
@@ -303,11 +312,12 @@ struct LossOptions {
   // step_input, step_sums), with the same bits. nullptr: not the last.
   const StepInput* step_input = nullptr;
   StepSums* step_sums = nullptr;
+  LossTeacher teacher = {};
 };
 
 // Sums over the samples of several calls of a loss.
 struct LossSums {
-  double loss = 0;           // with label smoothing
+  double loss = 0;           // with label smoothing and the teacher's part
   std::int64_t correct = 0;  // argmax equals the label; ties: the first
   std::int64_t samples = 0;
 };
@@ -423,6 +433,9 @@ struct StepSettings {
 
 enum class UpdateRule : std::uint8_t { kSgd, kAdam, kAdamW, kRmsProp, kLamb };
 
+inline constexpr std::int64_t kMaskBits = 16;      // of a word of UpdateBuffers::mask
+inline constexpr float kSmallestKept = 0x1p-126F;  // replaces a new weight of 0 that is kept
+
 // A part of the parameters, flat fp32 arrays. `gradient` holds the sum over the global batch. If
 // `rounded` is not nullptr, it receives the new weights rounded to `rounded_type`.
 struct UpdateBuffers {
@@ -433,6 +446,9 @@ struct UpdateBuffers {
   float* state2 = nullptr;  // -               | second moment | momentum buffer
   std::uint16_t* rounded = nullptr;
   DataType rounded_type = DataType::kBFloat16;
+  // A bit a weight: bit i % 16 of word i / 16. The new weight is exactly 0 where it is not set, and
+  // never 0 where it is (kSmallestKept), so that zeros tell the mask. nullptr: all are kept.
+  const std::uint16_t* mask = nullptr;
   float weight_decay = 0;
   double rate_scale = 1;  // factor of the step's learning rate
 };

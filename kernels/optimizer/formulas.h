@@ -46,6 +46,13 @@ FETTLE_HOST_DEVICE inline float rate_of(const UpdateBuffers& part, const StepCon
   return static_cast<float>(learning_rate(part, step));
 }
 
+// The new weight of index i under UpdateBuffers::mask.
+FETTLE_HOST_DEVICE inline float masked(float weight, const std::uint16_t* mask, std::int64_t i) {
+  const bool kept = (mask[i / kMaskBits] >> (i % kMaskBits) & 1) != 0;
+  const float never_zero = weight == 0 ? kSmallestKept : weight;
+  return kept ? never_zero : 0;
+}
+
 struct SgdFormula {
   SgdFormula() = default;
   FETTLE_HOST_DEVICE SgdFormula(const UpdateSettings& s, const UpdateBuffers& part,

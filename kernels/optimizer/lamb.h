@@ -79,6 +79,7 @@ FETTLE_HOST_DEVICE inline double lamb_ratio(double weights, double directions) {
   const auto rate = static_cast<float>(f.rate * begin_lamb(b, f));
   for (std::int64_t i = 0; i < b.count; ++i) {
     b.weights[i] -= rate * f.direction(b.weights[i], b.state1[i], b.state2[i]);
+    if (b.mask != nullptr) b.weights[i] = masked(b.weights[i], b.mask, i);
   }
   if (b.rounded != nullptr) round_all(b.rounded_type, b.count, b.weights, b.rounded);
 }

@@ -32,6 +32,14 @@ template <bool has_state1, bool has_state2, class Formula>
   }
 }
 
+// Masks weights `begin` to `begin` + count of a part.
+[[gnu::always_inline]] inline void mask_block(const UpdateBuffers& b, std::int64_t begin,
+                                              std::int64_t count) {
+  for (std::int64_t i = begin; i < begin + count; ++i) {
+    b.weights[i] = masked(b.weights[i], b.mask, i);
+  }
+}
+
 template <class Formula>
 [[gnu::always_inline]] inline void update_all(const UpdateBuffers& b, const Formula& formula) {
   for (std::int64_t i = 0; i < b.count; i += kUpdateBlock) {
@@ -45,6 +53,7 @@ template <class Formula>
     } else {
       update_block<false, false>(formula, count, weights, gradient, nullptr, nullptr);
     }
+    if (b.mask != nullptr) mask_block(b, i, count);
     if (b.rounded != nullptr) round_all(b.rounded_type, count, weights, b.rounded + i);
   }
 }

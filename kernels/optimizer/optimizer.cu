@@ -69,8 +69,12 @@ __device__ __forceinline__ void store_as(const Pack<float, N>& values, std::uint
 }
 
 template <int N>
-__device__ __forceinline__ void store_weights(const Pack<float, N>& weights,
-                                              const UpdateBuffers& part, std::int64_t at) {
+__device__ __forceinline__ void store_weights(Pack<float, N>& weights, const UpdateBuffers& part,
+                                              std::int64_t at) {
+  if (part.mask != nullptr) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) weights.at[i] = masked(weights.at[i], part.mask, at + i);
+  }
   store(weights, part.weights, at);
   if (part.rounded == nullptr) return;
   if (part.rounded_type == DataType::kFloat16) {

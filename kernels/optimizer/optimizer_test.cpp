@@ -197,7 +197,9 @@ TEST_P(Optimizer, ChangesNothingInAStepThatIsUndone) {
 }
 
 // Parts as in a network's flat arrays: of any length, not all aligned for vector instructions.
-std::vector<UpdateBuffers> parts_of(State& state, const Floats& gradient, DataType rounded_type) {
+// `mask`: of every second part.
+std::vector<UpdateBuffers> parts_of(State& state, const Floats& gradient, DataType rounded_type,
+                                    const std::uint16_t* mask = nullptr) {
   std::vector<UpdateBuffers> parts;
   std::ptrdiff_t begin = 0;
   for (const std::int64_t count : {5000, 1, 7, 4096, 4097, 3, 8192}) {
@@ -209,6 +211,7 @@ std::vector<UpdateBuffers> parts_of(State& state, const Floats& gradient, DataTy
                        parts.size() % 2 == 0 ? state.rounded.data() + begin : nullptr,
                        rounded_type};
     part.weight_decay = 0.01F * static_cast<float>(parts.size());
+    if (parts.size() % 2 == 0) part.mask = mask;
     parts.push_back(part);
     begin += count;
   }
@@ -235,6 +238,61 @@ TEST_P(Optimizer, UpdatesPartsOfAnySizeAnywhereBitForBit) {
       EXPECT_EQ(found.state2, expected.state2) << name;
       EXPECT_EQ(found.rounded, expected.rounded) << name;
     }
+  }
+}
+
+TEST_P(Optimizer, KeepsMaskedWeightsAtZeroAndNoOthers) {
+  const std::vector<std::uint16_t> mask = {0xF0F0, 0x0001, 0x00FF};
+  for (const auto& [name, rule] : kRules) {
+    State state = start(random_floats(40, 1)), free = state;
+    const Floats gradient = random_floats(40, 2);
+    UpdateBuffers part{40,
+                       state.weights.data(),
+                       gradient.data(),
+                       state.state1.data(),
+                       state.state2.data(),
+                       state.rounded.data()};
+    part.mask = mask.data();
+    const StepControl first = step(1);
+    const auto tested = backend(GetParam());
+    tested->update(rule, {part}, {})->run(&first);
+    tested->wait();
+    update(*tested, rule, {}, 0, first, gradient, free);
+    for (std::size_t i = 0; i < 40; ++i) {
+      const bool kept = (mask[i / 16] >> (i % 16) & 1) != 0;
+      EXPECT_EQ(state.weights[i], kept ? free.weights[i] : 0) << name << " " << i;
+      EXPECT_EQ(state.rounded[i], kept ? free.rounded[i] : 0) << name << " " << i;
+    }
+  }
+}
+
+TEST_P(Optimizer, AKeptWeightIsNeverZero) {
+  State state = start({1, 1});
+  const Floats gradient = {2, 2};
+  const std::uint16_t mask = 1;
+  UpdateBuffers part{2, state.weights.data(), gradient.data()};
+  part.mask = &mask;
+  const StepControl halves = step(1, 0.5F);
+  const auto tested = backend(GetParam());
+  tested->update(UpdateRule::kSgd, {part}, {})->run(&halves);
+  tested->wait();
+  EXPECT_THAT(state.weights, ::testing::ElementsAre(kSmallestKept, 0));
+}
+
+TEST_P(Optimizer, MasksPartsAnywhereBitForBit) {
+  const auto tested = backend(GetParam()), reference = backend("reference");
+  const Floats gradient = random_floats(21396, 2);
+  std::vector<std::uint16_t> mask;
+  for (std::size_t i = 0; i < 600; ++i) mask.push_back(static_cast<std::uint16_t>(i * 40503));
+  for (const auto& [name, rule] : kRules) {
+    State found = start(random_floats(std::ssize(gradient), 1)), expected = found;
+    const StepControl first = step(1, 0.01F);
+    constexpr DataType kType = DataType::kBFloat16;
+    tested->update(rule, parts_of(found, gradient, kType, mask.data()), {})->run(&first);
+    reference->update(rule, parts_of(expected, gradient, kType, mask.data()), {})->run(&first);
+    tested->wait();
+    EXPECT_EQ(found.weights, expected.weights) << name;
+    EXPECT_EQ(found.rounded, expected.rounded) << name;
   }
 }
 

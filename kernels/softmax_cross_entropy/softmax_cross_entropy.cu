@@ -9,6 +9,10 @@
 // thread's private store: no thread reads another's data. A row of more than 99 KB (which every GPU
 // since 2020 can hold, an H100 twice) is read again instead, mostly from the second-level cache.
 //
+// With a teacher (LossTeacher) the first reading also takes the sums of exponentials of both rows,
+// divided by the temperature; the second, which then reads the teacher's row again, sums the
+// divergence from known logarithms, whose differences lose no digits.
+//
 // Rows may begin at any alignment if the class count is no multiple of eight. So packs lie on
 // boundaries of 16 bytes of memory, not of the row: the row's first and last pack are partial, and
 // read and written one by one.
@@ -43,6 +47,8 @@ struct LossSettings {
   // Set for a step's last loss, which adds `sums` to the step's (LossOptions); else nullptr.
   const StepInput* step_input = nullptr;
   StepSums* step_sums = nullptr;
+  float temperature = 1;
+  float teacher_weight = 0;  // without a teacher: 0
 };
 
 // The sums of a team's rows.
@@ -126,6 +132,41 @@ __device__ void see(const Pack<T, width>& values, const RowPacks<width>& row, in
   }
 }
 
+// The state of a pass over a row and its teacher's: largest logits, and sums of exponentials of the
+// distances to them, divided by the temperature.
+struct Soft {
+  float largest = kLowest;
+  float total = 0;
+  float teachers_largest = kLowest;
+  float teachers_total = 0;
+};
+
+template <int width, class T>
+__device__ void see_soft(const Pack<T, width>& values, float per_degree, float& largest,
+                         float& total) {
+  float now = largest;
+#pragma unroll
+  for (int i = 0; i < width; ++i) now = fmaxf(now, cuda::to_float(values.at[i]));
+  if (now > largest) total *= __expf((largest - now) * per_degree);
+  largest = now;
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    total += __expf((cuda::to_float(values.at[i]) - now) * per_degree);
+  }
+}
+
+// Combines the states of all threads of the team.
+template <class Team>
+__device__ Soft together(const Soft& mine, float per_degree) {
+  Soft all;
+  all.largest = Team::largest(mine.largest);
+  all.total = Team::sum(mine.total * __expf((mine.largest - all.largest) * per_degree));
+  all.teachers_largest = Team::largest(mine.teachers_largest);
+  all.teachers_total = Team::sum(
+      mine.teachers_total * __expf((mine.teachers_largest - all.teachers_largest) * per_degree));
+  return all;
+}
+
 // Combines the states of all threads of the team.
 template <class Team>
 __device__ Softmax together(const Softmax& mine, bool smooth) {
@@ -154,19 +195,53 @@ struct Gradients {
         peak(1 - settings.label_smoothing),
         scale(settings.gradient_scale == nullptr ? 1 : *settings.gradient_scale) {}
 
+  // The gradient of the class `index`, which has this logit.
+  __device__ float of(float z, int index, int label) const {
+    const float probability = __expf(z - largest) * inverse_total;
+    const float target = spread + (index == label ? peak : 0);
+    return scale * (probability - target);
+  }
+
   template <int width, class T>
   __device__ Pack<T, width> of(const Pack<T, width>& values, int first, int label) const {
     Pack<T, width> result;
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      const float probability = __expf(cuda::to_float(values.at[i]) - largest) * inverse_total;
-      const float target = spread + (first + i == label ? peak : 0);
-      result.at[i] = cuda::from_float<T>(scale * (probability - target));
+      result.at[i] = cuda::from_float<T>(of(cuda::to_float(values.at[i]), first + i, label));
     }
     return result;
   }
 
   float largest, inverse_total, spread, peak, scale;
+};
+
+// Turns the logits of student and teacher into gradients of the whole loss; sums the divergence.
+struct SoftGradients {
+  __device__ SoftGradients(const LossSettings& settings, const Soft& seen)
+      : per_degree(1 / settings.temperature),
+        shift(seen.largest * per_degree + logf(seen.total)),
+        teachers_shift(seen.teachers_largest * per_degree + logf(seen.teachers_total)),
+        weight(settings.teacher_weight),
+        factor(settings.teacher_weight * settings.temperature *
+               (settings.gradient_scale == nullptr ? 1 : *settings.gradient_scale)) {}
+
+  // `hard`: the gradients without a teacher, which are replaced.
+  template <int width, class T>
+  __device__ void add(const Pack<T, width>& values, const Pack<T, width>& teachers,
+                      const RowPacks<width>& row, int pack, float (&hard)[width]) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      if (!row.holds(row.first(pack) + i)) continue;
+      const float log_q = cuda::to_float(values.at[i]) * per_degree - shift;
+      const float log_r = cuda::to_float(teachers.at[i]) * per_degree - teachers_shift;
+      const float r = __expf(log_r);
+      divergence += r * (log_r - log_q);
+      hard[i] = (1 - weight) * hard[i] + factor * (__expf(log_q) - r);
+    }
+  }
+
+  float per_degree, shift, teachers_shift, weight, factor;
+  float divergence = 0;  // of this thread's classes
 };
 
 // Whether the argmax of a row with NaN is another class than the label. As in the reference's
@@ -208,6 +283,59 @@ __device__ Softmax run_row(const LossSettings& settings, const T* z, const Label
   return seen;
 }
 
+// A pack of the row and its teacher's, and the gradients, if wanted.
+template <int width, class T>
+__device__ void distil_pack(const Gradients& gradients, SoftGradients& soft,
+                            const RowPacks<width>& row, int pack, int label,
+                            const Pack<T, width>& values, const Pack<T, width>& teachers, T* dz) {
+  float both[width];
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    both[i] = gradients.of(cuda::to_float(values.at[i]), row.first(pack) + i, label);
+  }
+  soft.add(values, teachers, row, pack, both);
+  if (dz == nullptr) return;
+  Pack<T, width> result;
+#pragma unroll
+  for (int i = 0; i < width; ++i) result.at[i] = cuda::from_float<T>(both[i]);
+  row.store(result, pack, dz);
+}
+
+// Processes one row with its teacher's, as run_row. `loss` receives the whole loss.
+template <class Team, int width, bool kept, class T>
+__device__ Softmax distil_row(const LossSettings& settings, const T* z, const T* teachers,
+                              const Label& label, T* dz, Pack<T, width>* shared, double& loss) {
+  const RowPacks<width> row(z, settings.classes);
+  const RowPacks<width> teachers_row(teachers, settings.classes);  // begins at the same place
+  const bool smooth = settings.label_smoothing != 0;
+  const float per_degree = 1 / settings.temperature;
+  Softmax mine;
+  Soft my_soft;
+  for_each_pack<Team>(row, [&](int pack) {
+    const Pack<T, width> values = row.load(z, pack);
+    if constexpr (kept) shared[pack] = values;
+    see(values, row, pack, label, smooth, mine);
+    see_soft(values, per_degree, my_soft.largest, my_soft.total);
+    see_soft(teachers_row.load(teachers, pack), per_degree, my_soft.teachers_largest,
+             my_soft.teachers_total);
+  });
+  Softmax seen = together<Team>(mine, smooth);
+  if (Team::rank() == 0 && std::isnan(seen.total)) seen.beaten |= beaten_by_nan(z, label);
+  const Gradients gradients(settings, seen);
+  SoftGradients soft(settings, together<Team>(my_soft, per_degree));
+  for_each_pack<Team>(row, [&](int pack) {
+    const Pack<T, width> values = kept ? shared[pack] : row.load(z, pack);
+    distil_pack(gradients, soft, row, pack, label.index, values, teachers_row.load(teachers, pack),
+                dz);
+  });
+  const double divergence = Team::sum(soft.divergence);
+  const double temperature = settings.temperature;
+  const double weight = settings.teacher_weight;
+  loss = (1 - weight) * loss_of(settings, seen, label) +
+         weight * temperature * temperature * divergence;
+  return seen;
+}
+
 // Sums all teams' sums in the last block, in the same order for blocks of any size.
 __device__ void add_teams(const LossSettings& settings, const TeamSums* team_sums, int teams,
                           LossSums* sums) {
@@ -225,10 +353,12 @@ __device__ void add_teams(const LossSettings& settings, const TeamSums* team_sum
 
 // `packs`: maximum packs of a row. `sums`: the sums to which the rows are added. Labels are below
 // settings.classes: reading the data set checks it (trainer/data/image_set.h).
-template <class Team, int width, bool kept, class T>
+// `teachers`: the teacher's logits if `distils`, else not read.
+template <class Team, int width, bool kept, bool distils, class T>
 __global__ void __launch_bounds__(kMaxThreads, 2)
-    loss_kernel(LossSettings settings, int packs, const T* logits, const std::int32_t* labels,
-                T* dlogits, TeamSums* team_sums, unsigned* counter, LossSums* sums) {
+    loss_kernel(LossSettings settings, int packs, const T* logits, const T* teachers,
+                const std::int32_t* labels, T* dlogits, TeamSums* team_sums, unsigned* counter,
+                LossSums* sums) {
   using PackOfRow = Pack<T, width>;
   FETTLE_DYNAMIC_SHARED(PackOfRow, shared);
   TeamSums mine;
@@ -237,10 +367,17 @@ __global__ void __launch_bounds__(kMaxThreads, 2)
     const T* z = logits + s * settings.classes;
     const Label label{labels[s], cuda::to_float(z[labels[s]])};
     T* dz = dlogits == nullptr ? nullptr : dlogits + s * settings.classes;
-    const Softmax seen =
-        run_row<Team, width, kept>(settings, z, label, dz, shared + Team::index() * packs);
+    PackOfRow* const row = shared + Team::index() * packs;
+    Softmax seen;
+    double loss = 0;
+    if constexpr (distils) {
+      seen = distil_row<Team, width, kept>(settings, z, teachers + s * settings.classes, label, dz,
+                                           row, loss);
+    } else {
+      seen = run_row<Team, width, kept>(settings, z, label, dz, row);
+    }
     if (Team::rank() != 0) continue;
-    mine.loss += loss_of(settings, seen, label);
+    mine.loss += distils ? loss : loss_of(settings, seen, label);
     mine.correct += seen.beaten ? 0 : 1;
   }
   if (Team::rank() == 0) team_sums[cuda::team_index<Team>()] = mine;
@@ -278,12 +415,13 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
     team_sums();
     device_.counters(1);
     // CUDA requires an opt-in beyond 48 KB. Warps never need it (TeamChoice).
-    cuda::must_succeed(cudaFuncSetAttribute(loss_kernel<cuda::BlockTeam, kWidth, true, T>,
-                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                            kMaxSharedBytes));
-    cuda::must_succeed(cudaFuncSetAttribute(loss_kernel<cuda::BlockTeam, 1, true, T>,
-                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                            kMaxSharedBytes));
+    for (auto* kernel : {loss_kernel<cuda::BlockTeam, kWidth, true, false, T>,
+                         loss_kernel<cuda::BlockTeam, kWidth, true, true, T>,
+                         loss_kernel<cuda::BlockTeam, 1, true, false, T>,
+                         loss_kernel<cuda::BlockTeam, 1, true, true, T>}) {
+      cuda::must_succeed(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                              kMaxSharedBytes));
+    }
   }
 
   void run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
@@ -293,13 +431,22 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
                                 options.label_smoothing,
                                 options.gradient_scale,
                                 options.step_input,
-                                options.step_sums};
+                                options.step_sums,
+                                options.teacher.temperature,
+                                options.teacher.weight};
     const auto* z = static_cast<const T*>(logits);
+    const auto* teachers = static_cast<const T*>(options.teacher.logits);
     auto* dz = static_cast<T*>(dlogits);
-    // Rows may begin anywhere, but z and dz must begin at the same place of a pack.
-    const bool packs = cuda::is_aligned<kWidth>(z) && cuda::is_aligned<kWidth>(dz);
-    cuda::with_width<kWidth>(
-        packs, [&](auto width) { launch_rows<width()>(settings, z, labels, dz, sums); });
+    // Rows may begin anywhere, but all must begin at the same place of a pack.
+    const bool packs = cuda::is_aligned<kWidth>(z) && cuda::is_aligned<kWidth>(dz) &&
+                       cuda::is_aligned<kWidth>(teachers);
+    cuda::with_width<kWidth>(packs, [&](auto width) {
+      if (teachers == nullptr) {
+        launch_rows<width(), /*distils=*/false>(settings, z, teachers, labels, dz, sums);
+      } else {
+        launch_rows<width(), /*distils=*/true>(settings, z, teachers, labels, dz, sums);
+      }
+    });
   }
 
  private:
@@ -309,9 +456,9 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
     return static_cast<TeamSums*>(device_.scratch(kMaxTeams * std::int64_t{sizeof(TeamSums)}));
   }
 
-  template <int width>
-  void launch_rows(const LossSettings& settings, const T* logits, const std::int32_t* labels,
-                   T* dlogits, LossSums* sums) {
+  template <int width, bool distils>
+  void launch_rows(const LossSettings& settings, const T* logits, const T* teachers,
+                   const std::int32_t* labels, T* dlogits, LossSums* sums) {
     // A row that begins within a pack may end in one more.
     const int packs = (classes_ + width - 1) / width + (classes_ % width == 0 ? 0 : 1);
     const TeamChoice team(packs, sizeof(Pack<T, width>));
@@ -320,12 +467,12 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
         .blocks = cuda::blocks_for(teams, static_cast<unsigned>(team.teams_of_block)),
         .threads = static_cast<unsigned>(team.threads),
         .shared_bytes = team.kept ? team.shared_bytes : 0};
-    auto* kernel = loss_kernel<cuda::BlockTeam, width, false, T>;
-    if (team.kept) kernel = loss_kernel<cuda::BlockTeam, width, /*kept=*/true, T>;
+    auto* kernel = loss_kernel<cuda::BlockTeam, width, false, distils, T>;
+    if (team.kept) kernel = loss_kernel<cuda::BlockTeam, width, /*kept=*/true, distils, T>;
     // Warps always keep the row in shared memory (TeamChoice).
-    if (team.warp) kernel = loss_kernel<cuda::WarpTeam, width, /*kept=*/true, T>;
-    cuda::launch(device_.stream(), shape, kernel, settings, packs, logits, labels, dlogits,
-                 team_sums(), device_.counters(1), sums);
+    if (team.warp) kernel = loss_kernel<cuda::WarpTeam, width, /*kept=*/true, distils, T>;
+    cuda::launch(device_.stream(), shape, kernel, settings, packs, logits, teachers, labels,
+                 dlogits, team_sums(), device_.counters(1), sums);
   }
 
   cuda::Device& device_;

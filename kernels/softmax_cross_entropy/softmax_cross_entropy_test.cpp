@@ -18,18 +18,21 @@ LossSums run(SoftmaxCrossEntropyOp& op, const Array& logits,
 }
 
 void expect_the_reference(Backend& tested, DataType type, std::int64_t samples,
-                          std::int64_t classes, float smoothing) {
+                          std::int64_t classes, float smoothing, float teacher_weight = 0) {
   const Array z(type, random_floats(samples * classes, 1));
+  const Array teachers(type, random_floats(samples * classes, 2));
   std::vector<std::int32_t> labels;
   for (std::int64_t s = 0; s < samples; ++s) {
     labels.push_back(static_cast<std::int32_t>(s * 7919 % classes));
   }
   const float scale = 4;
+  LossOptions options{smoothing, &scale};
+  if (teacher_weight > 0) options.teacher = {teachers.data(), 1.5F, teacher_weight};
   Array dz(type, samples * classes), expected_dz(type, samples * classes);
   const LossSums found =
-      run(*tested.softmax_cross_entropy(classes, type), z, labels, {smoothing, &scale}, dz.data());
+      run(*tested.softmax_cross_entropy(classes, type), z, labels, options, dz.data());
   const LossSums expected = run(*backend("reference")->softmax_cross_entropy(classes, type), z,
-                                labels, {smoothing, &scale}, expected_dz.data());
+                                labels, options, expected_dz.data());
   EXPECT_NEAR(found.loss, expected.loss, 1e-5 * expected.loss + 1e-6);
   EXPECT_EQ(found.correct, expected.correct);
   expect_close(dz.floats(), expected_dz.floats(), type == DataType::kFloat32 ? 1e-6 : 1e-2, "dz");
@@ -48,7 +51,14 @@ TEST_P(SoftmaxCrossEntropy, AgreesWithPyTorch) {
     auto op = backend(GetParam())->softmax_cross_entropy(classes, DataType::kFloat32);
     const Array z(DataType::kFloat32, floats_of(c, "z"));
     Array dz(DataType::kFloat32, samples * classes);
-    const LossSums sums = run(*op, z, labels, {number_of(c, "smoothing", 0)}, dz.data());
+    LossOptions options{number_of(c, "smoothing", 0)};
+    const bool taught = c.find("teacher") != nullptr;
+    const Array teachers(DataType::kFloat32, taught ? floats_of(c, "teacher") : Floats{});
+    if (taught) {
+      options.teacher = {teachers.data(), number_of(c, "temperature", 1),
+                         number_of(c, "weight", 0)};
+    }
+    const LossSums sums = run(*op, z, labels, options, dz.data());
     EXPECT_NEAR(sums.loss, c.find("loss")->as_double(), 1e-5 * c.find("loss")->as_double());
     EXPECT_EQ(sums.correct, integer_of(c, "correct"));
     expect_close(dz.floats(), floats_of(c, "dz"), 1e-5, "dz");
@@ -62,6 +72,53 @@ TEST_P(SoftmaxCrossEntropy, GradientIsTheDerivative) {
   const auto f = [&] { return run(*op, z, labels, {0.2F}).loss; };
   run(*op, z, labels, {0.2F}, dz.data());
   expect_gradient(f, static_cast<float*>(z.data()), dz.floats(), 1.0F / 256, 1e-3, "dz");
+}
+
+TEST_P(SoftmaxCrossEntropy, GradientWithATeacherIsTheDerivative) {
+  auto op = backend(GetParam())->softmax_cross_entropy(5, DataType::kFloat32);
+  const std::vector<std::int32_t> labels = {4, 0, 2};
+  Array z(DataType::kFloat32, random_floats(15, 1)), dz(DataType::kFloat32, 15);
+  const Array teachers(DataType::kFloat32, random_floats(15, 2));
+  const LossOptions options{.label_smoothing = 0.2F, .teacher = {teachers.data(), 3, 0.6F}};
+  const auto f = [&] { return run(*op, z, labels, options).loss; };
+  run(*op, z, labels, options, dz.data());
+  expect_gradient(f, static_cast<float*>(z.data()), dz.floats(), 1.0F / 256, 1e-3, "dz");
+}
+
+TEST_P(SoftmaxCrossEntropy, ATeacherThatAgreesChangesOnlyTheWeight) {
+  auto op = backend(GetParam())->softmax_cross_entropy(70, DataType::kFloat32);
+  const std::vector<std::int32_t> labels = {4, 0, 69};
+  const Array z(DataType::kFloat32, random_floats(210, 1));
+  Array alone(DataType::kFloat32, 210), taught(DataType::kFloat32, 210);
+  const LossSums plain = run(*op, z, labels, {}, alone.data());
+  const LossSums sums = run(*op, z, labels, {.teacher = {z.data(), 4, 0.5F}}, taught.data());
+  EXPECT_NEAR(sums.loss, plain.loss / 2, 1e-6 * plain.loss);
+  EXPECT_EQ(sums.correct, plain.correct);
+  Floats half = alone.floats();
+  for (float& value : half) value /= 2;
+  expect_close(taught.floats(), half, 1e-7, "dz");
+}
+
+TEST_P(SoftmaxCrossEntropy, MayWriteOverTheLogitsWithATeacher) {
+  for (const std::int64_t classes : {65, 5003, 60001}) {
+    auto op = backend(GetParam())->softmax_cross_entropy(classes, DataType::kBFloat16);
+    Array z(DataType::kBFloat16, random_floats(2 * classes, 1)),
+        dz(DataType::kBFloat16, 2 * classes);
+    const Array teachers(DataType::kBFloat16, random_floats(2 * classes, 2));
+    const LossOptions options{.teacher = {teachers.data(), 2, 0.9F}};
+    const LossSums apart = run(*op, z, {0, 64}, options, dz.data());
+    EXPECT_EQ(run(*op, z, {0, 64}, options, z.data()).loss, apart.loss);
+    EXPECT_EQ(z.floats(), dz.floats());
+  }
+}
+
+TEST_P(SoftmaxCrossEntropy, SurvivesHugeLogitsOfATeacher) {
+  auto op = backend(GetParam())->softmax_cross_entropy(3, DataType::kFloat32);
+  const Array z(DataType::kFloat32, Floats{1, 2, 3});
+  const Array teachers(DataType::kFloat32, Floats{1e30F, -1e30F, 3});
+  const LossOptions options{.teacher = {teachers.data(), 2, 1}};
+  const double first = 0.5 - std::log(std::exp(0.5) + std::exp(1.0) + std::exp(1.5));
+  EXPECT_NEAR(run(*op, z, {0}, options).loss, -4 * first, 1e-5);
 }
 
 TEST_P(SoftmaxCrossEntropy, MayWriteItsGradientOverTheLogits) {
@@ -140,6 +197,7 @@ TEST_P(SoftmaxCrossEntropy, AgreesWithTheReferenceAtEverySize) {
     for (const auto& [samples, classes] : kSamplesAndClasses) {
       for (const float smoothing : {0.0F, 0.1F}) {
         expect_the_reference(*backend(GetParam()), type, samples, classes, smoothing);
+        expect_the_reference(*backend(GetParam()), type, samples, classes, smoothing, 0.75F);
       }
     }
   }
