@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "kernels/backends/cuda/backend.h"
+#include "trainer/files/export.h"
+#include "trainer/files/teacher.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/program/dry_run.h"
 #include "trainer/step/precision.h"
@@ -80,6 +82,22 @@ Problem text() {
   return problem;
 }
 
+// Adds a teacher with the layers of this network, and a mask. `path`: its file.
+void distil_and_prune(Problem& problem, const Problem& of, const std::string& path) {
+  SavedModel teacher;
+  teacher.config = of.task.config;
+  teacher.format = problem.data.format();
+  teacher.normalize = problem.data.normalize;
+  teacher.plan = *plan_network(teacher.config.model, teacher.format);
+  InitialValues values = initial_values(teacher.plan, 1);
+  teacher.weights = std::move(values.weights);
+  teacher.statistics = std::move(values.statistics);
+  ASSERT_TRUE(
+      write_file(path, export_files(teacher, {}, "safetensors", path)->front().content).ok());
+  problem.task.config.training.distill = api::DistillConfig{.teacher = path};
+  problem.task.config.training.prune = api::PruneConfig{.sparsity = 0.5};
+}
+
 struct Found {
   MemoryPlan planned;
   double reported = 0;     // the plan, as the training reports it
@@ -90,11 +108,13 @@ Found plan_and_train(const Problem& problem) {
   TrainingDevice device(*kernels::cuda_backend());
   const api::TrainerConfig& config = problem.task.config;
   const NetworkPlan network = *plan_network(config, problem.data.format());
-  const TrainingWorld world = world_of(problem.data, 1);
+  TrainingWorld world = world_of(problem.data, 1);
+  const auto teacher = *read_teacher(config, problem.data);
+  if (teacher) world.teacher = memory_of_teacher(teacher->plan, config.training.precision);
   const std::int64_t samples = plan_step(config, world).dealing.limit;
   const std::int64_t free = *device.backend().free_memory();
-  const auto workspaces =
-      device.workspace(network, plan_options(device.backend(), config.training, samples));
+  const auto workspaces = workspaces_of(device, network, teacher ? &teacher->plan : nullptr,
+                                        plan_options(device.backend(), config.training, samples));
   EXPECT_TRUE(workspaces.ok());
   EXPECT_EQ(*device.backend().free_memory(), free) << "a plan takes no memory";
   Found found;
@@ -136,6 +156,31 @@ TEST(PlannedMemory, IsWhatATrainingTakes) {
       EXPECT_EQ(found.reported, static_cast<double>(planned));
       EXPECT_GT(part(found.planned, "shared_workspace"), kSmallThings) << "or nothing is shown";
       EXPECT_GT(part(found.planned, "layer_workspaces"), 0);
+    }
+  }
+}
+
+TEST(PlannedMemory, HasTheTeacherAndTheMask) {
+  const TemporaryDirectory directory;
+  const struct {
+    Problem student, teacher;
+  } cases[] = {{images(), blocks()}, {blocks(), images()}, {text(), text()}};
+  for (const auto& [student, teacher] : cases) {
+    for (const auto precision : {api::Precision::kFp32, api::Precision::kBf16}) {
+      SCOPED_TRACE(student.name + (precision == api::Precision::kBf16 ? " bf16" : " fp32"));
+      Problem problem = student;
+      problem.task.config.training.precision = precision;
+      const std::int64_t alone = plan_and_train(problem).planned.total();
+      distil_and_prune(problem, teacher, directory.file("teacher"));
+      const Found found = plan_and_train(problem);
+      const std::int64_t planned = found.planned.total();
+      EXPECT_GE(found.taken, planned) << "at least";
+      EXPECT_LE(found.taken, planned + kSmallThings);
+      EXPECT_EQ(found.reported, static_cast<double>(planned));
+      EXPECT_GE(planned,
+                alone + part(found.planned, "teacher") + part(found.planned, "prune_mask"));
+      EXPECT_GT(part(found.planned, "teacher"), 0);
+      EXPECT_GT(part(found.planned, "prune_mask"), 0);
     }
   }
 }

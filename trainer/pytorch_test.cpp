@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "base/test_paths.h"
 #include "trainer/step/learner.h"
 #include "trainer/step/learning_rate.h"
+#include "trainer/step/pruning.h"
 #include "trainer/testing/step.h"
 
 namespace fettle::trainer {
@@ -54,23 +56,57 @@ api::TrainerConfig config_of(const Json& golden, api::BackendKind backend) {
   return *config;
 }
 
-// Copies PyTorch's initial weights into the layers with drawn weights.
-void set_initial(const Json& golden, Network& network) {
-  kernels::DeviceArray<float>& held = network.parameters().weights;
-  std::vector<float> values = held.download();
+// The values with PyTorch's initial weights in the layers with drawn weights.
+void put_initial(const Json& golden, const NetworkPlan& plan, std::vector<float>& values) {
   const auto put = [&values](const std::vector<float>& given, const Block& block) {
     ASSERT_EQ(std::ssize(given), block.count);
     std::copy(given.begin(), given.end(), values.begin() + block.offset);
   };
   std::size_t next = 0;
-  for (const LayerPlan& layer : network.plan().layers) {
+  for (const LayerPlan& layer : plan.layers) {
     if (!layer.weights.drawn()) continue;
     const Json& given = golden.find("initial")->as_array()[next++];
     put(numbers<float>(given, "weights"), layer.weights);
     put(numbers<float>(given, "biases"), layer.biases);
     if (layer.positions.count > 0) put(numbers<float>(given, "positions"), layer.positions);
   }
+}
+
+void set_initial(const Json& golden, Network& network) {
+  kernels::DeviceArray<float>& held = network.parameters().weights;
+  std::vector<float> values = held.download();
+  put_initial(golden, network.plan(), values);
   held.upload(values);
+}
+
+// The teacher of the case, if it has one.
+void set_teacher(const Json& golden, const api::TrainerConfig& config, const SampleFormat& format,
+                 Learner& learner) {
+  const Json* const teacher = golden.find("teacher");
+  if (teacher == nullptr) return;
+  Json words = golden;
+  words.set("model", Json::object({{"layers", *teacher->find("layers")}}));
+  const api::TrainerConfig of_teacher = config_of(words, config.training.backend);
+  const auto plan = plan_network(of_teacher, format);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  InitialValues values = initial_values(*plan, 0);
+  put_initial(*teacher, *plan, values.weights);
+  auto network = Network::create_forward_only(*plan, learner.backend(), learner.network().options(),
+                                              values.weights, values.statistics);
+  ASSERT_TRUE(network.ok()) << network.error().message;
+  learner.runner().set_teacher(std::move(*network), *config.training.distill);
+}
+
+// Weights that are not 0, of each layer that is pruned.
+std::vector<std::int64_t> nonzero(Network& network) {
+  const std::vector<float> weights = network.parameters().weights.download();
+  std::vector<std::int64_t> counts;
+  for (const LayerPlan& layer : network.plan().layers) {
+    if (layer.type != api::LayerType::kLinear && layer.type != api::LayerType::kConv) continue;
+    const auto first = weights.begin() + layer.weights.offset;
+    counts.push_back(layer.weights.count - std::count(first, first + layer.weights.count, 0.0F));
+  }
+  return counts;
 }
 
 ImageSet images_of(const Json& golden) {
@@ -123,6 +159,7 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
   Learner& learner = **made;
   set_initial(golden, learner.network());
   learner.weights_changed();
+  set_teacher(golden, config, {images.shape(), images.classes(), tokens, ""}, learner);
 
   const BatchWriter writer(normalize_of(golden), {}, kernels::DataType::kFloat32, 0);
   Batch batch = writer.make_batch(images, batch_size);
@@ -131,17 +168,28 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
   const ScheduleLength length{(images.size() + batch_size - 1) / batch_size,
                               *config.training.epochs};
   const auto losses = numbers<double>(golden, "losses");
+  std::optional<Pruning> pruning;
+  if (config.training.prune) {
+    pruning = *Pruning::create(*config.training.prune, *plan, std::ssize(losses));
+    learner.set_mask(pruning->mask_of_zeros(*learner.whole_weights()));
+  }
   const double tolerance = tolerance_of(config.training);
   for (std::size_t step = 0; step < losses.size(); ++step) {
     const auto begin = static_cast<std::int64_t>(step) % length.steps_per_epoch * batch_size;
     const auto size = std::min(batch_size, images.size() - begin);
     writer.write(images, {order.data() + begin, static_cast<std::size_t>(size)}, 0, batch);
+    if (pruning && pruning->renews_before(static_cast<std::int64_t>(step))) {
+      learner.set_mask(pruning->mask_at(static_cast<std::int64_t>(step), *learner.whole_weights()));
+    }
     learner.add(batch, 0);
     const double rate =
         config.training.learning_rate *
         schedule_factor(config.training.schedule, length, static_cast<std::int64_t>(step));
     const double loss = end_step(learner, rate).score.mean_loss();
     EXPECT_NEAR(loss, losses[step], tolerance * losses[step]) << "step " << step;
+  }
+  if (pruning) {
+    EXPECT_EQ(nonzero(learner.network()), numbers<std::int64_t>(golden, "nonzero"));
   }
   const Score score = *learner.evaluate(images, order, writer);
   EXPECT_NEAR(score.mean_loss(), number(golden, "evaluation"), tolerance * score.mean_loss());

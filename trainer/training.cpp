@@ -137,6 +137,7 @@ Result<std::unique_ptr<Training>> Training::create_on(TrainingDevice& device,
                                                       const TrainingData& data,
                                                       Collective& collective, TrainingHooks hooks,
                                                       const std::optional<Checkpoint>& from) {
+  FETTLE_ASSIGN(const std::optional<Teacher> teacher, read_teacher(task.config, data));
   TrainingTask whole = task;
   FETTLE_ASSIGN(whole.files, hash_files(task.config));
   std::unique_ptr<Training> training(new Training(whole, data, collective, std::move(hooks)));
@@ -145,18 +146,25 @@ Result<std::unique_ptr<Training>> Training::create_on(TrainingDevice& device,
                    ", but training.epochs is " + std::to_string(epochs));
   }
   FETTLE_TRY(agree_on_data(task.config.data, data, collective));
-  FETTLE_TRY(training->make_learner(device));
+  FETTLE_TRY(training->make_learner(device, teacher));
   FETTLE_TRY(training->start(from));
   return training;
 }
 
-Status Training::make_learner(TrainingDevice& device) {
+Status Training::make_learner(TrainingDevice& device, const std::optional<Teacher>& teacher) {
   const api::TrainerConfig& config = task_.config;
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config, data_.format()));
-  const TrainingWorld world =
+  TrainingWorld world =
       world_of(data_, collective_.world_size(), collective_.rank() == 0 && store_.keeps_any());
+  if (teacher) world.teacher = memory_of_teacher(teacher->plan, config.training.precision);
   FETTLE_TRY(check_norm_samples(config, plan, world));
   FETTLE_TRY(check_quantize(config, data_.format()));
+  std::optional<Pruning> pruning;
+  if (config.training.prune) {
+    const ScheduleLength& length = rates_.length();
+    FETTLE_ASSIGN(pruning, Pruning::create(*config.training.prune, plan,
+                                           length.epochs * length.steps_per_epoch));
+  }
   std::unique_lock<std::mutex> allocating;
   if (hooks_.allocating != nullptr && !device.backend().shares_memory()) {
     allocating = std::unique_lock(*hooks_.allocating);
@@ -164,9 +172,10 @@ Status Training::make_learner(TrainingDevice& device) {
   AvailableMemory available = available_memory(device.backend(), task_.processes_here);
   // Memory that the previous training left there is reused or released.
   if (available.device) *available.device += device.kept_bytes();
-  FETTLE_ASSIGN(
-      const Workspaces workspaces,
-      device.workspace(plan, plan_options(device.backend(), config.training, step_.dealing.limit)));
+  const kernels::PlanOptions options =
+      plan_options(device.backend(), config.training, step_.dealing.limit);
+  FETTLE_ASSIGN(const Workspaces workspaces,
+                workspaces_of(device, plan, teacher ? &teacher->plan : nullptr, options));
   place_ = place_data(config, plan, world, available, workspaces);
   const MemoryPlan memory = plan_memory(config, plan, world, place_, workspaces);
   FETTLE_TRY(check_memory(config, memory, available));
@@ -176,8 +185,16 @@ Status Training::make_learner(TrainingDevice& device) {
   } else {
     device.release_samples();
   }
+  if (teacher && workspaces) FETTLE_TRY(device.reserve(*workspaces));
   FETTLE_ASSIGN(learner_, Learner::create_on(device, config.training, plan, step_, task_.seed,
                                              collective_, held));
+  if (teacher) {
+    FETTLE_ASSIGN(auto network,
+                  Network::create_forward_only(teacher->plan, device.backend(), options,
+                                               teacher->weights, teacher->statistics));
+    learner_->runner().set_teacher(std::move(network), *config.training.distill);
+  }
+  if (pruning) pruner_.emplace(std::move(*pruning), *learner_, collective_);
   learner_->set_trace(&trace_);
   if (device.reused_network()) hooks_.log("keeps its network, with its plans and memory");
   EpochMeter::Settings settings{.precision = config.training.precision,
@@ -197,7 +214,7 @@ Status Training::start(const std::optional<Checkpoint>& from) {
   TrainingStart start(parts());
   FETTLE_ASSIGN(state_, start.restore(from));
   resumed_from_ = start.resumed_from();
-  return success();
+  return pruner_ ? pruner_->begin() : success();
 }
 
 TrainingParts Training::parts() const {
@@ -277,6 +294,10 @@ Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
 Result<Training::StepEnding> Training::run_step(Loader& loader) {
   trace_.begin_step();
   const Span span(&trace_, "step");
+  if (pruner_ && pruner_->is_due(step_number())) {
+    FETTLE_ASSIGN(const StepEnding ending, prune());
+    if (ending != StepEnding::kContinues) return ending;
+  }
   const Stopwatch watch;
   Range global;
   bool asks = false;  // whether the step carries this worker's requests
@@ -300,6 +321,14 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
   // The last step of an epoch leaves no step unsettled: the report needs all results.
   FETTLE_ASSIGN(const StepEnding ending, settle_steps(asks ? learner_->results_behind() : 0));
   meter_->add_step(watch.seconds());
+  return ending;
+}
+
+Result<Training::StepEnding> Training::prune() {
+  FETTLE_ASSIGN(const StepEnding ending, settle_steps(0));
+  if (ending != StepEnding::kContinues) return ending;
+  const Span span(&trace_, "prune");
+  FETTLE_TRY(pruner_->before_step(step_number()));
   return ending;
 }
 
@@ -331,9 +360,7 @@ Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
 
 // Skipped steps do not count: the schedule follows updates.
 Learner::LearningRates Training::learning_rates() const {
-  std::int64_t number = state_.position.epoch * rates_.length().steps_per_epoch +
-                        state_.position.offset / step_.global_batch -
-                        learner_->optimizer().control().loss_scale.skipped_steps;
+  std::int64_t number = step_number() - learner_->optimizer().control().loss_scale.skipped_steps;
   Learner::LearningRates rates;
   // First the rate if no further steps were skipped, then the rate if one more was, ...
   for (double& rate : rates) rate = rates_.at(std::max<std::int64_t>(0, number--));
@@ -394,6 +421,7 @@ Metrics Training::results() {
   Metrics metrics = state_.scores;
   if (collective_.rank() != 0) return metrics;  // does not report
   append(metrics, model_metrics(learner_->network().plan()));
+  if (pruner_) append(metrics, pruner_->metrics());
   if (ends_or_waits()) {
     metrics.emplace_back(metric::kInferenceMs,
                          measure_inference_ms(learner_->runner(), data_.images,
@@ -403,7 +431,7 @@ Metrics Training::results() {
 }
 
 Ending Training::end_diverged(const std::string& what) {
-  reports_->report_divergence(state_, what);
+  reports_->report_divergence(state_, what, pruner_ ? pruner_->metrics() : Metrics());
   return Ending::kDiverged;
 }
 

@@ -23,7 +23,9 @@
 #include "trainer/data/loader.h"
 #include "trainer/data/training_data.h"
 #include "trainer/epoch_meter.h"
+#include "trainer/files/teacher.h"
 #include "trainer/parallel/collective.h"
+#include "trainer/pruner.h"
 #include "trainer/step/learner.h"
 #include "trainer/step/learning_rate.h"
 #include "trainer/step/memory_plan.h"
@@ -82,12 +84,19 @@ class Training {
   Training(const TrainingTask& task, const TrainingData& data, Collective& collective,
            TrainingHooks hooks);
   // Errors: there is too little memory.
-  Status make_learner(TrainingDevice& device);
+  Status make_learner(TrainingDevice& device, const std::optional<Teacher>& teacher);
   Status start(const std::optional<Checkpoint>& from);
   TrainingParts parts() const;
 
   enum class StepEnding { kContinues, kStops, kRegroups, kDiverged };
   Result<StepEnding> run_step(Loader& loader);
+  // The number of the next step, from 0; skipped steps count.
+  std::int64_t step_number() const {
+    return state_.position.epoch * rates_.length().steps_per_epoch +
+           state_.position.offset / step_.global_batch;
+  }
+  // Renews the mask of pruned weights, if it is due before the next step.
+  Result<StepEnding> prune();
   // Takes the results of all but the newest `behind` steps. Errors: a worker was lost; the position
   // is then that of the first undone step.
   Result<StepEnding> settle_steps(std::int64_t behind);
@@ -124,6 +133,7 @@ class Training {
   CheckpointStore store_;
   std::vector<MappedFile> files_;  // the data's, as last seen
   std::unique_ptr<Learner> learner_;
+  std::optional<Pruner> pruner_;
   std::optional<EpochMeter> meter_;
   std::optional<TrainingReports> reports_;
   DataPlace place_ = DataPlace::kShared;

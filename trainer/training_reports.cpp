@@ -77,7 +77,8 @@ Status TrainingReports::report(const TrainingState& state, const Metrics& metric
   return success();
 }
 
-void TrainingReports::report_divergence(const TrainingState& state, const std::string& what) {
+void TrainingReports::report_divergence(const TrainingState& state, const std::string& what,
+                                        const Metrics& others) {
   if (parts_.collective.rank() != 0) return;
   const std::int64_t epoch = state.position.epoch + 1;
   parts_.hooks.log(what + " in epoch " + std::to_string(epoch) +
@@ -93,6 +94,7 @@ void TrainingReports::report_divergence(const TrainingState& state, const std::s
   if (parts_.task.config.training.quantize)
     report.metrics.emplace_back(metric::kInt8Accuracy, kNaN);
   append(report.metrics, model_metrics(parts_.learner.network().plan()));
+  append(report.metrics, others);
   report.final_result = true;
   report.implementations = implementations_once();
   parts_.hooks.report(report);

@@ -39,8 +39,9 @@ class TrainingReports {
   // there. Errors: as above.
   Status catch_up(const TrainingState& state);
 
-  // `what`: names the quantity that is not finite.
-  void report_divergence(const TrainingState& state, const std::string& what);
+  // `what`: names the quantity that is not finite. `others`: further metrics of the report.
+  void report_divergence(const TrainingState& state, const std::string& what,
+                         const Metrics& others = {});
 
  private:
   bool may_skip(const TrainingState& state, bool final_result) const;

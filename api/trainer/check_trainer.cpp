@@ -174,6 +174,11 @@ void check_batch_norm(const TrainerConfig& config, const FieldPath& path, FieldE
                        held + ", or use a batch of at most that or no batchNorm");
 }
 
+void check_prune(const PruneConfig& prune, const FieldPath& path, FieldErrors& errors) {
+  if (prune.begin <= prune.end) return;
+  errors.add(path.member("end"), "found less than begin; expected at least begin");
+}
+
 }  // namespace
 
 bool has_batch_norm(const ModelConfig& model) {
@@ -191,6 +196,9 @@ void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErro
                "whatever the number of workers, batchPerWorker lets it grow");
   }
   check_batch_norm(config, training.member("maxPerWorker"), errors);
+  if (config.training.prune) {
+    check_prune(*config.training.prune, training.member("prune"), errors);
+  }
 }
 
 }  // namespace fettle::api

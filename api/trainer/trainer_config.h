@@ -167,6 +167,26 @@ struct QuantizeConfig {
   bool operator==(const QuantizeConfig&) const = default;
 };
 
+// Learning from another network's logits (Hinton et al. 2015).
+struct DistillConfig {
+  std::string teacher;  // a file of `fettle export-model`
+  double temperature = 4;
+  double weight = 0.7;  // of the teacher's part of the loss
+  bool operator==(const DistillConfig&) const = default;
+};
+
+enum class PrunePattern { kUnstructured, kTwoOfFour };
+EnumNames<PrunePattern> names_of(PrunePattern /*any*/);
+
+// Weights of linear and conv layers that become 0 for good, in growing number (Zhu, Gupta 2017).
+struct PruneConfig {
+  PrunePattern pattern = PrunePattern::kUnstructured;
+  std::optional<double> sparsity;  // unstructured: of each layer in the end (required)
+  double begin = 0.1;              // shares of training.epochs
+  double end = 0.7;
+  bool operator==(const PruneConfig&) const = default;
+};
+
 inline constexpr std::int64_t kDefaultGlobalBatch = 128;
 
 struct TrainingConfig {
@@ -196,6 +216,8 @@ struct TrainingConfig {
   std::optional<bool> shard_optimizer;  // over the workers; default: false
   double label_smoothing = 0;
   std::optional<QuantizeConfig> quantize;  // default: no 8-bit network
+  std::optional<DistillConfig> distill;
+  std::optional<PruneConfig> prune;
   bool recompute = false;  // recomputes activations in the backward pass, does not keep them
   BackendKind backend = BackendKind::kAuto;
   std::int64_t threads = 1;

@@ -182,6 +182,31 @@ void visit_fields(Visitor& v, T& c) {
           whole(7, 8));
 }
 
+template <class Visitor, Like<DistillConfig> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("teacher", c.teacher,
+          "Path of the teacher: a file that fettle export-model --format safetensors wrote.",
+          text(1, kLongestFileName).needed());
+  v.field("temperature", c.temperature,
+          "Number that the logits of teacher and student are divided by.", above(0, 1000));
+  v.field("weight", c.weight,
+          "Weight of the teacher's part of the loss. The labels' part has the rest.", number(0, 1));
+}
+
+template <class Visitor, Like<PruneConfig> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("pattern", c.pattern,
+          "unstructured: the smallest weights of each linear and conv layer. 2:4: the smallest two "
+          "of every four along the inputs.");
+  v.field("sparsity", c.sparsity, "Share of each layer's weights that are 0 in the end.",
+          from_to_below(0, 1).needed().only_if(c.pattern == PrunePattern::kUnstructured,
+                                               "pattern unstructured"));
+  v.field("begin", c.begin, "Share of training.epochs after which pruning begins.", number(0, 1));
+  v.field("end", c.end,
+          "Share of training.epochs after which the weights that are left stay the same ones.",
+          number(0, 1));
+}
+
 template <class Visitor, Like<TrainingConfig> T>
 void visit_optimizer_fields(Visitor& v, T& c) {
   v.field("optimizer", c.optimizer, "Optimiser that updates the weights.");
@@ -256,6 +281,14 @@ void visit_fields(Visitor& v, T& c) {
       "quantize", c.quantize,
       "Whether to make an 8-bit network of the trained one and validate it, at rungs and at the "
       "end: int8_validation_accuracy. Default: no.");
+  v.field(
+      "distill", c.distill,
+      "A network to learn from: the loss is (1 - weight) cross entropy + weight x temperature^2 "
+      "x KL divergence of the student's softmax from the teacher's, both at the temperature.");
+  v.field(
+      "prune", c.prune,
+      "Weights that become 0 in training and stay 0. Their number grows as Zhu and Gupta (2017) "
+      "have it.");
   v.field("recompute", c.recompute,
           "Whether to recompute activations in the backward pass instead of keeping them. This "
           "saves memory; the results are the same.");

@@ -80,6 +80,49 @@ TEST(SetTrainerField, RefusesValuesThatReadingRefuses) {
   EXPECT_EQ(config, before);
 }
 
+std::string read_training(const char* training) {
+  const std::string text =
+      R"({"data": {"trainImages": "a", "trainLabels": "b"},
+          "model": {"layers": [{"type": "linear", "units": 4}]}, "training": )" +
+      std::string(training) + "}";
+  const auto config = read_trainer_config(*parse_json(text));
+  return config.ok() ? write_trainer_config(*config).dump() : config.error().message;
+}
+
+TEST(TrainerJson, ReadsDistillationWithItsDefaults) {
+  EXPECT_THAT(read_training(R"({"distill": {"teacher": "t"}})"),
+              HasSubstr(R"("distill":{"teacher":"t","temperature":4,"weight":0.7})"));
+  EXPECT_THAT(read_training(R"({"distill": {"weight": 0.5}})"), HasSubstr("distill.teacher"));
+  EXPECT_THAT(read_training(R"({"distill": {"teacher": "t", "weight": 1.5}})"),
+              HasSubstr("distill.weight"));
+  EXPECT_THAT(read_training(R"({"distill": {"teacher": "t", "temperature": 0}})"),
+              HasSubstr("distill.temperature"));
+}
+
+TEST(TrainerJson, ReadsPruningOfEachPattern) {
+  EXPECT_THAT(read_training(R"({"prune": {"sparsity": 0.9}})"),
+              HasSubstr(R"("pattern":"unstructured","sparsity":0.9,"begin":0.1,"end":0.7})"));
+  EXPECT_THAT(read_training(R"({"prune": {"pattern": "2:4"}})"), HasSubstr(R"("pattern":"2:4")"));
+  EXPECT_THAT(read_training(R"({"prune": {}})"), HasSubstr("prune.sparsity"));
+  EXPECT_THAT(read_training(R"({"prune": {"sparsity": 1}})"), HasSubstr("prune.sparsity"));
+  EXPECT_THAT(read_training(R"({"prune": {"pattern": "2:4", "sparsity": 0.5}})"),
+              HasSubstr("pattern unstructured"));
+  EXPECT_THAT(read_training(R"({"prune": {"sparsity": 0.5, "begin": 0.8}})"),
+              HasSubstr("training.prune.end: found less than begin"));
+}
+
+TEST(SetTrainerField, ReachesDistillationAndPruning) {
+  TrainerConfig config = small_config();
+  config.training.distill = DistillConfig{.teacher = "t"};
+  config.training.prune = PruneConfig{.sparsity = 0.5};
+  EXPECT_TRUE(set_trainer_field(config, "training.distill.temperature", Json(2)).ok());
+  EXPECT_TRUE(set_trainer_field(config, "training.distill.teacher", Json("u")).ok());
+  EXPECT_TRUE(set_trainer_field(config, "training.prune.sparsity", Json(0.75)).ok());
+  EXPECT_EQ(config.training.distill->temperature, 2);
+  EXPECT_EQ(config.training.distill->teacher, "u");
+  EXPECT_EQ(config.training.prune->sparsity, 0.75);
+}
+
 TEST(ResolveTrainer, WritesParametersAndFillsInDefaults) {
   const Result<TrainerConfig> config =
       resolve_trainer(small_spec(), Json::object({{"rate", 0.25}, {"units", 16}}));

@@ -22,6 +22,8 @@ inline constexpr const char* kParameters = "parameters";
 inline constexpr const char* kModelSize = "model_mib";
 inline constexpr const char* kFlopsPerSample = "flops_per_sample";
 inline constexpr const char* kInferenceMs = "inference_ms";
+inline constexpr const char* kSparsity = "sparsity";
+inline constexpr const char* kNonzeroParameters = "nonzero_parameters";
 
 // The same network in 8 bits: training.quantize.
 inline constexpr const char* kInt8Accuracy = "int8_validation_accuracy";
@@ -71,6 +73,8 @@ inline constexpr const char* kAll[] = {kLoss,
                                        kInferenceMs,
                                        kInt8Accuracy,
                                        kInt8Size,
+                                       kSparsity,
+                                       kNonzeroParameters,
                                        kImages,
                                        kTokens,
                                        kStepMedian,

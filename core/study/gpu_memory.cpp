@@ -19,7 +19,7 @@ constexpr double kRoom = 1.05;
 
 // Fields of the trainer that do not change the sizes of its arrays; a name that ends with a dot
 // stands for all fields below it. Every other field is part of the shape.
-constexpr std::array<std::string_view, 15> kShapeless = {
+constexpr std::array<std::string_view, 17> kShapeless = {
     "training.learningRate",   "training.learningRateScaling",
     "training.nesterov",       "training.beta1",
     "training.beta2",          "training.epsilon",
@@ -27,7 +27,8 @@ constexpr std::array<std::string_view, 15> kShapeless = {
     "training.clipNorm",       "training.labelSmoothing",
     "training.referenceBatch", "training.threads",
     "model.dropout",           "data.splitSeed",
-    "training.schedule."};
+    "training.schedule.",      "training.distill.temperature",
+    "training.distill.weight"};
 
 // Decides only whether SGD keeps a state beside the weights.
 constexpr std::string_view kMomentum = "training.momentum";

@@ -143,16 +143,25 @@ def pool_case(kind, samples, size, channels, kernel, stride):
             "dx": flat(x.grad, True)}
 
 
-def loss_case(samples, classes, smoothing):
+def loss_case(samples, classes, smoothing, teacher=None):
+    """`teacher`: the temperature and weight of a teacher's logits."""
     g = torch.Generator().manual_seed(classes)
     z = draw(g, samples, classes)
     z.data *= 3
     labels = torch.randint(classes, (samples,), generator=g)
     loss = F.cross_entropy(z, labels, reduction="sum", label_smoothing=smoothing)
+    distilled = {}
+    if teacher is not None:
+        temperature, weight = teacher
+        logits = draw(g, samples, classes).detach() * 3
+        divergence = F.kl_div(F.log_softmax(z / temperature, 1), F.softmax(logits / temperature, 1),
+                              reduction="batchmean")
+        loss = (1 - weight) * loss + weight * temperature**2 * divergence * samples
+        distilled = {"teacher": flat(logits), "temperature": temperature, "weight": weight}
     loss.backward()
     return {"samples": samples, "classes": classes, "smoothing": smoothing, "z": flat(z),
             "labels": labels.tolist(), "loss": loss.item(), "dz": flat(z.grad),
-            "correct": int((z.argmax(1) == labels).sum())}
+            "correct": int((z.argmax(1) == labels).sum()), **distilled}
 
 
 class Lamb(torch.optim.Optimizer):
@@ -242,7 +251,9 @@ def main():
                  pool_case("average", 1, (7, 7), 2, (3, 3), 1),
                  pool_case("average", 2, (5, 4), 3, (5, 4), 1),
                  pool_case("max", 2, (5, 4), 3, (5, 4), 1)],
-        "softmax_cross_entropy": [loss_case(5, 10, 0.0), loss_case(4, 7, 0.1), loss_case(3, 2, 0.3)],
+        "softmax_cross_entropy": [loss_case(5, 10, 0.0), loss_case(4, 7, 0.1), loss_case(3, 2, 0.3),
+                                  loss_case(5, 10, 0.0, (4.0, 0.7)), loss_case(4, 7, 0.1, (1.5, 0.25)),
+                                  loss_case(3, 2, 0.0, (20.0, 1.0))],
         "optimizer": optimizer_cases(),
     }
     OUT.mkdir(parents=True, exist_ok=True)

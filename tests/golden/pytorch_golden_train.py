@@ -14,6 +14,7 @@ import pathlib
 
 import torch
 import torch.nn.functional as F
+from torch.nn.utils import prune
 
 from pytorch_golden import Lamb
 
@@ -237,7 +238,51 @@ def scheduler_of(optimizer, training, steps_per_epoch):
     return torch.optim.lr_scheduler.ConstantLR(optimizer, 1)
 
 
-def train(network, inputs, labels, training):
+def loss_of(logits, labels, training, teachers):
+    """As F.cross_entropy, and with a teacher's logits the distillation of Hinton et al. 2015."""
+    hard = F.cross_entropy(logits, labels, label_smoothing=training.get("labelSmoothing", 0))
+    if teachers is None:
+        return hard
+    temperature, weight = training["distill"]["temperature"], training["distill"]["weight"]
+    soft = F.kl_div(F.log_softmax(logits / temperature, 1), F.softmax(teachers / temperature, 1),
+                    reduction="batchmean")
+    return (1 - weight) * hard + weight * temperature**2 * soft
+
+
+class Pruner:
+    """Prunes each linear and conv layer by torch.nn.utils.prune, on the schedule of Zhu and Gupta."""
+
+    def __init__(self, network, training, steps):
+        self.settings = training.get("prune")
+        if self.settings is None:
+            return
+        self.modules = [module for module in network.modules_of
+                        if isinstance(module, (torch.nn.Conv2d, torch.nn.Linear))]
+        self.end = min(int(self.settings["end"] * steps), steps - 1)
+        self.begin = min(int(self.settings["begin"] * steps), self.end)
+        self.interval = min(max((self.end - self.begin) // 16, 1), 100)
+
+    def before(self, step):
+        if self.settings is None or not self.begin <= step <= self.end:
+            return
+        if (step - self.begin) % self.interval != 0 and step != self.end:
+            return
+        left = (self.end - step) / (self.end - self.begin)
+        share = self.settings["sparsity"] * (1 - left**3)
+        for module in self.modules:
+            if hasattr(module, "weight_mask"):                  # else the weights of the last pass are ranked
+                module.weight = module.weight_orig * module.weight_mask
+            pruned = int((module.weight == 0).sum())
+            more = round(share * module.weight.numel()) - pruned
+            if more > 0:
+                prune.l1_unstructured(module, "weight", more)
+
+    def nonzero(self):
+        """Of the weights of each layer."""
+        return [int((module.weight != 0).sum()) for module in self.modules]
+
+
+def train(network, inputs, labels, training, teacher=None):
     """What a training says: the loss of each step, and at the end that of all, and right answers."""
     is_16_bit = training.get("precision") == "bf16"
     if is_16_bit:
@@ -253,11 +298,17 @@ def train(network, inputs, labels, training):
     batches = [slice(i, min(i + BATCH, samples)) for i in range(0, samples, BATCH)]
     scheduler = scheduler_of(optimizer, training, len(batches))
     losses = []
+    pruner = Pruner(network, training, len(batches) * EPOCHS)
     for _ in range(EPOCHS):
         for batch in batches:
+            pruner.before(len(losses))
             optimizer.zero_grad()
-            loss = F.cross_entropy(logits_of(inputs[batch]).flatten(0, -2), labels[batch].flatten(),
-                                   label_smoothing=training.get("labelSmoothing", 0))
+            teachers = None
+            if teacher is not None:
+                with torch.no_grad():
+                    teachers = teacher(inputs[batch]).flatten(0, -2)
+            loss = loss_of(logits_of(inputs[batch]).flatten(0, -2), labels[batch].flatten(), training,
+                           teachers)
             loss.backward()
             if "clipNorm" in training:
                 torch.nn.utils.clip_grad_norm_(network.parameters(), training["clipNorm"])
@@ -269,10 +320,19 @@ def train(network, inputs, labels, training):
         logits = logits_of(inputs)
         evaluation = F.cross_entropy(logits.flatten(0, -2), labels.flatten()).item()
         correct = int((logits.argmax(-1) == labels).sum())
-    return {"losses": numbers(losses), "evaluation": float(f"{evaluation:.9g}"), "correct": correct}
+    result = {"losses": numbers(losses), "evaluation": float(f"{evaluation:.9g}"), "correct": correct}
+    return {**result, "nonzero": pruner.nonzero()} if pruner.settings else result
 
 
-def text_case(name, layers, training, frozen=0):
+def taught_by(layers, network, generator):
+    """A teacher with drawn weights, and its words in the file; no layers: none."""
+    if layers is None:
+        return None, {}
+    teacher = network(layers, generator).eval()
+    return teacher, {"teacher": {"layers": layers, "initial": teacher.initial()}}
+
+
+def text_case(name, layers, training, teacher=None, frozen=0):
     generator = torch.Generator().manual_seed(len(name))
     tokens = torch.randint(0, VOCABULARY, (PIECES * CONTEXT + 1,), generator=generator)
     inputs, labels = tokens[:-1].view(PIECES, CONTEXT), tokens[1:].view(PIECES, CONTEXT)
@@ -280,7 +340,8 @@ def text_case(name, layers, training, frozen=0):
     network = Gpt(layers, generator)
     initial = network.initial()
     freeze(network, frozen)
-    result = train(network, inputs, labels, training)
+    teacher, words = taught_by(teacher, Gpt, generator)
+    result = {**train(network, inputs, labels, training, teacher), **words}
     return {"name": name, "model": model_of(layers, frozen),
             "training": dict(training, globalBatch=BATCH, epochs=EPOCHS), "context": CONTEXT,
             "vocabulary": VOCABULARY, "tokens": tokens.tolist(), "initial": initial, **result}
@@ -290,7 +351,7 @@ def model_of(layers, frozen):
     return {"layers": layers, "freeze": frozen} if frozen else {"layers": layers}
 
 
-def case(name, layers, training, frozen=0):
+def case(name, layers, training, teacher=None, frozen=0):
     generator = torch.Generator().manual_seed(len(name))
     pixels = torch.randint(0, 256, (SAMPLES, 1, SIDE, SIDE), generator=generator)
     labels = torch.randint(0, CLASSES, (SAMPLES,), generator=generator)
@@ -298,7 +359,8 @@ def case(name, layers, training, frozen=0):
     network = Network(layers, generator)
     initial = network.initial()
     freeze(network, frozen)
-    result = train(network, images, labels, training)
+    teacher, words = taught_by(teacher, Network, generator)
+    result = {**train(network, images, labels, training, teacher), **words}
     training = dict(training, globalBatch=BATCH, epochs=EPOCHS)
     return {"name": name, "model": model_of(layers, frozen), "training": training, "side": SIDE,
             "mean": MEAN, "std": STD, "pixels": pixels.flatten().tolist(),
@@ -371,6 +433,18 @@ def main():
                   {"optimizer": "adamw", "learningRate": 0.01, "layerDecay": 0.8}, frozen=1),
         text_case("gpt, layer decay, adam", gpt,
                   {"optimizer": "adam", "learningRate": 0.01, "layerDecay": 0.5}),
+        case("mlp, distilled from a cnn", mlp,
+             {"optimizer": "sgd", "learningRate": 0.1, "momentum": 0.9, "labelSmoothing": 0.1,
+              "distill": {"teacher": "none", "temperature": 4, "weight": 0.7}}, cnn),
+        text_case("gpt, distilled", untied,
+                  {"optimizer": "adamw", "learningRate": 0.01, "weightDecay": 0.1,
+                   "distill": {"teacher": "none", "temperature": 2, "weight": 0.5}}, gpt),
+        case("cnn, pruned", cnn,
+             {"optimizer": "sgd", "learningRate": 0.05, "momentum": 0.9, "weightDecay": 0.01,
+              "prune": {"sparsity": 0.8, "begin": 0.1, "end": 0.7}}),
+        case("mlp, pruned with adamw", mlp,
+             {"optimizer": "adamw", "learningRate": 0.01, "weightDecay": 0.1,
+              "prune": {"sparsity": 0.9, "begin": 0, "end": 1}}),
     ]
     OUT.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases)

@@ -56,6 +56,9 @@ Result<FileHashes> hash_files(const api::TrainerConfig& config) {
   if (const auto& start = config.model.from) {
     FETTLE_ASSIGN(hashes.start, hash_of("model.from.file", start->file));
   }
+  if (const auto& distill = config.training.distill) {
+    FETTLE_ASSIGN(hashes.teacher, hash_of("training.distill.teacher", distill->teacher));
+  }
   return hashes;
 }
 
@@ -70,6 +73,7 @@ Json settings_of(const api::TrainerConfig& config, std::uint64_t seed, const Fil
   learnt.training.max_per_worker.reset();
   learnt.training.shard_optimizer.reset();
   if (learnt.model.from) learnt.model.from->file = files.start;
+  if (learnt.training.distill) learnt.training.distill->teacher = files.teacher;
   Json settings = api::write_trainer_config(learnt);
   settings.set("seed", static_cast<std::int64_t>(seed));
   return settings;

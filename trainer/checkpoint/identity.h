@@ -20,7 +20,8 @@ std::string layout_of(const NetworkPlan& plan);
 // The content of the files that a training reads besides its data, as hashes: "content 8f0c…"; ""
 // if the configuration names no such file.
 struct FileHashes {
-  std::string start;  // model.from.file
+  std::string start;    // model.from.file
+  std::string teacher;  // training.distill.teacher
 };
 
 // Errors: a file cannot be read.

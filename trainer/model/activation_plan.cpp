@@ -258,6 +258,15 @@ std::vector<std::int64_t> written_elements(const NetworkPlan& network) {
 
 }  // namespace
 
+ActivationPlan plan_forward(const NetworkPlan& network) {
+  const std::int64_t last = std::ssize(network.layers) - 1;
+  Draft draft{.network = network, .ends = {last}, .backward = {}};
+  draft.output_of.resize(network.layers.size(), kNowhere);
+  add_forward(draft, ForwardPass::kFirst, 0, std::vector<bool>(network.layers.size(), true));
+  draft.plan.logits_gradient = read_output(draft, last, draft.forward_steps());
+  return arranged(draft);
+}
+
 // Each limit on the inside of a segment has its cheapest cuts. The least memory wins, then the
 // fewest repeated layers. Without cuts no layer is repeated.
 ActivationPlan plan_activations(const NetworkPlan& network, bool recompute) {

@@ -56,5 +56,8 @@ struct ActivationPlan {
 
 // With `recompute` the plan has the segments that need the least memory.
 ActivationPlan plan_activations(const NetworkPlan& network, bool recompute);
+// The plan of a network that only runs forward: no backward steps; an output is kept until its
+// last reader has run. `logits_gradient` is the place of the logits.
+ActivationPlan plan_forward(const NetworkPlan& network);
 
 }  // namespace fettle::trainer

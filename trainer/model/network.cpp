@@ -29,7 +29,7 @@ Result<MadeLayers> make_layers(const NetworkPlan& plan, kernels::Backend& backen
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const LayerPlan& layer = plan.layers[i];
     LayerContext context{backend, options, parameters};
-    context.options.input_gradient = input_gradients[i];
+    context.options.input_gradient = options.input_gradient && input_gradients[i];
     // A cast handles both types itself.
     if (layer.type != api::LayerType::kCast) context.options.type = type_in(options, layer);
     auto made = kind_of(layer.type).make(layer, context);
@@ -58,13 +58,29 @@ Result<std::unique_ptr<Network>> Network::create(const NetworkPlan& plan, kernel
                                                  std::uint64_t seed, bool recompute,
                                                  const std::optional<Range>& shard) {
   FETTLE_ASSIGN(Parameters parameters, Parameters::create(plan, options.type, backend));
-  std::unique_ptr<Network> network(
-      new Network(plan, backend, options, std::move(parameters), recompute));
-  FETTLE_TRY(network->allocate());
-  FETTLE_ASSIGN(MadeLayers made, make_layers(plan, backend, options, network->parameters_));
-  network->layers_ = std::move(made.layers);
-  network->implementations_ = std::move(made.implementations);
+  std::unique_ptr<Network> network(new Network(plan, backend, options, std::move(parameters),
+                                               plan_activations(plan, recompute)));
+  FETTLE_TRY(network->make_layers_and_memory());
   FETTLE_TRY(network->restart(seed, shard));
+  return network;
+}
+
+Result<std::unique_ptr<Network>> Network::create_forward_only(const NetworkPlan& plan,
+                                                              kernels::Backend& backend,
+                                                              kernels::PlanOptions options,
+                                                              std::span<const float> weights,
+                                                              std::span<const float> statistics) {
+  options.input_gradient = false;
+  FETTLE_ASSIGN(Parameters parameters,
+                Parameters::create(plan, options.type, backend, /*trained=*/false));
+  std::unique_ptr<Network> network(
+      new Network(plan, backend, options, std::move(parameters), plan_forward(plan)));
+  FETTLE_TRY(network->make_layers_and_memory());
+  Parameters& made = network->parameters_;
+  FETTLE_TRY(made.keep_masters_of(masters_kept(plan, Range{}, options.type), backend));
+  FETTLE_TRY(made.set_weights(weights, backend));
+  if (!statistics.empty()) made.statistics.upload(statistics);
+  network->weights_changed();
   return network;
 }
 
@@ -79,19 +95,25 @@ Status Network::restart(std::uint64_t seed, const std::optional<Range>& shard) {
 }
 
 Network::Network(const NetworkPlan& plan, kernels::Backend& backend,
-                 const kernels::PlanOptions& options, Parameters parameters, bool recompute)
+                 const kernels::PlanOptions& options, Parameters parameters,
+                 ActivationPlan activations)
     : plan_(plan),
-      activations_(plan_activations(plan, recompute)),
+      activations_(std::move(activations)),
       backend_(backend),
       options_(options),
       parameters_(std::move(parameters)) {}
 
-Status Network::allocate() {
+Status Network::make_layers_and_memory() {
   const std::int64_t bytes = kernels::size_of(options_.type);
   FETTLE_ASSIGN(memory_, kernels::DeviceArray<std::uint8_t>::create(
                              backend_, activations_.elements * options_.max_samples * bytes));
-  if (activations_.repeated == 0) return success();
-  FETTLE_ASSIGN(spare_statistics_, kernels::DeviceArray<float>::create(backend_, plan_.statistics));
+  if (activations_.repeated > 0) {
+    FETTLE_ASSIGN(spare_statistics_,
+                  kernels::DeviceArray<float>::create(backend_, plan_.statistics));
+  }
+  FETTLE_ASSIGN(MadeLayers made, make_layers(plan_, backend_, options_, parameters_));
+  layers_ = std::move(made.layers);
+  implementations_ = std::move(made.implementations);
   return success();
 }
 

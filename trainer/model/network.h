@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,13 @@ class Network {
                                                  const kernels::PlanOptions& options,
                                                  std::uint64_t seed, bool recompute = false,
                                                  const std::optional<Range>& shard = {});
+  // A network that only evaluates: without gradients, and with fp32 masters only of what operations
+  // read in fp32. Neither backward() nor restart() may be called. Errors: as create().
+  static Result<std::unique_ptr<Network>> create_forward_only(const NetworkPlan& plan,
+                                                              kernels::Backend& backend,
+                                                              kernels::PlanOptions options,
+                                                              std::span<const float> weights,
+                                                              std::span<const float> statistics);
   // Workspace of such a network's operations, beside its parameters and activations. Allocates
   // nothing if the backend has memory of its own.
   static Result<kernels::Workspace> workspace(const NetworkPlan& plan, kernels::Backend& backend,
@@ -76,8 +84,8 @@ class Network {
 
  private:
   Network(const NetworkPlan& plan, kernels::Backend& backend, const kernels::PlanOptions& options,
-          Parameters parameters, bool recompute);
-  Status allocate();
+          Parameters parameters, ActivationPlan activations);
+  Status make_layers_and_memory();
   kernels::DataType type_of(const LayerPlan& layer) const;  // of its output
   const std::string& name_of(const ActivationStep& step) const {
     return plan_.layers[static_cast<std::size_t>(step.layer)].name;

@@ -53,12 +53,14 @@ std::optional<Range> masters_kept(const NetworkPlan& plan, const std::optional<R
 }
 
 Result<Parameters> Parameters::create(const NetworkPlan& plan, kernels::DataType type,
-                                      kernels::Backend& backend) {
+                                      kernels::Backend& backend, bool trained) {
   Parameters made;  // `weights` is empty until keep_masters_of()
   made.count = plan.parameters;
   made.decayed = plan.decayed;
-  FETTLE_ASSIGN(made.gradients,
-                Floats::create(backend, plan.parameters + plan.statistics + kStepSums));
+  if (trained) {
+    FETTLE_ASSIGN(made.gradients,
+                  Floats::create(backend, plan.parameters + plan.statistics + kStepSums));
+  }
   FETTLE_ASSIGN(made.statistics, Floats::create(backend, plan.statistics));
   if (type == kernels::DataType::kFloat32) return made;
   made.rounded_type = type;
@@ -102,6 +104,21 @@ Status Parameters::set_weights(std::span<const float> all, kernels::Backend& bac
   }
   backend.wait();  // the piece is still being read
   return success();
+}
+
+void Parameters::apply_mask(std::span<const std::uint16_t> mask) {
+  const auto zero_dropped = [mask](auto& array, const Range& parameters) {
+    auto values = array.download();
+    for (std::int64_t i = parameters.begin; i < parameters.end; ++i) {
+      const std::uint16_t word = mask[static_cast<std::size_t>(i / kernels::kMaskBits)];
+      const bool is_kept = (word >> (i % kernels::kMaskBits) & 1) != 0;
+      if (!is_kept) values[static_cast<std::size_t>(i - parameters.begin)] = 0;
+    }
+    array.upload(values);
+  };
+  if (!kept) return zero_dropped(weights, {0, decayed});
+  if (kept->size() > 0) zero_dropped(shard, *kept);
+  zero_dropped(rounded, {0, decayed});
 }
 
 float* Parameters::master(std::int64_t parameter) {

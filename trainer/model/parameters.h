@@ -54,9 +54,10 @@ struct Parameters {
   kernels::DataType rounded_type = kernels::DataType::kBFloat16;
   kernels::DeviceArray<float> statistics;  // running means and variances
 
-  // All zeros, without masters: keep_masters_of() makes them. Errors: too little memory.
+  // All zeros, without masters: keep_masters_of() makes them. `trained`: with gradients. Errors:
+  // too little memory.
   static Result<Parameters> create(const NetworkPlan& plan, kernels::DataType type,
-                                   kernels::Backend& backend);
+                                   kernels::Backend& backend, bool trained = true);
   // Keeps only the masters of these decayed parameters from now on (nullopt: all); the masters'
   // values are lost. Errors: too little memory.
   Status keep_masters_of(const std::optional<Range>& decayed_range, kernels::Backend& backend);
@@ -64,6 +65,10 @@ struct Parameters {
   // Sets the kept masters and all 16-bit copies from the whole weights. Errors: too little memory
   // for a piece of them.
   Status set_weights(std::span<const float> all, kernels::Backend& backend);
+
+  // Zeroes the masters, and the 16-bit copies of other workers' masters, that `mask` drops: a bit
+  // for each of the first `decayed` parameters, as UpdateBuffers::mask.
+  void apply_mask(std::span<const std::uint16_t> mask);
 
   // The master of a parameter; later masters follow it in the array. It must be kept here.
   float* master(std::int64_t parameter);

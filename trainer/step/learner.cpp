@@ -95,6 +95,12 @@ void Learner::set_trace(Trace* trace) {
   exchange_->set_trace(trace);
 }
 
+void Learner::set_mask(std::span<const std::uint16_t> mask) {
+  optimizer_->set_mask(mask);
+  network().parameters().apply_mask(mask);
+  weights_changed();
+}
+
 void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   if (batch.size() == 0) return;  // finish_step() still sends this worker's zeros
   const Span span(trace_, "micro-batch");

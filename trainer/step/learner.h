@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "api/trainer/trainer_config.h"
@@ -94,6 +95,9 @@ class Learner {
   // Updates all copies after the masters or the statistics were changed from outside (a
   // checkpoint).
   void weights_changed() { model_->weights_changed(); }
+
+  // Prunes the weights that `mask` drops, now and after each step (Optimizer::set_mask).
+  void set_mask(std::span<const std::uint16_t> mask);
 
   // Runs forward and backward for one micro-batch; its gradients, loss and statistics are summed.
   // With the last micro-batch of a step the workers begin to all-reduce: until finish_step() no

@@ -90,8 +90,17 @@ std::int64_t checkpoint_bytes(const api::TrainerConfig& config, const NetworkPla
 
 }  // namespace
 
+TeacherMemory memory_of_teacher(const NetworkPlan& teacher, api::Precision precision) {
+  const kernels::DataType type = data_type(precision);
+  const std::int64_t element = kernels::size_of(type);
+  const std::int64_t rounded = type == kernels::DataType::kFloat32 ? 0 : element;
+  return {(master_count(teacher, Range{}, type) + teacher.statistics) * kFloat +
+              teacher.parameters * rounded,
+          plan_forward(teacher).elements * element};
+}
+
 TrainingWorld world_of(const TrainingData& data, std::int64_t world_size, bool keeps_checkpoints) {
-  return {world_size, std::ssize(data.split.train), data.images.bytes(), keeps_checkpoints};
+  return {world_size, std::ssize(data.split.train), data.images.bytes(), keeps_checkpoints, {}};
 }
 
 std::string_view to_string(DataPlace place) {
@@ -178,6 +187,13 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
       // Includes their gradients.
       {"activations", 0, activations.elements * element},
   };
+  if (config.training.prune) {
+    memory.parts.push_back(
+        {"prune_mask", plan.decayed / kernels::kMaskBits * std::int64_t{sizeof(std::uint16_t)}, 0});
+  }
+  if (world.teacher.fixed > 0) {
+    memory.parts.push_back({"teacher", world.teacher.fixed, world.teacher.per_sample});
+  }
   if (world.keeps_checkpoints) {  // it is written from a copy of its content
     memory.parts.push_back({"checkpoint_copy", memory.checkpoint_file, 0, /*on_host=*/true});
   }

@@ -24,12 +24,20 @@
 
 namespace fettle::trainer {
 
+// Memory of distillation's teacher, on each worker: without a teacher nothing.
+struct TeacherMemory {
+  std::int64_t fixed = 0;       // parameters and statistics
+  std::int64_t per_sample = 0;  // activations
+};
+TeacherMemory memory_of_teacher(const NetworkPlan& teacher, api::Precision precision);
+
 // The workers that share a batch, and the samples available to fill it.
 struct TrainingWorld {
   std::int64_t world_size = 1;
   std::int64_t train_samples = 0;
   std::int64_t data_bytes = 0;     // of the set that training and validation samples come from
   bool keeps_checkpoints = false;  // the planned worker does: rank 0, with a directory
+  TeacherMemory teacher = {};
 };
 TrainingWorld world_of(const TrainingData& data, std::int64_t world_size,
                        bool keeps_checkpoints = false);

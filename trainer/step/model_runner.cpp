@@ -1,6 +1,7 @@
 #include "trainer/step/model_runner.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -38,6 +39,13 @@ Status ModelRunner::allocate(TrainingDevice& device, const StepShape& step, kern
   FETTLE_ASSIGN(evaluation_sums_, Sums::create(backend_, 1));
   FETTLE_ASSIGN(statistics_before_, kernels::DeviceArray<float>::create(backend_, plan.statistics));
   return success();
+}
+
+void ModelRunner::set_teacher(std::unique_ptr<Network> teacher, const api::DistillConfig& config) {
+  CHECK(teacher->max_samples() >= network_->max_samples(), "the teacher takes the same batches");
+  teacher_ = std::move(teacher);
+  taught_.temperature = static_cast<float>(config.temperature);
+  taught_.weight = static_cast<float>(config.weight);
 }
 
 // ---- Training ----------------------------------------------------------------------------------
@@ -80,6 +88,8 @@ void ModelRunner::enqueue_batch(const StagedBatch& batch, const kernels::LossOpt
     const Span span(trace_, "gather");
     stage_->gather(batch);
   }
+  kernels::LossOptions options = loss;
+  options.teacher = enqueue_teacher(batch);
   // Every micro-batch of a step starts from the same statistics.
   backend_.copy(statistics_before_.data(), parameters.statistics.data(),
                 statistics_before_.bytes());
@@ -87,7 +97,7 @@ void ModelRunner::enqueue_batch(const StagedBatch& batch, const kernels::LossOpt
   const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
   {
     const Span span(trace_, "loss");
-    loss_->run(batch.predictions, logits, batch.labels, loss, sums_.data(),
+    loss_->run(batch.predictions, logits, batch.labels, options, sums_.data(),
                network_->logits_gradient());
   }
   network_->backward(pass, batch.pixels, hooks.layer_done);
@@ -96,6 +106,14 @@ void ModelRunner::enqueue_batch(const StagedBatch& batch, const kernels::LossOpt
   const std::int64_t frozen = network_->plan().frozen_statistics;
   backend_.add_scaled(parameters.statistics.size() - frozen, static_cast<float>(batch.predictions),
                       parameters.statistics.data() + frozen, parameters.statistic_sums() + frozen);
+}
+
+kernels::LossTeacher ModelRunner::enqueue_teacher(const StagedBatch& batch) {
+  if (teacher_ == nullptr) return {};
+  const Span span(trace_, "teacher");
+  kernels::LossTeacher taught = taught_;
+  taught.logits = teacher_->forward(Pass{/*training=*/false, batch.samples}, batch.pixels);
+  return taught;
 }
 
 void ModelRunner::enqueue_step_sums(const kernels::StepInput* input) {

@@ -49,6 +49,10 @@ class ModelRunner {
                                                      const std::optional<Range>& shard,
                                                      const std::optional<HeldSamples>& held);
 
+  // From now on training passes learn from this network as well (kernels::LossTeacher). It takes
+  // the same batches, in evaluation mode, and must have room for them.
+  void set_teacher(std::unique_ptr<Network> teacher, const api::DistillConfig& config);
+
   Network& network() { return *network_; }
   kernels::Backend& backend() { return backend_; }
   StepGraphs& graphs() { return graphs_; }
@@ -94,6 +98,7 @@ class ModelRunner {
   Status allocate(TrainingDevice& device, const StepShape& step, kernels::DataType type,
                   const std::optional<HeldSamples>& held);
   void keep_statistics();
+  kernels::LossTeacher enqueue_teacher(const StagedBatch& batch);
   StagedBatch stage_evaluation(const ImageSet& images, std::span<const std::int64_t> samples,
                                const BatchWriter& writer);
   void run_evaluation(const StagedBatch& batch);
@@ -101,7 +106,9 @@ class ModelRunner {
 
   kernels::Backend& backend_;
   const std::uint64_t seed_;
-  Network* network_ = nullptr;  // the device's
+  Network* network_ = nullptr;        // the device's
+  std::unique_ptr<Network> teacher_;  // may be null
+  kernels::LossTeacher taught_;       // its settings
   std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
   std::optional<BatchStaging> stage_;
   Batch evaluated_;                               // reused by evaluate()

@@ -83,6 +83,11 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(
   const OptimizerStates states = states_of(config);
   FETTLE_ASSIGN(made->state1, Floats::create(backend, states.first ? updated.size() : 0));
   FETTLE_ASSIGN(made->state2, Floats::create(backend, states.second ? updated.size() : 0));
+  if (config.prune) {
+    const std::int64_t words = plan.decayed / kernels::kMaskBits;
+    FETTLE_ASSIGN(made->mask_, kernels::DeviceArray<std::uint16_t>::create(backend, words));
+    made->set_mask(std::vector<std::uint16_t>(static_cast<std::size_t>(words), 0xFFFF));
+  }
   FETTLE_ASSIGN(made->device_control_,
                 kernels::DeviceArray<kernels::StepControl>::create(backend, 1));
   made->results_ = backend.readback(sizeof(kernels::StepControl));
@@ -113,6 +118,9 @@ kernels::UpdateBuffers Optimizer::part(const Range& range, const ParameterGroup&
   if (!state2.empty()) buffers.state2 = state2.data() + in_shard;
   if (!parameters_.rounded.empty()) buffers.rounded = parameters_.rounded.data() + range.begin;
   buffers.rounded_type = parameters_.rounded_type;
+  // Ranges begin on cache lines, so a word of the mask belongs to one range.
+  if (group.decays && !mask_.empty())
+    buffers.mask = mask_.data() + range.begin / kernels::kMaskBits;
   buffers.weight_decay = group.decays ? static_cast<float>(config_.weight_decay) : 0;
   buffers.rate_scale = group.rate_scale;
   return buffers;

@@ -71,6 +71,10 @@ class Optimizer {
   // The initial state: all zeros.
   OptimizerState fresh_state() const;
 
+  // With training.prune: the weights that stay 0 from now on, as UpdateBuffers::mask of the first
+  // `decayed` parameters.
+  void set_mask(std::span<const std::uint16_t> mask) { mask_.upload(mask); }
+
   // Memory of the state that this worker keeps.
   double state_mib() const {
     return static_cast<double>(state1.bytes() + state2.bytes()) / (1 << 20);
@@ -97,6 +101,7 @@ class Optimizer {
   Parameters& parameters_;
   const Range shard_;
   std::unique_ptr<kernels::UpdateOp> update_;  // null if the shard is empty
+  kernels::DeviceArray<std::uint16_t> mask_;   // empty: no weights are pruned
   kernels::DeviceArray<kernels::StepControl> device_control_;
   std::unique_ptr<kernels::Readback> results_;
   kernels::StepControl control_;

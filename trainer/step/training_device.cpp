@@ -1,5 +1,6 @@
 #include "trainer/step/training_device.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -83,19 +84,22 @@ Result<Network*> TrainingDevice::network(const NetworkPlan& plan,
   // may plan with it (kept_bytes).
   network_bytes_ = 0;
   FETTLE_ASSIGN(const std::optional<kernels::Workspace> needed, workspace(plan, options));
-  if (needed) {
-    const std::int64_t without = free_memory();
-    FETTLE_TRY(backend_->reserve_workspace(*needed));
-    // Smaller, earlier blocks stay (reserve_workspace), but another network cannot use them: only
-    // new memory counts as kept.
-    if (const std::int64_t grown = without - free_memory(); grown > 0) workspace_bytes_ = grown;
-  }
+  if (needed) FETTLE_TRY(reserve(*needed));
   const std::int64_t before = free_memory();
   FETTLE_ASSIGN(network_, Network::create(plan, *backend_, options, seed, recompute, shard));
   plan_ = plan;
   recompute_ = recompute;
   network_bytes_ = before - free_memory();
   return network_.get();
+}
+
+Status TrainingDevice::reserve(const kernels::Workspace& needed) {
+  const std::int64_t without = free_memory();
+  FETTLE_TRY(backend_->reserve_workspace(needed));
+  // Smaller, earlier blocks stay (reserve_workspace), but another network cannot use them: only new
+  // memory counts as kept.
+  if (const std::int64_t grown = without - free_memory(); grown > 0) workspace_bytes_ = grown;
+  return success();
 }
 
 Result<std::optional<kernels::Workspace>> TrainingDevice::workspace(
@@ -106,6 +110,22 @@ Result<std::optional<kernels::Workspace>> TrainingDevice::workspace(
   asked_plan_ = plan;
   asked_options_ = options;
   return workspace_;
+}
+
+Result<std::optional<kernels::Workspace>> workspaces_of(TrainingDevice& device,
+                                                        const NetworkPlan& plan,
+                                                        const NetworkPlan* teacher,
+                                                        const kernels::PlanOptions& options) {
+  FETTLE_ASSIGN(auto needed, device.workspace(plan, options));
+  if (!needed || teacher == nullptr) return needed;
+  kernels::PlanOptions forward = options;
+  forward.input_gradient = false;
+  FETTLE_ASSIGN(const kernels::Workspace other,
+                Network::workspace(*teacher, device.backend(), forward));
+  needed->shared = std::max(needed->shared, other.shared);
+  needed->branch = std::max(needed->branch, other.branch);
+  needed->own += other.own;
+  return needed;
 }
 
 Result<kernels::Samples> TrainingDevice::hold(const ImageSet& images) {

@@ -33,6 +33,15 @@ AvailableMemory available_memory(const kernels::Backend& backend, std::int64_t p
 // The same if the configuration's backend is not here: nothing is known about its GPU.
 AvailableMemory available_memory(const api::TrainingConfig& config, std::int64_t processes);
 
+class TrainingDevice;
+
+// Workspace of a training's networks, which use it in turn. `teacher` may be nullptr.
+// Errors: a layer that the backend cannot run.
+Result<std::optional<kernels::Workspace>> workspaces_of(TrainingDevice& device,
+                                                        const NetworkPlan& plan,
+                                                        const NetworkPlan* teacher,
+                                                        const kernels::PlanOptions& options);
+
 class TrainingDevice {
  public:
   explicit TrainingDevice(std::unique_ptr<kernels::Backend> backend)
@@ -55,6 +64,10 @@ class TrainingDevice {
   // Errors: a layer that the backend cannot run.
   Result<std::optional<kernels::Workspace>> workspace(const NetworkPlan& plan,
                                                       const kernels::PlanOptions& options);
+
+  // Reserves workspace for several networks that are used in turn: call it before they are made.
+  // Errors: too little memory.
+  Status reserve(const kernels::Workspace& needed);
 
   // Whether the last network() call returned the previous network.
   bool reused_network() const { return reused_; }
