@@ -1,5 +1,6 @@
 // A whole training of one or several workers, which are threads, with its reports and final
 // weights; and the file of its network for other programs. For tests only.
+#pragma once
 
 #include <gtest/gtest.h>
 
