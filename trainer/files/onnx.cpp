@@ -75,23 +75,26 @@ std::vector<T> in_order_of(const NamedWeight& weight, const std::vector<T>& valu
   return result;
 }
 
-// The quantize layer that alone reads the result of a pool of largest numbers; else nullptr.
-const LayerPlan* grid_behind(const Graph& graph, const NetworkPlan& plan, const GraphStep& pool) {
-  if (pool.op != GraphOp::kMaxPool) return nullptr;
-  const LayerPlan* found = nullptr;
-  const auto value = &pool - graph.steps.data() + 1;
-  for (const GraphStep& step : graph.steps) {
-    if (std::ranges::find(step.inputs, value) == step.inputs.end()) continue;
-    if (found != nullptr || step.op != GraphOp::kQuantize) return nullptr;
-    found = &plan.layer(step.layer);
-  }
-  return found;
-}
-
 // Whether the operation moves numbers and changes none.
 bool only_moves(GraphOp op) {
   return op == GraphOp::kChannelsLast || op == GraphOp::kChannelsFirst || op == GraphOp::kFlatten ||
          op == GraphOp::kImage;
+}
+
+// The quantize layer that alone reads the result of a step that gives some of its input's numbers,
+// perhaps behind other such steps; else nullptr.
+const LayerPlan* grid_behind(const Graph& graph, const NetworkPlan& plan, const GraphStep& step) {
+  if (step.op != GraphOp::kMaxPool && !only_moves(step.op)) return nullptr;
+  const GraphStep* reader = nullptr;
+  const auto value = &step - graph.steps.data() + 1;
+  for (const GraphStep& other : graph.steps) {
+    if (std::ranges::find(other.inputs, value) == other.inputs.end()) continue;
+    if (reader != nullptr) return nullptr;
+    reader = &other;
+  }
+  if (reader == nullptr) return nullptr;
+  if (reader->op == GraphOp::kQuantize) return &plan.layer(reader->layer);
+  return grid_behind(graph, plan, *reader);
 }
 
 template <class T>
@@ -160,9 +163,17 @@ class OnnxWriter {
     grids_.push_back(grid);
   }
 
+  // The step's first input. The largest of some numbers on a grid is the largest of them, on the
+  // grid: so the layer before a pool ends with the bytes that the layer behind it takes.
+  std::string on_later_grid(const GraphStep& step) {
+    const std::string& x = values_[static_cast<std::size_t>(step.inputs[0])];
+    const LayerPlan* const later = grid_behind(steps_, plan_, step);
+    return later == nullptr ? x : take_quantize(*later, x);
+  }
+
   std::string take(const GraphStep& step) {
     const LayerPlan& layer = plan_.layer(step.layer);
-    const std::string& x = values_[static_cast<std::size_t>(step.inputs[0])];
+    const std::string x = on_later_grid(step);
     switch (step.op) {
       case GraphOp::kConv:
         return take_conv(layer, x);
@@ -186,7 +197,7 @@ class OnnxWriter {
       case GraphOp::kGelu:
         return layer.gelu == kernels::GeluForm::kTanh ? take_tanh_gelu(x) : take_gelu(x);
       case GraphOp::kMaxPool:
-        return take_max_pool(step, x);
+        return graph_.add("MaxPool", {x}, pool(layer));
       case GraphOp::kAveragePool:
         return graph_.add("AveragePool", {x}, pool(layer));
       case GraphOp::kGlobalPool:
@@ -212,14 +223,6 @@ class OnnxWriter {
         return graph_.add("Unsqueeze", {x, graph_.integers_tensor({2, 3})});
     }
     return x;
-  }
-
-  // The largest of some numbers on a grid is the largest of them, on the grid: so the layer before
-  // the pool ends with the bytes that the layer behind it takes.
-  std::string take_max_pool(const GraphStep& step, const std::string& x) {
-    const LayerPlan* const later = grid_behind(steps_, plan_, step);
-    const std::string numbers = later == nullptr ? x : take_quantize(*later, x);
-    return graph_.add("MaxPool", {numbers}, pool(plan_.layer(step.layer)));
   }
 
   std::string take_conv(const LayerPlan& layer, const std::string& x) {

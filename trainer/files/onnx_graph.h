@@ -1,5 +1,5 @@
-// OnnxGraph: the nodes and tensors of an ONNX model, written one after the other. Names that are not
-// given are counted. Knows no network: onnx.cpp builds one of it. One thread.
+// OnnxGraph: the nodes and tensors of an ONNX model, written one after the other. Names that are
+// not given are counted. Knows no network: onnx.cpp builds one of it. One thread.
 #pragma once
 
 #include <bit>

@@ -36,13 +36,13 @@ Status check_quantizable(const api::ModelConfig& model, const SampleFormat& form
 // Whether the layer computes in 8 bits: it is linear or conv, behind a quantize layer.
 bool is_quantized(const NetworkPlan& plan, const LayerPlan& layer);
 
-// The ranges of all quantize layers, two numbers each, in the order of the layers; and back. Errors:
-// another number of ranges.
+// The ranges of all quantize layers, two numbers each, in the order of the layers; and back.
+// Errors: another number of ranges.
 std::vector<float> ranges_of(const NetworkValues& network);
 Status set_ranges(std::span<const float> ranges, NetworkValues& network);
 
-// Bytes of such a network: a byte for each weight of the layers that compute in 8 bits, with a scale
-// for each output; four for any other number.
+// Bytes of such a network: a byte for each weight of the layers that compute in 8 bits, with a
+// scale for each output; four for any other number.
 std::int64_t int8_bytes(const NetworkPlan& plan);
 
 }  // namespace fettle::trainer

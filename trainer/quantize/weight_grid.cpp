@@ -17,8 +17,8 @@ std::span<const float> part(std::span<const float> all, const Block& block) {
   return all.subspan(static_cast<std::size_t>(block.offset), static_cast<std::size_t>(block.count));
 }
 
-// The smallest scale that holds the row within `limit` steps. A large bias on small weights makes it
-// larger.
+// The smallest scale that holds the row within `limit` steps. A large bias on small weights makes
+// it larger.
 float scale_of(std::span<const float> row, float limit, float bias, float input_scale) {
   float most = 0;
   for (const float weight : row) most = std::max(most, std::abs(weight));
