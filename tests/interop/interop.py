@@ -77,6 +77,7 @@ CASES["norms"][0]["layers"].insert(7, TANH)
 class Workshop:
     def __init__(self, trainer, folder):
         self.trainer, self.folder = trainer, pathlib.Path(folder)
+        self.training = {}  # beside what every case has
 
     def run(self, *arguments):
         done = subprocess.run([self.trainer, *map(str, arguments)], capture_output=True, text=True, check=False)
@@ -86,7 +87,8 @@ class Workshop:
 
     def train(self, model, data):
         config = {"data": data, "model": model,
-                  "training": {"epochs": 1, "globalBatch": 32, "learningRate": 0.01, "optimizer": "adam"}}
+                  "training": {"epochs": 1, "globalBatch": 32, "learningRate": 0.01, "optimizer": "adam",
+                               **self.training}}
         (self.folder / "config.json").write_text(json.dumps(config))
         self.run(self.folder / "config.json", "--checkpoints", self.folder / "kept")
 
