@@ -173,7 +173,7 @@ class OnnxWriter {
 
   std::string take(const GraphStep& step) {
     const LayerPlan& layer = plan_.layer(step.layer);
-    const std::string x = on_later_grid(step);
+    std::string x = on_later_grid(step);
     switch (step.op) {
       case GraphOp::kConv:
         return take_conv(layer, x);
