@@ -17,9 +17,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/test_paths.h"
+#include "trainer/prune/pruning.h"
 #include "trainer/step/learner.h"
 #include "trainer/step/learning_rate.h"
-#include "trainer/step/pruning.h"
 #include "trainer/testing/step.h"
 
 namespace fettle::trainer {

@@ -25,7 +25,7 @@
 #include "trainer/epoch_meter.h"
 #include "trainer/files/teacher.h"
 #include "trainer/parallel/collective.h"
-#include "trainer/pruner.h"
+#include "trainer/prune/pruner.h"
 #include "trainer/step/learner.h"
 #include "trainer/step/learning_rate.h"
 #include "trainer/step/memory_plan.h"

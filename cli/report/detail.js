@@ -5,7 +5,6 @@
 let selected = null;   // name of the trial in the panel
 let came_from = null;  // the element that had the focus before
 /** @type {((panel: HTMLElement, trial: TrialRow) => void) | null} */
-let live_notes = null; // shows the notes on a page that follows (serve/pages/panel.js)
 let live_notes = null;  // shows the notes on a page that follows (serve/pages/panel.js)
 
 // What a trial's newest report may say of its GPU: by which name, and how it is read.

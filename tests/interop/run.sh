@@ -14,7 +14,4 @@ fi
 try peers 'the readers of exported models cannot be installed from PyPI' find_python --torch
 "$python" "$here/interop.py" "$1"
 "$python" "$here/start.py" "$1"
-find_python() { python=$("$here/../../scripts/interop_python.sh" --torch); }
-try peers 'the readers of exported models cannot be installed from PyPI' find_python
-"$python" "$here/interop.py" "$1"
-exec "$python" "$here/int8.py" "$1"
+"$python" "$here/int8.py" "$1"

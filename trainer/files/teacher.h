@@ -21,9 +21,9 @@ struct Teacher {
   std::vector<float> statistics;
 };
 
-// The teacher of `config`; absent without training.distill. Errors: the file is missing, or no model
-// of export-model; it takes other samples than the data, has other classes or another vocabulary, or
-// normalises otherwise.
+// The teacher of `config`; absent without training.distill. Errors: the file is missing, or no
+// model of export-model; it takes other samples than the data, has other classes or another
+// vocabulary, or normalises otherwise.
 Result<std::optional<Teacher>> read_teacher(const api::TrainerConfig& config,
                                             const TrainingData& data);
 

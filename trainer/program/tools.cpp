@@ -14,8 +14,8 @@
 #include "trainer/program/console.h"
 #include "trainer/program/dry_run.h"
 #include "trainer/program/process_task.h"
+#include "trainer/prune/pruning.h"
 #include "trainer/step/precision.h"
-#include "trainer/step/pruning.h"
 #include "trainer/step/training_device.h"
 
 namespace fettle::trainer {

@@ -9,7 +9,7 @@
 
 #include "kernels/backends/cuda/backend.h"
 #include "trainer/model/layer_configs.h"
-#include "trainer/step/pruning.h"
+#include "trainer/prune/pruning.h"
 #include "trainer/testing/run_training.h"
 
 namespace fettle::trainer {

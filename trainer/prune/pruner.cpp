@@ -1,4 +1,4 @@
-#include "trainer/pruner.h"
+#include "trainer/prune/pruner.h"
 
 #include <cstring>
 #include <string>

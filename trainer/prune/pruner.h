@@ -9,9 +9,9 @@
 
 #include "base/result.h"
 #include "trainer/parallel/collective.h"
+#include "trainer/prune/pruning.h"
 #include "trainer/reporter/training_report.h"
 #include "trainer/step/learner.h"
-#include "trainer/step/pruning.h"
 
 namespace fettle::trainer {
 

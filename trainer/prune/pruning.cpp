@@ -1,4 +1,4 @@
-#include "trainer/step/pruning.h"
+#include "trainer/prune/pruning.h"
 
 #include <algorithm>
 #include <array>
