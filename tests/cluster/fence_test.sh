@@ -184,7 +184,7 @@ while IFS='|' read -r what said size; do
 done << 'SIZES'
 a longer curve|expected at most 256 values|9 32 64
 a longer name|expected each key to be|1 1 65
-more metrics|must have at most 32 items|1 33 64
+more metrics|must have at most 40 items|1 41 64
 a report of 1.5 MB|must have at most|50 96 300
 a very long name|expected each key to be|1 1 1000
 SIZES
