@@ -1,10 +1,12 @@
 """A browser for tests of pages: opens them, collects what went wrong in them, and asks axe-core about them."""
 
 import atexit
+import contextlib
 import os
 import pathlib
 import unittest
 
+from playwright.sync_api import TimeoutError as Late
 from playwright.sync_api import expect, sync_playwright
 
 PATIENCE = 120_000  # ms after which what is waited for never comes
@@ -45,7 +47,9 @@ class BrowserTest(unittest.TestCase):
         return page
 
     def assert_fits(self, page):
-        """Nothing is wider than the window."""
+        """Nothing is wider than the window, once the charts have followed its size."""
+        with contextlib.suppress(Late):
+            page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
         wide = page.evaluate(
             """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('body *')]
                  .filter((each) => each.getBoundingClientRect().right > innerWidth + 1)
