@@ -114,8 +114,9 @@ void check_embedding(const TrainerConfig& config, const FieldPath& path, FieldEr
 void check_freeze(const ModelConfig& model, const FieldPath& path, FieldErrors& errors) {
   const auto entries = static_cast<std::int64_t>(model.layers.size());
   const std::int64_t most = model.gpt ? model.gpt->layers : entries - 1;
-  if (model.freeze <= most) return;
-  errors.add(path, "found " + std::to_string(model.freeze) + " of " +
+  const std::int64_t frozen = model.freeze.value_or(0);
+  if (frozen <= most) return;
+  errors.add(path, "found " + std::to_string(frozen) + " of " +
                        (model.gpt ? std::to_string(most) + " blocks"
                                   : std::to_string(entries) + " layers, which leaves nothing to "
                                                               "train") +

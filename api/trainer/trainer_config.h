@@ -132,7 +132,7 @@ struct ModelConfig {
   std::optional<GptConfig> gpt;
   std::vector<LayerConfig> layers;  // empty with gpt
   std::optional<StartConfig> from;
-  std::int64_t freeze = 0;  // the first layers that keep their weights; with gpt: blocks
+  std::optional<std::int64_t> freeze;  // first layers that keep their weights; with gpt: blocks
   bool operator==(const ModelConfig&) const = default;
 };
 
@@ -201,7 +201,7 @@ struct TrainingConfig {
   std::optional<bool> deterministic;  // attention on a GPU; default: false
   OptimizerKind optimizer = OptimizerKind::kSgd;
   double learning_rate = 0.01;
-  double layer_decay = 1;  // of the learning rate, from each layer with weights to the one before
+  std::optional<double> layer_decay;  // of the rate, from each layer with weights to the one before
   ScalingRule learning_rate_scaling = ScalingRule::kAuto;
   ScheduleConfig schedule;
   double momentum = 0;  // sgd, rmsprop

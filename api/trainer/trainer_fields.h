@@ -149,7 +149,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("from", c.from, "Weights that the training starts from. Default: initial values.");
   v.field("freeze", c.freeze,
           "Number of the first entries of layers that keep their weights; with gpt, of the first "
-          "blocks, the embedding included.",
+          "blocks, the embedding included. Default: none.",
           whole(0, kMostLayers).hardest_at_max());
 }
 
@@ -213,7 +213,7 @@ void visit_optimizer_fields(Visitor& v, T& c) {
   v.field("learningRate", c.learning_rate, "Learning rate at the reference batch.", above(0, 1e6));
   v.field("layerDecay", c.layer_decay,
           "Factor of the learning rate from each layer with weights, or residual block, to the one "
-          "before it.",
+          "before it. Default: 1.",
           above(0, 1));
   v.field("learningRateScaling", c.learning_rate_scaling,
           "How the learning rate scales with the batch. auto: linear for sgd, square root for "

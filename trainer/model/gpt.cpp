@@ -56,7 +56,9 @@ api::ModelConfig with_layers(const api::ModelConfig& model) {
   api::ModelConfig expanded = model;
   expanded.layers = gpt(*model.gpt);
   expanded.gpt.reset();
-  if (model.freeze > 0) expanded.freeze = kLayersOfEmbedding + kLayersOfBlock * model.freeze;
+  if (const std::int64_t blocks = model.freeze.value_or(0); blocks > 0) {
+    expanded.freeze = kLayersOfEmbedding + kLayersOfBlock * blocks;
+  }
   return expanded;
 }
 

@@ -140,7 +140,7 @@ class Planner {
     layer.input = at_.shape;
     layer.output = at_.shape;
     layer.tokens = at_.tokens;
-    layer.frozen = layer.index < model_.freeze;
+    layer.frozen = layer.index < model_.freeze.value_or(0);
     layer.stage = stage_;
     return layer;
   }
@@ -314,7 +314,10 @@ double NetworkPlan::training_flops() const {
   bool trained_before = false;
   constexpr double kFlopsPerMultiplyAdd = 2;
   for (const LayerPlan& layer : layers) {
-    const int products = 1 + (layer.is_trained() ? 1 : 0) + (trained_before ? 1 : 0);
+    // Attention has two operands and no weights.
+    const bool two_operands = trained_before && !layer.has_parameters();
+    const int products =
+        1 + (layer.is_trained() || two_operands ? 1 : 0) + (trained_before ? 1 : 0);
     total += kFlopsPerMultiplyAdd * layer.multiply_adds * products;
     trained_before = trained_before || layer.is_trained();
   }

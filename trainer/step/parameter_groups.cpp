@@ -40,8 +40,9 @@ std::int64_t first_undecayed(const NetworkPlan& plan) {
 
 std::vector<ParameterGroup> parameter_groups(const NetworkPlan& plan,
                                              const api::TrainingConfig& config) {
-  if (config.optimizer == api::OptimizerKind::kLamb || config.layer_decay < 1) {
-    return groups_by_tensor(plan, config.layer_decay);
+  const double decay = config.layer_decay.value_or(1);
+  if (config.optimizer == api::OptimizerKind::kLamb || decay < 1) {
+    return groups_by_tensor(plan, decay);
   }
   return {{{plan.first_trained(), plan.decayed}, /*decays=*/true},
           {{first_undecayed(plan), plan.parameters}, /*decays=*/false}};

@@ -35,7 +35,7 @@ TEST(StoredReport, WithinBoundsIsRead) {
 
 TEST(StoredReport, BeyondBoundsIsNoneAndTheTrialIsReadAllTheSame) {
   for (const auto& [metrics, bytes] :
-       {std::pair<std::size_t, std::size_t>{33, 9}, {1, 1'500'000}}) {
+       {std::pair<std::size_t, std::size_t>{api::kMaxReportMetrics + 1, 9}, {1, 1'500'000}}) {
     const auto entry = read_trial_entry(trial_with(metrics, bytes)).value();
     ASSERT_TRUE(entry.trial != nullptr) << entry.readability.why;
     EXPECT_EQ(entry.trial->status.phase, api::TrialPhase::kRunning);
