@@ -62,13 +62,6 @@ Json counts_data(const api::TrialCounts& counts) {
                        {"infeasible", counts.infeasible}});
 }
 
-std::string message_of(const api::Study& study) {
-  for (const char* type : {"Succeeded", "Failed", "Suspended", "Running"}) {
-    if (const auto* condition = true_condition(study, type)) return condition->message;
-  }
-  return "";
-}
-
 // Returns the noise of results and its effect on the best trial; null where results are exact.
 Json expected_best_data(const std::optional<ExpectedBest>& best) {
   if (!best) return {};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "cli/serve/feeds/events.h"
 #include "cli/terminal/terminal_text.h"
 
 namespace fettle::cli {
@@ -38,12 +39,12 @@ std::string LogTail::take() {
     const Json data = Json::object({{"text", log_text(std::string_view(text_).substr(0, whole))},
                                     {"skipped", static_cast<std::int64_t>(skipped_)}});
     const std::uint64_t up_to = position_ - (text_.size() - whole);
-    events = "id: " + std::to_string(up_to) + "\nevent: log\ndata: " + data.dump() + "\n\n";
+    events = event_text("log", data.dump(), std::to_string(up_to));
     text_.erase(0, whole);
     skipped_ = 0;
   }
   if (end_ && !over_) {
-    events += "event: end\ndata: " + Json::object({{"message", *end_}}).dump() + "\n\n";
+    events += event_text("end", Json::object({{"message", *end_}}).dump());
     over_ = true;
   }
   return events;

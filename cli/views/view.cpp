@@ -54,6 +54,13 @@ std::string state_of(const api::Study& study) {
   return study.status.started_ms > 0 ? "running" : "waiting";
 }
 
+std::string message_of(const api::Study& study) {
+  for (const char* type : {"Succeeded", "Failed", "Suspended", "Running"}) {
+    if (const auto* condition = true_condition(study, type)) return condition->message;
+  }
+  return "";
+}
+
 std::string state_of(const RunView& view) {
   return view.interrupted ? "interrupted" : state_of(view.study);
 }

@@ -47,6 +47,8 @@ std::string state_of(const RunView& view);
 const api::StatusCondition* true_condition(const api::Study& study, std::string_view type);
 // Returns "succeeded", "failed", "suspended", "running" or "waiting", from the conditions.
 std::string state_of(const api::Study& study);
+// Returns the message of the condition that gives the state; "" without one.
+std::string message_of(const api::Study& study);
 
 // Returns the present objective of a trial: that of its result, otherwise that of its newest report
 // (or the best one, if the objective takes that). `objective` indexes spec.objectives.

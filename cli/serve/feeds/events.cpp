@@ -4,9 +4,8 @@
 
 namespace fettle::cli {
 
-std::string event_text(const char* name, const std::string& json,
-                       const std::optional<FeedPosition>& id) {
-  std::string text = id ? "id: " + id->text() + '\n' : "";
+std::string event_text(const char* name, const std::string& json, const std::string& id) {
+  const std::string text = id.empty() ? "" : "id: " + id + '\n';
   return text + "event: " + name + "\ndata: " + json + "\n\n";
 }
 

@@ -5,13 +5,11 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/serve/feeds/feed.h"
 
 namespace fettle::cli {
 
-// One event; `id` is left out where absent. `json` is one line.
-std::string event_text(const char* name, const std::string& json,
-                       const std::optional<FeedPosition>& id);
+// One event; `id` is left out where empty. `json` is one line.
+std::string event_text(const char* name, const std::string& json, const std::string& id = "");
 
 // The data of the event `trouble`: {"code", "message"}, where the code is "forbidden" or
 // "unavailable"; absent: the trouble is over.

@@ -55,14 +55,15 @@ std::string ListFeed::events_since(std::optional<FeedPosition>& position) const 
   position = here;
   std::string text;
   if (std::ranges::find(names, kTrouble) != names.end()) {
-    text = event_text("trouble", feed_.part(kTrouble), std::nullopt);
+    text = event_text("trouble", feed_.part(kTrouble));
   }
   if (!feed_.contains(kSeen)) return text;  // it could not be listed even once
-  if (!first) return text + event_text("change", '{' + rows_json(names) + '}', here);
+  if (!first) return text + event_text("change", '{' + rows_json(names) + '}', here.text());
   std::vector<std::string> all = feed_.changed_since({here.epoch, 0});
   std::ranges::sort(all);
   return text + event_text("document",
-                           "{\"place\":" + Json(place_).dump() + ',' + rows_json(all) + '}', here);
+                           "{\"place\":" + Json(place_).dump() + ',' + rows_json(all) + '}',
+                           here.text());
 }
 
 }  // namespace fettle::cli

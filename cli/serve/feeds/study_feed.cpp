@@ -146,17 +146,17 @@ std::string StudyFeed::events_since(std::optional<FeedPosition>& position) const
   if (here.number == 0 || position == here) return "";  // nothing was seen yet, or nothing new
   if (is_gone()) {
     position = here;
-    return event_text("gone", feed_.part(kGone), here);
+    return event_text("gone", feed_.part(kGone), here.text());
   }
   if (position && feed_.knows(*position)) return changes_since(*position);
   const bool was_another =
       position && position->epoch >= first_epoch_ && position->epoch < here.epoch;
   if (was_another) {
     position = here;
-    return event_text("reset", "{}", here);
+    return event_text("reset", "{}", here.text());
   }
   const std::string trouble =
-      feed_.contains(kTrouble) ? event_text("trouble", feed_.part(kTrouble), std::nullopt) : "";
+      feed_.contains(kTrouble) ? event_text("trouble", feed_.part(kTrouble)) : "";
   position = here;
   if (!feed_.contains(kStudy)) return trouble;  // it could not be read even once
   position->number = 0;
@@ -185,7 +185,7 @@ std::string StudyFeed::document(FeedPosition& position) const {
                            rows_json(feed_, std::move(rows)) +
                            ",\"insights\":" + (insights.empty() ? no_insights(*view_) : insights) +
                            ",\"volumes\":" + feed_.part(kVolumes) + '}';
-  return event_text("document", json, position);
+  return event_text("document", json, position.text());
 }
 
 std::string StudyFeed::changes_since(FeedPosition& position) const {
@@ -195,15 +195,15 @@ std::string StudyFeed::changes_since(FeedPosition& position) const {
   for (const std::string& part : next_parts(position)) {
     if (is_row(part)) rows.push_back(part);
     if (part == kStudy || part == kVolumes) json += ",\"" + part + "\":" + feed_.part(part);
-    if (part == kTrouble) others += event_text("trouble", feed_.part(part), std::nullopt);
+    if (part == kTrouble) others += event_text("trouble", feed_.part(part));
     if (part == kInsights) {
-      others += event_text("insight", "{\"insights\":" + feed_.part(part) + '}', std::nullopt);
+      others += event_text("insight", "{\"insights\":" + feed_.part(part) + '}');
     }
   }
   if (!rows.empty()) json += ',' + rows_json(feed_, std::move(rows));
   // Only the last event has an id, so that a reader who lost one of them gets all again.
   json.replace(0, json.empty() ? 0 : 1, "{");
-  return others + event_text("change", json + '}', position);
+  return others + event_text("change", json + '}', position.text());
 }
 
 }  // namespace fettle::cli

@@ -55,13 +55,6 @@ Json trials_json(const RunView& view) {
                        {"infeasible", counts.infeasible}});
 }
 
-std::string message_of(const api::Study& study) {
-  for (const char* type : {"Succeeded", "Failed", "Suspended", "Running"}) {
-    if (const auto* condition = true_condition(study, type)) return condition->message;
-  }
-  return "";
-}
-
 }  // namespace
 
 Json list_row(const RunView& view) {
