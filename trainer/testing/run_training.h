@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,8 +20,10 @@ namespace fettle::trainer {
 
 struct RanTraining {
   Ending ending = Ending::kReached;
-  std::string error;  // "": none
+  std::string error;        // "": none
+  std::int64_t failed = 0;  // workers that could not begin
   std::vector<EpochReport> reports;
+  std::vector<std::string> log;             // rank 0's
   std::vector<std::vector<float>> weights;  // masters, by rank
   Checkpoint last;                          // rank 0's
 
@@ -44,17 +47,21 @@ inline RanTraining run_training(const TrainingTask& task, const RunOptions& opti
   const TrainingData data = *load_training_data(task.config.data, off);
   RanTraining ran;
   ran.weights.resize(static_cast<std::size_t>(options.world_size));
+  std::atomic<std::int64_t> failed = 0;
   Threads::run(options.world_size, [&](Collective& collective) {
     const auto rank = static_cast<std::size_t>(collective.rank());
     int left = options.stop_after;
     TrainingHooks hooks;
     hooks.report = [&](const EpochReport& report) { ran.reports.push_back(report); };
-    hooks.log = [](const std::string&) {};
+    hooks.log = [&, rank](const std::string& line) {
+      if (rank == 0) ran.log.push_back(line);
+    };
     hooks.should_stop = [&left] { return left >= 0 && --left <= 0; };
     auto training = options.backend ? Training::create_on(options.backend(), task, data, collective,
                                                           std::move(hooks))
                                     : Training::create(task, data, collective, std::move(hooks));
     if (!training.ok()) {
+      ++failed;
       if (rank == 0) ran.error = training.error().message;
       return;
     }
@@ -67,6 +74,7 @@ inline RanTraining run_training(const TrainingTask& task, const RunOptions& opti
     ASSERT_TRUE(whole.ok() && snapshot.ok());
     if (rank == 0) ran.last = *snapshot;
   });
+  ran.failed = failed;
   return ran;
 }
 
