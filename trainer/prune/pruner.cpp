@@ -1,7 +1,6 @@
 #include "trainer/prune/pruner.h"
 
-#include <cstring>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "api/trial/metric_names.h"
@@ -24,12 +23,7 @@ Status Pruner::renew(std::optional<std::int64_t> step) {
   if (collective_.rank() == 0) {
     mask = step ? pruning_.mask_at(*step, weights) : pruning_.mask_of_zeros(weights);
   }
-  if (collective_.world_size() > 1) {
-    std::string bytes(mask.size() * sizeof(mask[0]), '\0');
-    if (!mask.empty()) std::memcpy(bytes.data(), mask.data(), bytes.size());
-    FETTLE_TRY(broadcast_bytes(collective_, bytes));
-    if (!mask.empty()) std::memcpy(mask.data(), bytes.data(), bytes.size());
-  }
+  FETTLE_TRY(collective_.broadcast(std::as_writable_bytes(std::span(mask))));
   dropped_ = pruning_.dropped_by(mask);
   learner_.set_mask(mask);
   return success();
