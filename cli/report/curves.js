@@ -109,7 +109,8 @@ function choose_lines(shown) {
   return [...order.slice(0, kBestLines), ...growing];
 }
 
-function draw_curves() {
+// In two frames: of thousands of trials each half takes a while.
+function* draw_curves() {
   const section = document.getElementById('curves');
   const shown = trials.filter(has_curve);
   const values = shown.flatMap((trial) => trial.curve.map((point) => point[1 + objective]));
@@ -117,7 +118,9 @@ function draw_curves() {
   const many = shown.length > kMostLines;
   const lines = choose_lines(shown);
   const drawn_lines = new Set(lines);
-  density = many ? {others: shown.filter((trial) => !drawn_lines.has(trial)), axis} : null;
+  const others = many ? shown.filter((trial) => !drawn_lines.has(trial)) : [];
+  if (many) yield;
+  density = many ? {others, axis} : null;
   count_density();
   const x = {type: 'linear', min: 0, max: study.maxStep};
   const scales = {x: scale_of(x, study.unit), y: scale_of(axis, metric())};

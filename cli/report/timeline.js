@@ -33,7 +33,8 @@ function run_bars(points) {
   return [...kinds, bars('line', (point) => !is_selected(point.trial))];
 }
 
-function draw_timeline() {
+// In two frames, as curves.
+function* draw_timeline() {
   const section = document.getElementById('timeline');
   const {runs, slots} = runs_on_slots();
   const labels = Array.from({length: slots}, (_, i) => String(i + 1));
@@ -46,6 +47,7 @@ function draw_timeline() {
     trial: run.trial,
     run,
   }));
+  if (runs.length > kMany) yield;
   const scales = {
     x: scale_of({type: 'linear', min: 0, max: end / unit.size || 1}, unit.name),
     y: {type: 'category', labels, grid: {display: false}, ticks: {autoSkip: true}},
