@@ -227,8 +227,14 @@ class FilePage(AnyPage, BrowserTest):
               apply_changes({trials: [{...trials[0], step: 9}]});
             }"""
         )
-        page.evaluate(wait, ["curves", 1])
-        page.evaluate(wait, ["legend", 1])
+        page.evaluate(
+            """() => new Promise((done) => {
+              const look = () => [...views.values()].some((view) => view.near && is_waiting(view))
+                ? requestAnimationFrame(look) : done();
+              look();
+            })"""
+        )
+        self.assertGreater(page.evaluate("() => views.get(document.getElementById('legend')).drawn_at"), 1)
         self.assertEqual(page.evaluate("() => views.get(document.getElementById('timeline')).drawn_at"), 1)
         page.locator("#timeline").scroll_into_view_if_needed()
         page.evaluate(wait, ["timeline", 1])
