@@ -225,19 +225,13 @@ struct SoftGradients {
         factor(settings.teacher_weight * settings.temperature *
                (settings.gradient_scale == nullptr ? 1 : *settings.gradient_scale)) {}
 
-  // `hard`: the gradients without a teacher, which are replaced.
-  template <int width, class T>
-  __device__ void add(const Pack<T, width>& values, const Pack<T, width>& teachers,
-                      const RowPacks<width>& row, int pack, float (&hard)[width]) {
-#pragma unroll
-    for (int i = 0; i < width; ++i) {
-      if (!row.holds(row.first(pack) + i)) continue;
-      const float log_q = cuda::to_float(values.at[i]) * per_degree - shift;
-      const float log_r = cuda::to_float(teachers.at[i]) * per_degree - teachers_shift;
-      const float r = __expf(log_r);
-      divergence += r * (log_r - log_q);
-      hard[i] = (1 - weight) * hard[i] + factor * (__expf(log_q) - r);
-    }
+  // The gradient of one class of the row, whose gradient without a teacher is `hard`.
+  __device__ float of(float z, float teachers_z, float hard) {
+    const float log_q = z * per_degree - shift;
+    const float log_r = teachers_z * per_degree - teachers_shift;
+    const float r = __expf(log_r);
+    divergence += r * (log_r - log_q);
+    return (1 - weight) * hard + factor * (__expf(log_q) - r);
   }
 
   float per_degree, shift, teachers_shift, weight, factor;
@@ -288,17 +282,16 @@ template <int width, class T>
 __device__ void distil_pack(const Gradients& gradients, SoftGradients& soft,
                             const RowPacks<width>& row, int pack, int label,
                             const Pack<T, width>& values, const Pack<T, width>& teachers, T* dz) {
-  float both[width];
+  Pack<T, width> result = values;  // outside the row nothing is stored
 #pragma unroll
   for (int i = 0; i < width; ++i) {
-    both[i] = gradients.of(cuda::to_float(values.at[i]), row.first(pack) + i, label);
+    const int index = row.first(pack) + i;
+    if (!row.holds(index)) continue;
+    const float z = cuda::to_float(values.at[i]);
+    const float hard = gradients.of(z, index, label);
+    result.at[i] = cuda::from_float<T>(soft.of(z, cuda::to_float(teachers.at[i]), hard));
   }
-  soft.add(values, teachers, row, pack, both);
-  if (dz == nullptr) return;
-  Pack<T, width> result;
-#pragma unroll
-  for (int i = 0; i < width; ++i) result.at[i] = cuda::from_float<T>(both[i]);
-  row.store(result, pack, dz);
+  if (dz != nullptr) row.store(result, pack, dz);
 }
 
 // Processes one row with its teacher's, as run_row. `loss` receives the whole loss.
@@ -353,9 +346,10 @@ __device__ void add_teams(const LossSettings& settings, const TeamSums* team_sum
 
 // `packs`: maximum packs of a row. `sums`: the sums to which the rows are added. Labels are below
 // settings.classes: reading the data set checks it (trainer/data/image_set.h).
-// `teachers`: the teacher's logits if `distils`, else not read.
+// `teachers`: the teacher's logits if `distils`, else not read. Two rows in flight do not fit in the
+// 64 registers that two blocks on a multiprocessor leave to a thread.
 template <class Team, int width, bool kept, bool distils, class T>
-__global__ void __launch_bounds__(kMaxThreads, 2)
+__global__ void __launch_bounds__(kMaxThreads, distils ? 1 : 2)
     loss_kernel(LossSettings settings, int packs, const T* logits, const T* teachers,
                 const std::int32_t* labels, T* dlogits, TeamSums* team_sums, unsigned* counter,
                 LossSums* sums) {
