@@ -73,6 +73,19 @@ function(fettle_label_test name test)
   set_tests_properties(${test} PROPERTIES LABELS "${folder};${sample}")
 endfunction()
 
+# What all tests are compiled with. Half of a test's compilation is reading GoogleTest and optimising
+# what its macros expand to: its headers are read once, and -O1 is enough (docs/decisions/0027).
+function(fettle_test_compilation name)
+  target_link_libraries(${name} PRIVATE GTest::gmock)
+  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>
+                         $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)  # for ccache
+  if(name STREQUAL fettle_test_headers)
+    target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  else()
+    target_precompile_headers(${name} REUSE_FROM fettle_test_headers)
+  endif()
+endfunction()
+
 # fettle_test(name SOURCES ... [USES target...] [SHARDS n]): a GoogleTest program, one ctest entry, or
 # n entries that each run a part of it, so that a long one does not keep all cores but one waiting.
 # Tests that read data or run programs find them by base/test_paths.h.
@@ -83,13 +96,19 @@ function(fettle_test name)
   if(NOT FETTLE_GOOGLETEST)
     find_package(GTest REQUIRED)
   endif()
+  if(NOT TARGET fettle_test_headers)
+    file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cpp "")
+    add_library(fettle_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cpp)
+    fettle_test_compilation(fettle_test_headers)
+  endif()
   cmake_parse_arguments(ARG "" "SHARDS" "SOURCES;USES" ${ARGN})
   if(NOT ARG_SHARDS)
     set(ARG_SHARDS 1)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PRIVATE ${ARG_USES} fettle_test_paths GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${ARG_USES} fettle_test_paths GTest::gtest_main)
+  fettle_test_compilation(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   set(limit 1200)  # ends what hangs; the longest takes about a minute on two quiet cores
   foreach(shard RANGE 1 ${ARG_SHARDS})
