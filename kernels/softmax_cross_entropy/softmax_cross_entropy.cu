@@ -346,8 +346,8 @@ __device__ void add_teams(const LossSettings& settings, const TeamSums* team_sum
 
 // `packs`: maximum packs of a row. `sums`: the sums to which the rows are added. Labels are below
 // settings.classes: reading the data set checks it (trainer/data/image_set.h).
-// `teachers`: the teacher's logits if `distils`, else not read. Two rows in flight do not fit in the
-// 64 registers that two blocks on a multiprocessor leave to a thread.
+// `teachers`: the teacher's logits if `distils`, else not read. Two rows in flight take more than
+// the 64 registers that two blocks on a multiprocessor leave to a thread.
 template <class Team, int width, bool kept, bool distils, class T>
 __global__ void __launch_bounds__(kMaxThreads, distils ? 1 : 2)
     loss_kernel(LossSettings settings, int packs, const T* logits, const T* teachers,
