@@ -390,18 +390,24 @@ peer's package. Exporting again adds only what is new. Details: docs/export.md. 
           app.add_option("-o,--output", options.path,
                          "File to write, with checkpoint a folder; default: named after the trial")
               ->type_name("PATH");
+          app.add_option("--image", options.image,
+                         "On a cluster: image of the pod that reads the trial's volume, with sleep "
+                         "and tar; default: the trial's image")
+              ->type_name("IMAGE");
           app.add_flag("--int8", options.int8,
                        "The 8-bit network of a trial with training.quantize, as ONNX");
           app.add_flag("--force", options.force, "Replace files that exist");
         },
-        R"(Of a study on this machine. Takes the trial's newest checkpoint; needs neither its data nor
-Python. Exit code 1 while there is no result. Details: docs/export-model.md. Examples:
+        R"(Takes the trial's newest checkpoint; needs neither its data nor Python. On a cluster a pod
+mounts the trial's volume and kubectl copies from it. Exit code 1 while there is no result. Details:
+docs/export-model.md. Examples:
   fettle export-model digits
   fettle export-model digits --trial digits-3 -o best.safetensors
   fettle export-model digits --format onnx
   fettle export-model digits --int8
   fettle export-model digits --format torch -o best.py
-  fettle export-model my-own-program -o best)"),
+  fettle export-model my-own-program -o best
+  kubectl fettle export-model -n team digits --format onnx)"),
     Command{
         "import", "Write the results of another tuner as a file for warmStart.results", add_import,
         R"(One result a line: {"parameters": {...}, "values": {"loss": 0.41}}. Details: docs/export.md.

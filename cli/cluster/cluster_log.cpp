@@ -11,6 +11,7 @@
 
 #include "api/study/pod_template.h"
 #include "cli/cluster/cluster_objects.h"
+#include "cli/cluster/pod_waits.h"
 #include "cli/terminal/text.h"
 #include "kube/objects/json_path.h"
 #include "kube/objects/labels.h"
@@ -80,20 +81,6 @@ Error explain_no_pod(kube::Client& client, const kube::ObjectKey& key,
   return not_found(std::move(message));
 }
 
-// Returns why the container has printed nothing yet; "" once it has begun.
-std::string waiting_reason(const TrialPod& candidate) {
-  for (const kube::Container& container : candidate.pod.containers) {
-    if (container.name != candidate.container) continue;
-    if (container.running || container.terminated) return "";
-    if (container.waiting_reason.empty()) break;  // the pod's own state says why, below
-    std::string reason = container.waiting_reason;
-    if (!container.waiting_message.empty()) reason += ": " + container.waiting_message;
-    return reason;
-  }
-  if (!candidate.pod.unschedulable.empty()) return candidate.pod.unschedulable;
-  return candidate.pod.phase == "Succeeded" || candidate.pod.phase == "Failed" ? "" : "pending";
-}
-
 // Returns the pod once its container has begun. With `follow`, waits for that, and prints the
 // reason.
 Result<TrialPod> wait_for_pod(kube::Client& client, const kube::ObjectKey& trial,
@@ -102,7 +89,7 @@ Result<TrialPod> wait_for_pod(kube::Client& client, const kube::ObjectKey& trial
   for (;;) {
     FETTLE_ASSIGN(std::optional<TrialPod> found, find_pod(client, trial, options.run));
     if (!found) return explain_no_pod(client, trial, options.run);
-    const std::string waits = waiting_reason(*found);
+    const std::string waits = waiting_reason(found->pod, found->container);
     if (waits.empty()) return *std::move(found);
     const std::string sentence = found->pod.metadata.name + " has not started: " + printable(waits);
     if (!options.follow || options.stop.stop_requested()) {

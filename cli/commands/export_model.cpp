@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "base/program.h"
+#include "cli/cluster/checkpoint_copy.h"
+#include "cli/cluster/cluster.h"
 #include "cli/commands/open_source.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"
+#include "cli/common/scratch_folder.h"
 #include "cli/exchange/model_files.h"
 #include "cli/terminal/text.h"
 #include "cli/views/expected_best.h"
@@ -38,11 +41,11 @@ Result<std::string> best_trial(SeenStudy& seen) {
                  (best.size() > kMostNamed ? ", ..." : ""));
 }
 
-Status check_trial(const SeenStudy& seen, const std::string& trial) {
+Status check_trial(const Target& place, const SeenStudy& seen, const std::string& trial) {
   if (find_trial(seen.view.trials, trial) != nullptr) return success();
   const Error missing = no_such_trial(seen, trial);
-  return not_found(missing.message + "; fettle trials " + seen.view.study.metadata.name +
-                   " lists them");
+  return not_found(missing.message + "; " + place.program + " trials " +
+                   seen.view.study.metadata.name + " lists them");
 }
 
 Result<std::string> format_of(const api::Study& study, const std::string& asked) {
@@ -80,6 +83,20 @@ std::string files_in(const Json& answer) {
   return text;
 }
 
+// The folder with the trial's checkpoints: of this machine, or `copy`, a copy from a cluster.
+Result<std::string> checkpoints_of(const Target& place, const api::Trial& trial,
+                                   const api::Study& study, const std::string& image,
+                                   const std::string& copy) {
+  if (!place.on_cluster) {
+    const local::Layout layout = local::make_layout(place.root, study.metadata.name);
+    return runtime::checkpoint_directory(layout.checkpoint_root(), study.metadata.uid,
+                                         trial.metadata.name);
+  }
+  FETTLE_ASSIGN(const Cluster cluster, reach_cluster(place));
+  FETTLE_TRY(copy_from_volume(cluster, study, trial, image, copy));
+  return copy;
+}
+
 // " at epoch 9".
 std::string step_in(const api::StudySpec& spec, const Json& answer) {
   const Json* const step = answer.find("step");
@@ -91,11 +108,6 @@ std::string step_in(const api::StudySpec& spec, const Json& answer) {
 std::vector<std::string> model_formats() { return {kCheckpoint, "onnx", kUsual, "torch"}; }
 
 Result<int> export_model_command(const Target& place, const ExportModelOptions& options) {
-  if (place.on_cluster) {
-    return invalid(
-        "export-model reads studies of this machine; on a cluster the checkpoints are on "
-        "the volume of the trials, and kubectl cp copies them from a pod that mounts it");
-  }
   FETTLE_ASSIGN(SeenStudy seen, read_study(place, options.study));
   const api::Study& study = seen.view.study;
   std::string trial = options.trial;
@@ -106,12 +118,13 @@ Result<int> export_model_command(const Target& place, const ExportModelOptions& 
     std::cerr << "fettle: study " << study.metadata.name << " has no result yet\n";
     return kExitFailed;
   }
-  FETTLE_TRY(check_trial(seen, trial));
+  FETTLE_TRY(check_trial(place, seen, trial));
   const bool only_onnx = options.int8 && options.format.empty();
   FETTLE_ASSIGN(const std::string format, format_of(study, only_onnx ? "onnx" : options.format));
-  const local::Layout layout = local::make_layout(place.root, study.metadata.name);
-  const std::string checkpoints =
-      runtime::checkpoint_directory(layout.checkpoint_root(), study.metadata.uid, trial);
+  FETTLE_ASSIGN(const ScratchFolder scratch, ScratchFolder::make());
+  FETTLE_ASSIGN(const std::string checkpoints,
+                checkpoints_of(place, *find_trial(seen.view.trials, trial), study, options.image,
+                               scratch.path() + "/checkpoints"));
   const std::string path = options.path.empty()
                                ? model_path(trial + (options.int8 ? "-int8" : ""), format)
                                : options.path;

@@ -144,6 +144,7 @@ struct ExportModelOptions {
   std::string trial;   // "" = the best one
   std::string format;  // a name in model_formats(); "" = the usual one of the study
   std::string path;    // "" = named after the trial
+  std::string image;   // of the pod that reads a cluster's volume; "" = the trial's
   bool int8 = false;   // the 8-bit network, as ONNX
   bool force = false;  // replaces files that exist
 };

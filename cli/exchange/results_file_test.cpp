@@ -42,7 +42,7 @@ class ResultsFile : public testing::Test {
 };
 
 TEST_F(ResultsFile, BecomesAPartOfStudyAndDocument) {
-  write(std::string(kLine) + "\n");
+  write(std::string(kLine).append("\n"));
   const auto sentence = read();
   ASSERT_TRUE(sentence.ok()) << sentence.error().message;
   EXPECT_THAT(*sentence, IsEmpty());

@@ -145,6 +145,13 @@ check_reports() {
   grep -q '"manager": "fettle-trainer"' "$work/trials.json" || fail "the reports are not the trainers' own"
 }
 
+# The best network leaves the volume by a pod that is gone afterwards; fettle-trainer writes it here.
+check_export() {
+  expect "Wrote $work/best.onnx" kubectl fettle export-model "$study" --namespace "$team" --format onnx --output "$work/best.onnx"
+  grep -q 'layers.0.weight' "$work/best.onnx" || fail 'the exported network has no weights'
+  expect_nothing 'export-model' k get pods --output=name
+}
+
 # An image that only prints: its metrics are read from its log.
 make_printing_study() {
   cat << 'YAML'
@@ -280,6 +287,7 @@ reached 'resumed'
 k wait --for=condition=Succeeded "study/$study" --timeout="${patience}s" > /dev/null || fail 'the Study does not succeed'
 check_story
 check_reports
+check_export
 check_printing
 check_own_program
 reached 'the Studies have succeeded'

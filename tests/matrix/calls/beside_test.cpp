@@ -16,6 +16,7 @@
 
 #include "api/study/study_json.h"
 #include "api/trial/trial_json.h"
+#include "cli/cluster/checkpoint_copy.h"
 #include "cli/cluster/cluster_run.h"
 #include "cli/cluster/cluster_source.h"
 #include "cli/cluster/follower.h"
@@ -359,10 +360,35 @@ cli::Cluster cluster_of(Gate& gate) {
           "kubectl fettle -n team", "kubectl -n team"};
 }
 
+// Runs the pods of `fettle export-model` until it is stopped.
+void run_pods(kube::FakeApiServer& server, const std::stop_token& stop) {
+  const Json running = *parse_json(R"({"status": {"phase": "Running", "containerStatuses": [
+    {"name": "checkpoints", "state": {"running": {}}}]}})");
+  while (!stop.stop_requested()) {
+    for (const Json& pod : server.list(kube::kPods)) {
+      if (kube::text_at(pod, {"status", "phase"}) == "Running") continue;
+      server.merge(kube::kPods, {"team", kube::text_at(pod, {"metadata", "name"})}, running);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+Status lend_a_pod(kube::FakeApiServer& server, const cli::Cluster& cluster) {
+  cli::RunView view = cli::view_in_the_middle();
+  view.study.spec.trial.pod_template =
+      *parse_json(R"({"spec": {"containers": [{"name": "trainer", "image": "i"}]}})");
+  view.study.spec.trial.checkpoints.emplace().claim = "disk";
+  const std::jthread kubelet([&](const std::stop_token& stop) { run_pods(server, stop); });
+  return cli::with_checkpoint_pod(cluster, view.study, *view.trials.front(), "",
+                                  [](const std::string&) { return success(); });
+}
+
 // Runs one command; its errors are for the user.
-Status command_of(const kube::ApiCall& call, const cli::Cluster& cluster) {
+Status command_of(const kube::ApiCall& call, Gate& gate) {
+  const cli::Cluster cluster = cluster_of(gate);
   cli::ClusterSource source(cluster);
   kube::Client client(*cluster.transport, impatient());
+  if (call.resource == "pods" && call.verb != "list") return lend_a_pod(gate.server, cluster);
   if (call.verb == "apply")
     return cli::apply_study(cluster, whole_study(cli::view_in_the_middle().study));
   if (call.verb == "patch" && call.resource == "fettle.dev/studies") {
@@ -404,10 +430,9 @@ TEST(CallsBesideStudies, ACommandReportsTheFaultAndWorksAgain) {
       [](Gate& gate, const kube::ApiCall& call) -> std::string {
         const bool ended = call.verb == "delete";  // a running one is refused without a call
         put(gate.server, ended ? cli::view_at_the_end() : cli::view_in_the_middle());
-        const cli::Cluster cluster = cluster_of(gate);
-        const Status first = command_of(call, cluster);
+        const Status first = command_of(call, gate);
         if (!first.ok() && first.error().message.empty()) return "an error without words";
-        const Status again = command_of(call, cluster);
+        const Status again = command_of(call, gate);
         return again.ok() ? "" : "after the fault: " + again.error().message;
       });
 }
