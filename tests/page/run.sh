@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The report page used in a real browser by Playwright (page_test.py). Without Chromium, PyPI or npm it says NOT RUN
-# (scripts/not_run.sh).
-# Usage: run.sh FETTLE [TEST...]   (FETTLE_PAGE_URL: test only the page at this address)
+# The report page (page_test.py) and the pages of `fettle serve` (live_page_test.py) used in a real browser by
+# Playwright. Without Chromium, PyPI or npm it says NOT RUN (scripts/not_run.sh).
+# Usage: run.sh FETTLE [TEST...]   (a test: live_page_test.ListPage.test_filters; FETTLE_PAGE_URL: test only the page at
+# this address)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=../../scripts/not_run.sh
@@ -15,4 +16,9 @@ try browser 'Playwright or axe-core cannot be installed from PyPI and npm' find_
 chromium --headless --no-sandbox --disable-gpu --dump-dom about:blank > /dev/null 2>&1 ||
   not_run browser 'chromium does not start here'
 export FETTLE=$fettle FETTLE_PAGE_TOOLS=$tools
-exec "$tools/bin/python" -B "$here/page_test.py" "$@"
+if [ $# = 0 ]; then
+  set -- page_test
+  [ -n "${FETTLE_PAGE_URL:-}" ] || set -- page_test live_page_test
+fi
+cd "$here"
+exec "$tools/bin/python" -B -m unittest "$@"
