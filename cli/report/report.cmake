@@ -9,7 +9,8 @@ endif()
 set(FETTLE_PAGE ${CMAKE_CURRENT_LIST_DIR})
 set(FETTLE_PAGE_PARTS
   ${FETTLE_PAGE}/page.html ${FETTLE_PAGE}/style.css ${FETTLE_CHART_JS} ${FETTLE_PAGE}/document.js
-  ${FETTLE_PAGE}/study.js ${FETTLE_PAGE}/views.js ${FETTLE_PAGE}/charts.js ${FETTLE_PAGE}/selection.js ${FETTLE_PAGE}/results.js ${FETTLE_PAGE}/curves.js
+  ${FETTLE_PAGE}/study.js ${FETTLE_PAGE}/views.js ${FETTLE_PAGE}/charts.js ${FETTLE_PAGE}/dots.js
+  ${FETTLE_PAGE}/selection.js ${FETTLE_PAGE}/results.js ${FETTLE_PAGE}/curves.js
   ${FETTLE_PAGE}/parameters.js ${FETTLE_PAGE}/together.js ${FETTLE_PAGE}/parallel.js ${FETTLE_PAGE}/timeline.js
   ${FETTLE_PAGE}/failures.js ${FETTLE_PAGE}/table.js ${FETTLE_PAGE}/rows.js ${FETTLE_PAGE}/detail.js ${FETTLE_PAGE}/downloads.js
   ${FETTLE_PAGE}/page.js)

@@ -108,6 +108,11 @@ function quantile(sorted, share) {
 // off on the bad side where a few are far out; clamp() puts those on the edge. `always` are values
 // that have to lie on it.
 function value_axis(values, objective, always = []) {
+  return axis_of(values, study.objectives[objective].maximize, always);
+}
+
+/** @param {boolean} maximize */
+function axis_of(values, maximize, always = []) {
   const sorted = Float64Array.from(values.filter(Number.isFinite)).sort();
   let low = sorted[0] ?? 0;
   let high = sorted[sorted.length - 1] ?? 1;
@@ -118,7 +123,7 @@ function value_axis(values, objective, always = []) {
     return {type: 'logarithmic', min: low * 0.9, max: high * 1.1, low, high, clamp};
   }
   const range = sorted.length > 0 ? quantile(sorted, 0.75) - quantile(sorted, 0.25) : 0;
-  if (range > 0 && study.objectives[objective].maximize) {
+  if (range > 0 && maximize) {
     low = Math.max(low, quantile(sorted, 0.25) - 5 * range);
   } else if (range > 0) {
     high = Math.min(high, quantile(sorted, 0.75) + 5 * range);
