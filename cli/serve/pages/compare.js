@@ -23,6 +23,10 @@ function shown_rows() {
   return compared.map((name) => rows.get(name)).filter((row) => row && !row.error);
 }
 
+/**
+ * @param {Goal} a
+ * @param {Goal} b
+ */
 function is_same_goal(a, b) {
   return a.metric === b.metric && a.maximize === b.maximize;
 }
@@ -55,7 +59,13 @@ function draw_chips() {
   });
 }
 
+/**
+ * @param {StudyRow} row
+ * @param {string} along  results or time
+ * @param {{size: number}} unit  of time
+ */
 function points_of(row, along, unit) {
+  /** @param {StudyRow['steps'][0]} step */
   const at = ([results, ms]) => (along === 'results' ? results : ms / unit.size);
   const points = row.steps.map((step) => ({x: at(step), y: step[2], row}));
   const end = along === 'results' ? row.results : ((row.endedMs ?? Date.now()) - row.begunMs) / unit.size;
@@ -72,11 +82,10 @@ function draw_progress() {
   const left_out = all.filter((row) => !is_same_goal(row.objective, first)).map((row) => row.name);
   document.getElementById('left-out').textContent = left_out.length === 0 ? ''
     : 'Not drawn, since the objective is another one: ' + left_out.join(', ') + '.';
-  if (first) study = {objectives: [first]};  // value_axis() asks for its direction
   const lasting = shown.map((row) => (row.endedMs ?? Date.now()) - row.begunMs);
   const unit = time_unit_of(lasting.length > 0 ? Math.max(...lasting) : 0);
   const lines = shown.map((row) => points_of(row, along, unit));
-  const axis = value_axis(lines.flat().map((point) => point.y), 0);
+  const axis = axis_of(lines.flat().map((point) => point.y), Boolean(first?.maximize));
   const datasets = shown.map((row, n) => {
     const i = compared.indexOf(row.name);
     return {
@@ -111,7 +120,13 @@ function time_unit_of(last_ms) {
   return last_ms > 120000 ? {size: 60000, name: 'minutes'} : {size: 1000, name: 'seconds'};
 }
 
-function add_line(body, title, of, mark = () => '') {
+/**
+ * @param {HTMLElement} body
+ * @param {string} title
+ * @param {(row: StudyRow) => string} of  what it says of a Study
+ * @param {(row: StudyRow) => string} mark  the class of its cell
+ */
+function add_line(body, title, of, mark = (_row) => '') {
   const line = body.appendChild(make('tr'));
   line.appendChild(make('td', '', title));
   const shown = shown_rows();
@@ -120,6 +135,7 @@ function add_line(body, title, of, mark = () => '') {
 }
 
 // The Study that leads, of those with the objective of the first.
+/** @param {StudyRow[]} shown */
 function leader_of(shown) {
   const [first] = shown;
   let best = null;
@@ -131,6 +147,7 @@ function leader_of(shown) {
   return best;
 }
 
+/** @param {StudyRow[]} shown */
 function draw_parameters_of(body, shown) {
   const parameters = new Set(shown.flatMap((row) => Object.keys(row.best?.parameters ?? {})));
   for (const name of parameters) {
@@ -182,6 +199,7 @@ function draw_comparison() {
   draw_values();
 }
 
+/** @param {{studies: StudyRow[]}} changes */
 function show_rows({studies}) {
   const before = rows.size;
   take_rows(studies);
@@ -189,6 +207,7 @@ function show_rows({studies}) {
   if (touched) draw_comparison();
 }
 
+/** @param {{place: string, studies: StudyRow[]}} loaded */
 function show_all(loaded) {
   rows.clear();
   take_rows(loaded.studies);

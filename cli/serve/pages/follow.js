@@ -2,6 +2,7 @@
 'use strict';
 
 const followed = decodeURIComponent(location.pathname.split('/').pop());
+/** @type {string | null} */
 let followed_key = null;  // of the document that is shown
 
 function add_navigation() {
@@ -24,6 +25,7 @@ function show_waiting(text) {
   document.getElementById('message').textContent = text;
 }
 
+/** @param {StudyDocument & {key: string}} loaded */
 function show_document(loaded) {
   // Another Study of this name: nothing that the reader chose has a meaning.
   if (followed_key !== null && followed_key !== loaded.key) return location.reload();
@@ -34,6 +36,7 @@ function show_document(loaded) {
   load_document(loaded);
 }
 
+/** @param {{message: string}} gone */
 function show_gone({message}) {
   if (followed_key === null) {
     show_waiting('This page shows the study as soon as there is one: ' + message + '.');

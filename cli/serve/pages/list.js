@@ -1,19 +1,24 @@
 // The list of Studies.
 'use strict';
 
-const chosen = new Set();     // names of Studies to compare
+/** @type {Set<string>} */
+const chosen = new Set();        // names of Studies to compare
+/** @type {Map<string, HTMLTableRowElement>} */
 const row_elements = new Map();  // a Study's name to its row of the table
 const kOrder = ['running', 'waiting', 'interrupted', 'suspended'];  // states that come first
 
 function age_text(since_ms) {
   const seconds = Math.max(0, Math.round((Date.now() - since_ms) / 1000));
-  for (const [size, unit] of [[86400, 'd'], [3600, 'h'], [60, 'min']]) {
+  /** @type {[size: number, unit: string][]} */
+  const units = [[86400, 'd'], [3600, 'h'], [60, 'min']];
+  for (const [size, unit] of units) {
     if (seconds >= size) return Math.floor(seconds / size) + ' ' + unit + ' ago';
   }
   return 'just now';
 }
 
 // The best so far along results, with a point at the newest one.
+/** @param {StudyRow} row */
 function sparkline(row) {
   const space = 'http://www.w3.org/2000/svg';
   const svg = document.createElementNS(space, 'svg');
@@ -44,12 +49,15 @@ function sparkline(row) {
   return svg;
 }
 
+/** @param {StudyRow} row */
 function progress(row) {
   const counts = row.trials;
   const bar = make('div', 'bar');
   const whole = Math.max(row.budget ?? 0, counts.created, 1);
-  for (const [count, color] of [[counts.completed, 'accent'], [counts.stopped, 'stopped'], [counts.failed, 'bad'],
-    [counts.running, 'good']]) {
+  /** @type {[count: number, color: string][]} */
+  const parts = [[counts.completed, 'accent'], [counts.stopped, 'stopped'], [counts.failed, 'bad'],
+    [counts.running, 'good']];
+  for (const [count, color] of parts) {
     const part = bar.appendChild(make('div'));
     part.style.width = (100 * count) / whole + '%';
     part.style.background = 'var(--' + color + ')';
@@ -64,6 +72,10 @@ function add_cell(line, class_name, label, ...content) {
   return cell;
 }
 
+/**
+ * @param {HTMLElement} line
+ * @param {StudyRow} row
+ */
 function fill_about(line, row) {
   const cell = add_cell(line, 'about', '');
   const link = cell.appendChild(make('a', 'name', row.name));
@@ -71,6 +83,7 @@ function fill_about(line, row) {
   if (row.error || row.message) cell.appendChild(make('p', 'quiet message', row.error ?? row.message));
 }
 
+/** @param {StudyRow} row */
 function choice_box(row) {
   const box = make('input');
   box.type = 'checkbox';
@@ -84,6 +97,7 @@ function choice_box(row) {
   return box;
 }
 
+/** @param {StudyRow} row */
 function fill_row(line, row) {
   line.textContent = '';
   add_cell(line, 'choice', '', choice_box(row));
@@ -105,6 +119,7 @@ function fill_row(line, row) {
   begun.title = row.begunMs ? new Date(row.begunMs).toLocaleString() : '';
 }
 
+/** @param {StudyRow} row */
 function rank_of(row) {
   const at = kOrder.indexOf(row.state);
   return at < 0 ? kOrder.length : at;
@@ -138,6 +153,7 @@ function draw_summary() {
   }
 }
 
+/** @param {Set<string>} changed  names of Studies */
 function draw_list(changed) {
   document.getElementById('start').hidden = rows.size > 0;
   document.getElementById('list').hidden = rows.size === 0;
@@ -162,6 +178,7 @@ function draw_list(changed) {
   show_choice();
 }
 
+/** @param {{place: string, studies: StudyRow[]}} loaded */
 function show_list(loaded) {
   document.getElementById('place').textContent = loaded.place;
   for (const name of rows.keys()) {
@@ -174,6 +191,7 @@ function show_list(loaded) {
   show_changes(loaded);
 }
 
+/** @param {{studies: StudyRow[]}} changes */
 function show_changes({studies}) {
   take_rows(studies);
   draw_list(new Set(studies.map((row) => row.name)));

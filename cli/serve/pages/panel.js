@@ -4,6 +4,7 @@
 
 const kMostLog = 256 * 1024;  // characters of a log that the page keeps
 const kAskAgainMs = 3000;
+/** @type {EventSource | null} */
 let log_stream = null;
 let log_timer = 0;
 
@@ -25,6 +26,10 @@ function add_block(panel, title) {
   return {head, block};
 }
 
+/**
+ * @param {HTMLElement} block
+ * @param {string} name  of a trial
+ */
 async function show_why(block, name) {
   block.textContent = '…';
   try {
@@ -37,6 +42,10 @@ async function show_why(block, name) {
 }
 
 // Keeps to the end, unless the reader has scrolled away from it.
+/**
+ * @param {HTMLElement} block
+ * @param {{text: string, skipped: number}} added
+ */
 function append_log(block, {text, skipped}) {
   const at_end = block.scrollHeight - block.scrollTop - block.clientHeight < 30;
   if (skipped > 0) block.append('… ' + skipped + ' bytes are left out …\n');
@@ -52,6 +61,11 @@ function is_over(name) {
   return ['Completed', 'Stopped', 'Failed'].includes(names.get(name)?.phase);
 }
 
+/**
+ * @param {HTMLElement} head
+ * @param {HTMLElement} block
+ * @param {string} name  of a trial
+ */
 function follow_log(head, block, name) {
   stop_log();
   const note = head.appendChild(document.createElement('span'));
@@ -75,6 +89,10 @@ function follow_log(head, block, name) {
 }
 
 // In the place of the notes that a report holds (report/detail.js).
+/**
+ * @param {HTMLElement} panel
+ * @param {TrialRow} trial
+ */
 function show_live_notes(panel, trial) {
   const why = add_block(panel, 'Why');
   show_why(why.block, trial.name);

@@ -1,8 +1,34 @@
 // What the list and the comparison share: rows of Studies (serve/feeds/study_list.h), and light and dark.
 'use strict';
 
+/** @typedef {{metric: string, maximize: boolean}} Goal */
+/**
+ * @typedef {object} StudyRow
+ * @property {string} name
+ * @property {string} [error]  why it cannot be read; then there is nothing but its name
+ * @property {string} uid
+ * @property {string} state
+ * @property {string} message
+ * @property {number | null} createdMs
+ * @property {number | null} begunMs
+ * @property {number | null} endedMs
+ * @property {Goal} [objective]  the first one
+ * @property {number} objectives
+ * @property {{trial: string, value: number | null, parameters: Object<string, Value>} | null} best
+ * @property {number} results
+ * @property {[results: number, ms: number, value: number][]} steps  results that were the best so far
+ * @property {Counts} trials
+ * @property {number | null} budget
+ * @property {number | null} gpuHours
+ * @property {number | null} cost
+ * @property {string | null} costUnit
+ * @property {number | null} activeSeconds
+ */
+
+/** @type {Map<string, StudyRow>} */
 const rows = new Map();  // a Study's name to its row
 
+/** @param {StudyRow[]} loaded */
 function take_rows(loaded) {
   for (const row of loaded) {
     if (row.objective) row.objective.metric = plain_text(row.objective.metric);
@@ -11,6 +37,7 @@ function take_rows(loaded) {
   }
 }
 
+/** @param {() => void} then */
 function watch_light(then) {
   const set = (name) => {
     document.documentElement.dataset.theme = name;
@@ -31,10 +58,12 @@ function make(name, class_name, text) {
 }
 
 // "loss ↓": a lower one is better.
+/** @param {Goal | undefined} objective */
 function goal_text(objective) {
   return objective ? objective.metric + (objective.maximize ? ' ↑' : ' ↓') : '';
 }
 
+/** @param {StudyRow} row */
 function used_text(row) {
   const parts = [];
   if (row.gpuHours > 0) parts.push(number_text(row.gpuHours) + ' h');

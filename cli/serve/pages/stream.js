@@ -2,6 +2,7 @@
 // it. Events: feeds/study_feed.h and feeds/list_feed.h.
 'use strict';
 
+/** @type {Map<string, string>} */
 const banners = new Map();  // kind to sentence; the first one is shown
 
 function show_banner(kind, text) {
@@ -22,6 +23,7 @@ function show_banner(kind, text) {
 }
 
 // A pill in the head line: whether the page follows.
+/** @param {boolean} is_followed */
 function show_following(is_followed) {
   const sign = document.getElementById('following');
   if (!sign) return;
@@ -29,12 +31,18 @@ function show_following(is_followed) {
   sign.textContent = is_followed ? 'live' : 'not connected';
 }
 
+/** @param {{code: string, message: string}} trouble */
 function show_trouble({code, message}) {
   const begin = code === 'forbidden' ? 'You may not see this: ' : 'This is as it was; it cannot be read now: ';
   show_banner('trouble', message ? begin + message : '');
 }
 
-// Follows `url`. `listeners`: an event's name to what is done with its data.
+// Follows `url`.
+/**
+ * @param {string} url
+ * @param {Object<string, (data: any) => void>} listeners  an event's name to what is done with its data
+ * @returns {EventSource}
+ */
 function open_stream(url, listeners) {
   const stream = new EventSource(url);
   stream.addEventListener('open', () => {
