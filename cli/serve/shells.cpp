@@ -73,8 +73,8 @@ std::string live_page(std::string_view report_page) {
 HttpAnswer list_page() { return html(std::string(bytes_of("index.html"))); }
 
 HttpAnswer study_page() {
-  static const std::string page = live_page(bytes_of("page.html"));
-  return html(page);
+  static const std::string kPage = live_page(bytes_of("page.html"));
+  return html(kPage);
 }
 
 HttpAnswer compare_page() { return html(std::string(bytes_of("compare.html"))); }

@@ -155,8 +155,7 @@ std::string StudyFeed::events_since(std::optional<FeedPosition>& position) const
     position = here;
     return event_text("reset", "{}", here.text());
   }
-  const std::string trouble =
-      feed_.contains(kTrouble) ? event_text("trouble", feed_.part(kTrouble)) : "";
+  std::string trouble = feed_.contains(kTrouble) ? event_text("trouble", feed_.part(kTrouble)) : "";
   position = here;
   if (!feed_.contains(kStudy)) return trouble;  // it could not be read even once
   position->number = 0;
