@@ -90,6 +90,15 @@ function stop_marks(shown, axis, thin) {
     ink: {pointBorderColor: () => colors.stopped}};
 }
 
+// Curves of one point, which no line shows.
+function single_marks(shown, axis) {
+  const best = best_of(objective);
+  const is_single = (trial) => trial.curve.length === 1 && trial !== best && is_selected(trial);
+  return {type: 'scatter', order: 15, clip: 6, pointRadius: 2.5, pointBorderWidth: 0,
+    make: () => shown.filter(is_single).flatMap((trial) => curve_points(trial, axis)),
+    ink: {pointBackgroundColor: () => colors.accent}};
+}
+
 /** @param {TrialRow} trial */
 function has_curve(trial) {
   return trial.curve.some((point) => point[1 + objective] !== null);
@@ -128,7 +137,7 @@ function* draw_curves() {
   const options = trial_options(scales, {parsing: false, normalized: true});
   options.plugins.tooltip.callbacks.afterTitle = (items) =>
     items[0] ? study.unit + ' ' + items[0].raw.x : '';
-  const datasets = [...curve_lines(lines, axis, many), stop_marks(lines, axis, many)];
+  const datasets = [...curve_lines(lines, axis, many), single_marks(lines, axis), stop_marks(lines, axis, many)];
   document.getElementById('curves-note').textContent = many
     ? 'The best ' + kBestLines + ' trials and running ones are lines; the darker the ground, the more of the ' +
       'others pass there.'

@@ -133,7 +133,8 @@ function draw_cards() {
     cards.push(make_card('Pareto front', String(study.front.length), 'trials that no other one beats'));
   }
   cards.push(trials_card());
-  cards.push(make_card('Time', duration_text(1000 * (study.tookSeconds ?? 0)), 'from start to end; trials ran in ' +
+  const span = study.state === 'running' ? 'since the start' : 'from start to end';
+  cards.push(make_card('Time', duration_text(1000 * (study.tookSeconds ?? 0)), span + '; trials ran in ' +
     duration_text(1000 * (study.activeSeconds ?? 0)) + ' of it, ' + study.parallelism + ' at once'));
   if (study.gpuHours > 0) cards.push(make_card('GPU hours', number_text(study.gpuHours), ''));
   cards.push(search_card());
@@ -149,7 +150,7 @@ function draw_head_line() {
   document.getElementById('message').textContent = study.message;
   document.getElementById('footer').textContent =
     (study.begun ? 'Begun ' + study.begun + ' · ' : '') + 'as of ' + study.written +
-    ' · written by fettle report, drawn with Chart.js ' + Chart.version;
+    ' · written by fettle ' + (live_notes ? 'serve' : 'report') + ', drawn with Chart.js ' + Chart.version;
 }
 
 // Fills a list with [value, text]; a choice that was made stays.

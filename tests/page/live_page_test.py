@@ -88,6 +88,10 @@ class RunningStudy(LiveTest):
         page = self.open(server.address("/study/live"))
         expect(page.locator("#name .pill")).to_have_text("running")
         expect(page.locator("#best-so-far .empty")).to_have_text("No result yet.")
+        page.wait_for_function(  # curves of one point, as no line shows them
+            """() => drawn.get(document.querySelector('#curves .plot'))?.data.datasets
+                 .some((set) => set.type === 'scatter' && set.data.length === 4)"""
+        )
         page.evaluate("() => { window.same = true; }")
         folder.release("live-0")
         self.expect_phase(page, "live-0", "Completed")

@@ -58,6 +58,12 @@ class FilePage(AnyPage, BrowserTest):
     def test_without_trials(self):
         page = self.open(pages()["none"])
         expect(page.locator("#best-so-far .empty")).to_have_text("No result yet.")
+        outside = page.evaluate(
+            """() => [...document.querySelectorAll('section:not([hidden]) h2')].filter((head) =>
+                 head.getBoundingClientRect().top < head.closest('section').getBoundingClientRect().top + 10)
+                 .map((head) => head.textContent)"""
+        )
+        self.assertEqual(outside, [], "heads that stand on the edge of their section")
         self.assert_accessible(page)
 
     def test_changes_under_an_open_panel(self):
