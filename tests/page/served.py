@@ -70,10 +70,10 @@ class Folder:
         return self.resume(name)
 
     def resume(self, name):
-        output = (self.path / f"{name}.txt").open("a")
-        self._runners[name] = subprocess.Popen(
-            [FETTLE, "run", f"{name}.yaml"], cwd=self.path, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-        )
+        with (self.path / f"{name}.txt").open("a") as output:
+            self._runners[name] = subprocess.Popen(
+                [FETTLE, "run", f"{name}.yaml"], cwd=self.path, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
         return self._runners[name]
 
     def release(self, *trials):

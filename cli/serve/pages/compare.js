@@ -89,7 +89,7 @@ function draw_progress() {
   const datasets = shown.map((row, n) => {
     const i = compared.indexOf(row.name);
     return {
-      type: 'line', label: row.name, stepped: 'before', borderWidth: 2.5, borderDash: series_dash(i),
+      type: 'line', label: row.name, stepped: 'before', clip: 6, borderWidth: 2.5, borderDash: series_dash(i),
       data: lines[n].map((point) => ({...point, y: axis.clamp(point.y)})),
       pointRadius: lines[n].length === 1 ? 5 : 2, pointHitRadius: 8,
       ink: {borderColor: () => series_color(i), pointBackgroundColor: () => series_color(i)},
