@@ -186,6 +186,7 @@ page-types: # the types of its scripts, with TypeScript from npm
 pictures: build ## Draw the pictures of the documents again, from a Study that is run for them
 	@scripts/setup.sh chromium
 	@scripts/pictures.py $(BUILD)/bin/fettle
+	@tools=$$(scripts/page_tools.sh) && $$tools/bin/python scripts/live_picture.py $(BUILD)/bin/fettle
 
 .PHONY: chart
 chart: setup # the Helm chart, as far as it can be told without a cluster
