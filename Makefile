@@ -262,6 +262,11 @@ bench-page: build ## Measure: the report page of 5,000 trials in Chromium; OPTIO
 	@scripts/setup.sh chromium
 	@tools=$$(scripts/page_tools.sh) && $$tools/bin/python scripts/bench_page.py $(BUILD)/bin/fettle $(OPTIONS)
 
+.PHONY: bench-serve
+bench-serve: build ## Measure: the live page of a Study of quick trials; OPTIONS="--rate 50"
+	@scripts/setup.sh chromium
+	@tools=$$(scripts/page_tools.sh) && $$tools/bin/python scripts/bench_serve.py $(BUILD)/bin/fettle $(OPTIONS)
+
 .PHONY: bench-warm
 bench-warm: build ## Measure: a trial in a warm worker against a process and Ray Tune; OPTIONS="--torch-trials 20"
 	@cmake --build $(BUILD) --target fettle_cuda_stand_in

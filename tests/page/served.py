@@ -65,8 +65,11 @@ class Folder:
 
     def start(self, name, trials, **options):
         """Starts `fettle run`; its trials wait for release()."""
-        file = self.path / f"{name}.yaml"
-        file.write_text(json.dumps(study(name, trials, self.gates, **options)))
+        return self.run(study(name, trials, self.gates, **options))
+
+    def run(self, document):
+        name = document["metadata"]["name"]
+        (self.path / f"{name}.yaml").write_text(json.dumps(document))
         return self.resume(name)
 
     def resume(self, name):
@@ -110,13 +113,13 @@ class Server:
     """`fettle serve` of a folder."""
 
     def __init__(self, folder, port=0):
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [FETTLE, "serve", "--port", str(port)], cwd=folder.path, text=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
         )  # fmt: skip
         said = ""
         while not (found := re.search(r"http://127\.0\.0\.1:(\d+)/\?(token=\S+)\n", said)):
-            line = self._process.stdout.readline()
+            line = self.process.stdout.readline()
             if line == "":
                 raise RuntimeError(f"fettle serve ended: {said}")
             said += line
@@ -127,9 +130,9 @@ class Server:
         return f"http://127.0.0.1:{port or self.port}{path}?{self._query}"
 
     def close(self):
-        self._process.send_signal(signal.SIGINT)
-        self._process.wait()
-        self._process.stdout.close()
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+        self.process.stdout.close()
 
 
 class Proxy:
