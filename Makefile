@@ -227,7 +227,7 @@ style: setup # what takes seconds
 	@scripts/lint.sh
 
 .PHONY: tidy
-tidy: setup # SAMPLE=--sample: a quarter of the files, as in make test
+tidy: setup # SAMPLE=--sample: an eighth of the files, as in make test
 	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
 	@scripts/tidy.py $(BUILD) $(SAMPLE)
 

@@ -6,7 +6,7 @@ checks their names and the length of their functions.
 
 A file that was clean is not checked again until it, a header it includes, or .clang-tidy changes:
 stamps live in ~/.cache/fettle/tidy, keyed by the hash of all of those. With --sample, as in `make
-test`, that hash also chooses a quarter of the files: another quarter with every change.
+test`, that hash also chooses an eighth of the files: other ones with every change.
 Usage: tidy.py BUILD_DIRECTORY [--sample | FILE...]   (all production files)
 """
 import concurrent.futures
@@ -96,7 +96,7 @@ def main():
             commands[os.path.relpath(entry["file"], root)] = entry.get("command", "").replace(root, "")
     marks = {f: stamp(f, commands[f]) for f in files if f in commands}
     if sample:
-        marks = {f: mark for f, mark in marks.items() if mark.name[0] in "0123"}
+        marks = {f: mark for f, mark in marks.items() if mark.name[0] in "01"}
     tidy = program()
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
