@@ -1,5 +1,5 @@
-// Copies the checkpoints of a trial from the volume that its pods mount to this machine: a pod mounts
-// the volume for as long as that takes, and kubectl cp reads from it.
+// Copies the checkpoints of a trial from the volume that its pods mount to this machine: a pod
+// mounts the volume for as long as that takes, and kubectl cp reads from it.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,9 @@
 
 namespace fettle::cli {
 
-// The pod that mounts the volume, read-only: a copy of the trial's pod without its program, GPUs and
-// rights. `image`: has sleep and tar; "" = the trial's own. The Trial owns it. Pure. kInvalid: the
-// Study keeps no checkpoints beyond its pods.
+// The pod that mounts the volume, read-only: a copy of the trial's pod without its program, GPUs
+// and rights. `image`: has sleep and tar; "" = the trial's own. The Trial owns it. Pure.
+// kInvalid: the Study keeps no checkpoints beyond its pods.
 Result<Json> checkpoint_pod(const api::Study& study, const api::Trial& trial,
                             const std::string& image);
 
@@ -23,7 +23,8 @@ Result<Json> checkpoint_pod(const api::Study& study, const api::Trial& trial,
 using UsePod = std::function<Status(const std::string& pod)>;
 
 // Lends that pod to `use`, and deletes it whatever happens. Says on standard error why it waits;
-// Ctrl-C ends the wait. Errors: checkpoint_pod()'s and use()'s; kUnavailable, the pod does not start.
+// Ctrl-C ends the wait. Errors: checkpoint_pod()'s and use()'s; kUnavailable, the pod does not
+// start.
 Status with_checkpoint_pod(const Cluster& cluster, const api::Study& study, const api::Trial& trial,
                            const std::string& image, const UsePod& use);
 

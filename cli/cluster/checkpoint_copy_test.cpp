@@ -1,5 +1,5 @@
-// Checkpoints of a cluster: the pod that mounts their volume, and the copy. The test plays the kubelet,
-// a script plays kubectl.
+// Checkpoints of a cluster: the pod that mounts their volume, and the copy. The test plays the
+// kubelet, a script plays kubectl.
 #include "cli/cluster/checkpoint_copy.h"
 
 #include <gmock/gmock.h>
