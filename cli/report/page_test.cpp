@@ -42,7 +42,7 @@ TEST(Page, HoldsEverythingItNeeds) {
   EXPECT_THAT(page, Not(HasSubstr("{{title}}")));
   const auto scripts = std::ranges::count_if(
       page_parts(), [](const EmbeddedFile& part) { return part.name.ends_with(".js"); });
-  EXPECT_EQ(scripts, 18);                                                      // Chart.js and ours
+  EXPECT_EQ(scripts, 19);                                                      // Chart.js and ours
   EXPECT_EQ(count(page, "</script>"), static_cast<std::size_t>(scripts) + 1);  // and the data
   for (const EmbeddedFile& part : page_parts()) {
     if (part.name == "page.html") continue;
