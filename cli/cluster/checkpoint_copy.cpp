@@ -69,9 +69,8 @@ Json container_of(const Json& trials_own, const std::string& image) {
 
 // Not as a controller, which takes a right to the Trial's finalizers on some clusters.
 Json owner(const api::Trial& trial) {
-  const kube::Resource& kind = kube::kTrials;
-  return Json::object({{"apiVersion", std::string(kind.group) + '/' + std::string(kind.version)},
-                       {"kind", kind.kind},
+  return Json::object({{"apiVersion", kube::api_version(kube::kTrials)},
+                       {"kind", kube::kTrials.kind},
                        {"name", trial.metadata.name},
                        {"uid", trial.metadata.uid}});
 }
@@ -100,7 +99,7 @@ class LentPod {
 
   const std::string& name() const { return key_.name; }
 
-  // Waits until the container runs; and says on standard error why it waits.
+  // Waits until the container runs, and says on standard error why it waits.
   Status wait_until_it_runs(Interrupt& interrupt) {
     std::string said = "pending";
     for (const auto end = steady_clock::now() + kMostWait;;) {
@@ -109,9 +108,10 @@ class LentPod {
       const std::string waits = waiting_reason(pod, kContainer);
       if (waits.empty() && pod.phase == "Running") return success();
       if (waits.empty()) return unavailable("ended: " + pod.phase + ' ' + pod.message);
-      if (waits != said)
+      if (waits != said) {
         std::cerr << "fettle: pod " << key_.name << ": " << printable(waits) << '\n';
-      said = waits;
+        said = waits;
+      }
       if (waits.starts_with("ErrImage") || waits.starts_with("InvalidImage")) {
         return unavailable("has no image; name one that its node can pull with --image");
       }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <optional>
 #include <utility>
 
 #include "base/program.h"
@@ -83,16 +84,20 @@ std::string files_in(const Json& answer) {
   return text;
 }
 
-// The folder with the trial's checkpoints: of this machine, or `copy`, a copy from a cluster.
-Result<std::string> checkpoints_of(const Target& place, const api::Trial& trial,
-                                   const api::Study& study, const std::string& image,
-                                   const std::string& copy) {
+// The folder with the trial's checkpoints: of this machine, or a copy from a cluster, which
+// `scratch` then holds.
+Result<std::string> checkpoints_of(const Target& place, const api::Study& study,
+                                   const api::Trial& trial, const std::string& image,
+                                   std::optional<ScratchFolder>& scratch) {
   if (!place.on_cluster) {
     const local::Layout layout = local::make_layout(place.root, study.metadata.name);
     return runtime::checkpoint_directory(layout.checkpoint_root(), study.metadata.uid,
                                          trial.metadata.name);
   }
   FETTLE_ASSIGN(const Cluster cluster, reach_cluster(place));
+  FETTLE_ASSIGN(ScratchFolder made, ScratchFolder::make());
+  scratch.emplace(std::move(made));
+  std::string copy = scratch->path() + "/checkpoints";
   FETTLE_TRY(copy_from_volume(cluster, study, trial, image, copy));
   return copy;
 }
@@ -121,10 +126,10 @@ Result<int> export_model_command(const Target& place, const ExportModelOptions& 
   FETTLE_TRY(check_trial(place, seen, trial));
   const bool only_onnx = options.int8 && options.format.empty();
   FETTLE_ASSIGN(const std::string format, format_of(study, only_onnx ? "onnx" : options.format));
-  FETTLE_ASSIGN(const ScratchFolder scratch, ScratchFolder::make());
-  FETTLE_ASSIGN(const std::string checkpoints,
-                checkpoints_of(place, *find_trial(seen.view.trials, trial), study, options.image,
-                               scratch.path() + "/checkpoints"));
+  std::optional<ScratchFolder> scratch;
+  FETTLE_ASSIGN(
+      const std::string checkpoints,
+      checkpoints_of(place, study, *find_trial(seen.view.trials, trial), options.image, scratch));
   const std::string path = options.path.empty()
                                ? model_path(trial + (options.int8 ? "-int8" : ""), format)
                                : options.path;
