@@ -9,10 +9,12 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <thread>
+#include <string>
+#include <string_view>
 
 #include "base/file.h"
 #include "cli/common/scratch_folder.h"
+#include "cli/testing/played_kubelet.h"
 #include "cli/testing/test_studies.h"
 #include "kube/objects/json_path.h"
 #include "kube/testing/fake_api_server.h"
@@ -24,8 +26,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-constexpr const char* kRunning = R"({"phase": "Running", "containerStatuses": [
-    {"name": "checkpoints", "state": {"running": {}}}]})";
 constexpr const char* kNoImage = R"({"phase": "Pending", "containerStatuses": [
     {"name": "checkpoints", "state": {"waiting": {"reason": "ErrImagePull", "message": "gone"}}}]})";
 constexpr const char* kEvicted = R"({"phase": "Failed", "message": "Evicted"})";
@@ -67,17 +67,8 @@ class CheckpointCopyTest : public testing::Test {
   }
 
   // Copies while the test gives new pods this status.
-  Status copy(const char* pod_status) {
-    const Json status = Json::object({{"status", *parse_json(pod_status)}});
-    const std::jthread kubelet([&](const std::stop_token& stop) {
-      while (!stop.stop_requested()) {
-        for (const Json& pod : server_->list(kube::kPods)) {
-          if (!kube::text_at(pod, {"status", "phase"}).empty()) continue;
-          server_->merge(kube::kPods, {"team", kube::text_at(pod, {"metadata", "name"})}, status);
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-    });
+  Status copy(std::string_view pod_status) {
+    const PlayedKubelet kubelet(*server_, pod_status);
     return copy_from_volume(cluster_, study_on_a_volume(), a_trial(), "", to());
   }
   std::string to() const { return scratch_.path() + "/copy"; }
@@ -90,7 +81,7 @@ class CheckpointCopyTest : public testing::Test {
 
 TEST_F(CheckpointCopyTest, CopiesByKubectlAndLeavesNoPod) {
   make_kubectl("echo \"$*\" > " + scratch_.path() + "/said; mkdir \"$to\"");
-  const Status copied = copy(kRunning);
+  const Status copied = copy(kRunningPod);
   ASSERT_TRUE(copied.ok()) << copied.error().message;
   EXPECT_THAT(
       *read_file(scratch_.path() + "/said"),
@@ -102,7 +93,7 @@ TEST_F(CheckpointCopyTest, CopiesByKubectlAndLeavesNoPod) {
 struct Failure {
   const char* name;
   const char* kubectl;
-  const char* pod_status;
+  std::string_view pod_status;
   const char* message;  // a part of it
 };
 
@@ -121,10 +112,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Failure{"NoImage", "mkdir $to", kNoImage,
                             "name one that its node can pull with"},
                     Failure{"PodEnds", "mkdir $to", kEvicted, "ended: Failed Evicted"},
-                    Failure{"KubectlFails", "echo no tar here >&2; exit 1", kRunning,
+                    Failure{"KubectlFails", "echo no tar here >&2; exit 1", kRunningPod,
                             "kubectl cp: no tar here"},
-                    Failure{"NoKubectl", "exit 127", kRunning, "needs kubectl"},
-                    Failure{"NoCheckpoint", "exit 0", kRunning, "digits-0 has no checkpoint"}),
+                    Failure{"NoKubectl", "exit 127", kRunningPod, "needs kubectl"},
+                    Failure{"NoCheckpoint", "exit 0", kRunningPod, "digits-0 has no checkpoint"}),
     [](const auto& failure) { return failure.param.name; });
 
 TEST(CheckpointPod, IsTheTrialsPodWithoutProgramAndGpus) {

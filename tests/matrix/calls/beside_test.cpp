@@ -21,6 +21,7 @@
 #include "cli/cluster/cluster_source.h"
 #include "cli/cluster/follower.h"
 #include "cli/gpus/inventory.h"
+#include "cli/testing/played_kubelet.h"
 #include "cli/testing/test_studies.h"
 #include "kube/election/leader_election.h"
 #include "kube/events/event_recorder.h"
@@ -360,25 +361,12 @@ cli::Cluster cluster_of(Gate& gate) {
           "kubectl fettle -n team", "kubectl -n team"};
 }
 
-// Runs the pods of `fettle export-model` until it is stopped.
-void run_pods(kube::FakeApiServer& server, const std::stop_token& stop) {
-  const Json running = *parse_json(R"({"status": {"phase": "Running", "containerStatuses": [
-    {"name": "checkpoints", "state": {"running": {}}}]}})");
-  while (!stop.stop_requested()) {
-    for (const Json& pod : server.list(kube::kPods)) {
-      if (kube::text_at(pod, {"status", "phase"}) == "Running") continue;
-      server.merge(kube::kPods, {"team", kube::text_at(pod, {"metadata", "name"})}, running);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
 Status lend_a_pod(kube::FakeApiServer& server, const cli::Cluster& cluster) {
   cli::RunView view = cli::view_in_the_middle();
   view.study.spec.trial.pod_template =
       *parse_json(R"({"spec": {"containers": [{"name": "trainer", "image": "i"}]}})");
   view.study.spec.trial.checkpoints.emplace().claim = "disk";
-  const std::jthread kubelet([&](const std::stop_token& stop) { run_pods(server, stop); });
+  const cli::PlayedKubelet kubelet(server, cli::kRunningPod);
   return cli::with_checkpoint_pod(cluster, view.study, *view.trials.front(), "",
                                   [](const std::string&) { return success(); });
 }
