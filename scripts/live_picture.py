@@ -8,11 +8,9 @@ Usage: live_picture.py FETTLE [FOLDER]   (by a Python that has Playwright; FOLDE
 
 import os
 import pathlib
-import re
-import signal
+import shutil
 import subprocess
 import sys
-import tempfile
 
 from playwright.sync_api import sync_playwright
 
@@ -20,15 +18,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WINDOW = {"width": 1320, "height": 520}
 RESULTS = 6  # of the Study that runs
 MOST_BYTES = 100_000
-
-
-def serve(fettle, folder):
-    """Starts `fettle serve`; returns it and its address."""
-    process = subprocess.Popen([fettle, "serve", "--port", "0"], cwd=folder, stdout=subprocess.PIPE, text=True)
-    for line in process.stdout:
-        if found := re.search(r"http://\S+", line):
-            return process, found[0]
-    sys.exit("fettle serve has ended")
 
 
 def take_picture(address, file):
@@ -45,21 +34,26 @@ def take_picture(address, file):
 
 
 def main():
-    fettle = os.path.realpath(sys.argv[1])
+    fettle = os.environ["FETTLE"] = os.path.realpath(sys.argv[1])
+    sys.path.insert(0, str(ROOT / "tests/page"))
+    import served
+
     file = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ROOT / "docs/img").resolve() / "live.png"
-    with tempfile.TemporaryDirectory() as folder:
+    folder = served.Folder()
+    try:
         for example in ("shell.yaml", "own-program/study.yaml"):
             study = ROOT / "examples" / example
-            subprocess.run([fettle, "-C", folder, "run", str(study)], check=True, cwd=study.parent, stdout=subprocess.DEVNULL)
-        runner = subprocess.Popen([fettle, "run", str(ROOT / "examples/fashion-mnist.yaml")], cwd=folder,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # fmt: skip
-        server, address = serve(fettle, folder)
+            subprocess.run([fettle, "-C", folder.path, "run", str(study)], check=True, cwd=study.parent,
+                           stdout=subprocess.DEVNULL)  # fmt: skip
+        shutil.copy(ROOT / "examples/fashion-mnist.yaml", folder.path)
+        folder.resume("fashion-mnist")
+        server = served.Server(folder)
         try:
-            take_picture(address, file)
+            take_picture(server.address(), file)
         finally:
-            for process in (server, runner):
-                process.send_signal(signal.SIGINT)
-                process.wait()
+            server.close()
+    finally:
+        folder.close()
     size = file.stat().st_size
     print(f"{file.name} {size:,} bytes")
     if size > MOST_BYTES:
