@@ -12,6 +12,8 @@ namespace {
 using namespace std::chrono_literals;  // NOLINT: durations read better so
 using testing::HasSubstr;
 
+constexpr auto kPatience = 120s;
+
 void say_hello(const TestRequest&, TestConnection& connection) { connection.answer(200, "hello"); }
 
 // Two authorities that do not trust each other.
@@ -26,7 +28,7 @@ class TransportTls : public testing::Test {
 
   // Returns the body of an answer, or the error: "not sent: ..." or "unknown: ...".
   static std::string get(HttpTransport& transport) {
-    const HttpResult result = transport.call({"GET", "/", "", ""}, 5s);
+    const HttpResult result = transport.call({"GET", "/", "", ""}, kPatience);
     if (const auto* const response = std::get_if<HttpResponse>(&result)) return response->body;
     const auto& failure = std::get<HttpFailure>(result);
     return (failure.maybe_done ? "unknown: " : "not sent: ") + failure.message;
