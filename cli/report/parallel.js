@@ -134,12 +134,12 @@ function paint_parallel() {
 // Lines are drawn beside the screen, some in each frame, and shown when all are there. A browser
 // keeps lines for later: reading a point makes it draw them now, so that the clock counts them.
 function* draw_parallel() {
+  let began = performance.now();
   draw_axis_buttons();
   const layout = parallel_layout(document.querySelector('#parallel canvas'));
   const layer = document.createElement('canvas');
   const context = sized_canvas(layer, layout, {willReadFrequently: true});
   const ordered = ordered_lines();
-  let began = performance.now();
   for (let from = 0; from < ordered.length; from += kLinesAtOnce) {
     draw_lines(context, layout, ordered.slice(from, from + kLinesAtOnce), ordered.length > 300);
     context.getImageData(0, 0, 1, 1);

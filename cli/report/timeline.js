@@ -37,20 +37,20 @@ function run_bars(points) {
 function* draw_timeline() {
   const section = document.getElementById('timeline');
   const {runs, slots} = runs_on_slots();
-  const labels = Array.from({length: slots}, (_, i) => String(i + 1));
   section.querySelector('.plot').style.height = Math.min(62 + 24 * Math.max(slots, 2), 900) + 'px';
   const end = runs.reduce((latest, run) => Math.max(latest, run.end), 0);
   const unit = time_unit(end);
   const points = runs.map((run) => ({
     x: [run.begin / unit.size, run.end / unit.size],
-    y: labels[run.slot],
+    y: run.slot + 1,
     trial: run.trial,
     run,
   }));
   if (runs.length > kMany) yield;
   const scales = {
     x: scale_of({type: 'linear', min: 0, max: end / unit.size || 1}, unit.name),
-    y: {type: 'category', labels, grid: {display: false}, ticks: {autoSkip: true}},
+    y: {type: 'linear', min: 0.5, max: slots + 0.5, offset: false, reverse: true, grid: {display: false},
+      ticks: {precision: 0, includeBounds: false}},
   };
   const options = trial_options(scales, {indexAxis: 'y'});
   options.interaction = {mode: 'nearest', intersect: true};
