@@ -156,13 +156,14 @@ function plan_drawing() {
   clearTimeout(next_time);
   const waiting = [...views.values()].filter(is_waiting);
   const times = waiting.filter((view) => view.near).map(due_at);
-  if (times.length === 0) {
-    draw_when_idle();
+  const wait = Math.min(...times) - performance.now();
+  const ask_for_frame = () => (next_frame = requestAnimationFrame(draw_frame));
+  if (wait <= 0) {
+    ask_for_frame();
     return;
   }
-  const wait = Math.min(...times) - performance.now();
-  if (wait <= 0) next_frame = requestAnimationFrame(draw_frame);
-  else next_time = setTimeout(() => (next_frame = requestAnimationFrame(draw_frame)), wait);
+  if (times.length > 0) next_time = setTimeout(ask_for_frame, wait);
+  draw_when_idle();
 }
 
 // What was never drawn is drawn once nothing else is to do: to be found, read out and printed.
@@ -190,7 +191,7 @@ function draw_now() {
   tell_drawn();
 }
 
-// Tests look for this: everything was drawn.
+// Tests look for this: everything was drawn once.
 function tell_drawn() {
   if (data) document.documentElement.dataset.drawn = String(drawn.size);
 }
