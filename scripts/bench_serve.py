@@ -66,13 +66,20 @@ def print_seen(place, seen):
           f"frames under 50 ms; {len(tasks)} tasks over 50 ms, the longest {max(tasks, default=0):.0f} ms", flush=True)  # fmt: skip
 
 
+def open_study(page, server, name):
+    """Opens the page of a Study that has just been started."""
+    page.goto(server.address())
+    page.wait_for_selector(f"a[href^='/study/{name}']")
+    page.goto(server.address(f"/study/{name}"))
+    page.wait_for_selector("html[data-drawn]")
+
+
 def follow_quick(served, page, folder, options):
     """Follows a Study of quick trials to its end, at each place of the page for a share of it."""
     program = f'sleep {AT_ONCE / options.rate}; echo "{{\\"step\\": 1, \\"loss\\": $FETTLE_PARAM_MOMENTUM}}"'
     began = time.monotonic()
     runner = folder.run(quick_study(served, "quick", options.trials, program))
-    page.goto(folder.server.address("/study/quick"))
-    page.wait_for_selector("html[data-drawn]")
+    open_study(page, folder.server, "quick")
     page.evaluate(WATCH)
     total = {"tasks": [], "frames": [], "delays": []}
     for i, place in enumerate(PLACES):
@@ -96,8 +103,7 @@ def follow_slow(served, page, folder, seconds):
     runner = folder.run(document)
     for followed in (False, True):
         if followed:
-            page.goto(folder.server.address("/study/slow"))
-            page.wait_for_selector("html[data-drawn]")
+            open_study(page, folder.server, "slow")
         before = [processor_seconds(one) for one in (runner, folder.server.process)]
         time.sleep(seconds)
         after = [processor_seconds(one) for one in (runner, folder.server.process)]
