@@ -93,6 +93,13 @@ class Event {
   virtual void* handle() = 0;
 };
 
+// Weights by output channel, on a grid whose integers are -limit to limit.
+struct WeightRows {
+  std::int64_t count = 0;
+  std::int64_t width = 0;
+  float limit = 127;
+};
+
 // ---- The backend -------------------------------------------------------------------------------
 
 class Backend {
@@ -144,7 +151,17 @@ class Backend {
   virtual void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y,
                    bool relu) = 0;
   // y = x on the grid of 256 values from range[0] to range[1] (quantize/formulas.h). y may be x.
-  virtual void fake_quantize(std::int64_t count, const float* range, const float* x, float* y) = 0;
+  virtual void fake_quantize(DataType type, std::int64_t count, const float* range, ConstBuffer x,
+                             Buffer y) = 0;
+  // dx = dy where the grid did not cut x off, else 0. dx may be dy.
+  virtual void fake_quantize_backward(DataType type, std::int64_t count, const float* range,
+                                      ConstBuffer x, ConstBuffer dy, Buffer dx) = 0;
+  // Moves both ends of the range by `share` of the way to the least and the largest of x and 0.
+  virtual void track_range(DataType type, std::int64_t count, ConstBuffer x, float share,
+                           float* range) = 0;
+  // y = x with each row on a symmetric grid. y is not x.
+  virtual void fake_quantize_weights(DataType type, const WeightRows& rows, ConstBuffer x,
+                                     Buffer y) = 0;
   // Convert between fp32 and one of the 16-bit types; `round` rounds to nearest even.
   virtual void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) = 0;
   virtual void widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to) = 0;

@@ -27,7 +27,12 @@ double fast_sum_of_squares(std::int64_t count, const float* values);
 
 // For any type, with the meaning of Backend's functions.
 void fast_add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y, bool relu);
-void fast_fake_quantize(std::int64_t count, const float* range, const float* x, float* y);
+void fast_fake_quantize(DataType type, std::int64_t count, const float* range, ConstBuffer x,
+                        Buffer y);
+void fast_fake_quantize_backward(DataType type, std::int64_t count, const float* range,
+                                 ConstBuffer x, ConstBuffer dy, Buffer dx);
+void fast_track_range(DataType type, std::int64_t count, ConstBuffer x, float share, float* range);
+void fast_fake_quantize_weights(DataType type, const WeightRows& rows, ConstBuffer x, Buffer y);
 void fast_round(DataType type, std::int64_t count, const float* from, std::uint16_t* to);
 void fast_widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to);
 

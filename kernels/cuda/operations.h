@@ -91,8 +91,15 @@ void cuda_add(cuda::Device& device, DataType type, std::int64_t count, ConstBuff
               Buffer y, bool relu);
 void cuda_add_scaled(cuda::Device& device, std::int64_t count, float factor, const float* x,
                      float* y);
-void cuda_fake_quantize(cuda::Device& device, std::int64_t count, const float* range,
-                        const float* x, float* y);
+void cuda_fake_quantize(cuda::Device& device, DataType type, std::int64_t count, const float* range,
+                        ConstBuffer x, Buffer y);
+void cuda_fake_quantize_backward(cuda::Device& device, DataType type, std::int64_t count,
+                                 const float* range, ConstBuffer x, ConstBuffer dy, Buffer dx);
+// Uses the scratch and the counter of cuda_sum_of_squares.
+void cuda_track_range(cuda::Device& device, DataType type, std::int64_t count, ConstBuffer x,
+                      float share, float* range);
+void cuda_fake_quantize_weights(cuda::Device& device, DataType type, const WeightRows& rows,
+                                ConstBuffer x, Buffer y);
 // Uses the GPU's own instructions, which map every NaN to the same NaN. `type`: bf16 or fp16.
 void cuda_round(cuda::Device& device, DataType type, std::int64_t count, const float* from,
                 std::uint16_t* to);

@@ -4,6 +4,9 @@
 // (q - zero) * scale, as ONNX's QuantizeLinear and DequantizeLinear have it. The grid of a range
 // always holds 0 exactly, because convolutions pad with it. `round` is to nearest even. NaN passes:
 // a diverged network must look diverged.
+//
+// A weight w of an output channel is the integer round(w / scale), with a scale for which the
+// channel's largest weight is `limit` steps: symmetric, so 0 is 0.
 #pragma once
 
 #include <cmath>
@@ -37,6 +40,29 @@ FETTLE_HOST_DEVICE inline float byte_of(const ByteGrid& grid, float x) {
 
 FETTLE_HOST_DEVICE inline float on_byte_grid(const ByteGrid& grid, float x) {
   return (byte_of(grid, x) - grid.zero) * grid.scale;
+}
+
+// The gradient by x, which rounding lets pass ("straight through"; Bengio et al. 2013): 0 where the
+// end of the range cut x off.
+FETTLE_HOST_DEVICE inline float byte_grid_gradient(const ByteGrid& grid, float x, float dy) {
+  const float byte = rintf(x / grid.scale) + grid.zero;
+  return byte < 0 || byte > kLargestByte ? 0 : dy;
+}
+
+// An end of a range after a batch that has `seen` as its end: a moving average.
+FETTLE_HOST_DEVICE inline float tracked(float end, float seen, float share) {
+  return end + share * (seen - end);
+}
+
+// `most`: the largest absolute weight.
+FETTLE_HOST_DEVICE inline float weight_scale(float most, float limit) {
+  return most > 0 ? most / limit : 1;
+}
+
+FETTLE_HOST_DEVICE inline float on_weight_grid(float scale, float limit, float weight) {
+  const float steps = rintf(weight / scale);
+  const float above = steps < -limit ? -limit : steps;
+  return (above > limit ? limit : above) * scale;
 }
 
 }  // namespace fettle::kernels

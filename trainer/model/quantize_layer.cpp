@@ -22,7 +22,7 @@ class QuantizeLayer final : public Layer {
       return;
     }
     const float* range = parameters_.statistics.data() + plan_.range.offset;
-    backend_.fake_quantize(count, range, x, static_cast<float*>(at.y));
+    backend_.fake_quantize(kernels::DataType::kFloat32, count, range, x, at.y);
   }
 
   void backward(const Pass&, const BackwardBuffers&) override {

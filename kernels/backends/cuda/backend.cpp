@@ -115,8 +115,21 @@ class CudaBackend final : public Backend {
            bool relu) override {
     cuda_add(*device_, type, count, a, b, y, relu);
   }
-  void fake_quantize(std::int64_t count, const float* range, const float* x, float* y) override {
-    cuda_fake_quantize(*device_, count, range, x, y);
+  void fake_quantize(DataType type, std::int64_t count, const float* range, ConstBuffer x,
+                     Buffer y) override {
+    cuda_fake_quantize(*device_, type, count, range, x, y);
+  }
+  void fake_quantize_backward(DataType type, std::int64_t count, const float* range, ConstBuffer x,
+                              ConstBuffer dy, Buffer dx) override {
+    cuda_fake_quantize_backward(*device_, type, count, range, x, dy, dx);
+  }
+  void track_range(DataType type, std::int64_t count, ConstBuffer x, float share,
+                   float* range) override {
+    cuda_track_range(*device_, type, count, x, share, range);
+  }
+  void fake_quantize_weights(DataType type, const WeightRows& rows, ConstBuffer x,
+                             Buffer y) override {
+    cuda_fake_quantize_weights(*device_, type, rows, x, y);
   }
   void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
     cuda_round(*device_, type, count, from, to);

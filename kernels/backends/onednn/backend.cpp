@@ -83,8 +83,21 @@ class OnednnBackend : public ReferenceBackend {
            bool relu) override {
     fast_add(type, count, a, b, y, relu);
   }
-  void fake_quantize(std::int64_t count, const float* range, const float* x, float* y) override {
-    fast_fake_quantize(count, range, x, y);
+  void fake_quantize(DataType type, std::int64_t count, const float* range, ConstBuffer x,
+                     Buffer y) override {
+    fast_fake_quantize(type, count, range, x, y);
+  }
+  void fake_quantize_backward(DataType type, std::int64_t count, const float* range, ConstBuffer x,
+                              ConstBuffer dy, Buffer dx) override {
+    fast_fake_quantize_backward(type, count, range, x, dy, dx);
+  }
+  void track_range(DataType type, std::int64_t count, ConstBuffer x, float share,
+                   float* range) override {
+    fast_track_range(type, count, x, share, range);
+  }
+  void fake_quantize_weights(DataType type, const WeightRows& rows, ConstBuffer x,
+                             Buffer y) override {
+    fast_fake_quantize_weights(type, rows, x, y);
   }
   void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
     fast_round(type, count, from, to);

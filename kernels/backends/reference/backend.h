@@ -160,8 +160,21 @@ class ReferenceBackend : public Backend {
            bool relu) override {
     add_typed(type, count, a, b, y, relu);
   }
-  void fake_quantize(std::int64_t count, const float* range, const float* x, float* y) override {
-    fake_quantize_all(count, range, x, y);
+  void fake_quantize(DataType type, std::int64_t count, const float* range, ConstBuffer x,
+                     Buffer y) override {
+    run_typed<FakeQuantize>(type, count, range, x, y);
+  }
+  void fake_quantize_backward(DataType type, std::int64_t count, const float* range, ConstBuffer x,
+                              ConstBuffer dy, Buffer dx) override {
+    run_typed<FakeQuantizeGradient>(type, count, range, x, dy, dx);
+  }
+  void track_range(DataType type, std::int64_t count, ConstBuffer x, float share,
+                   float* range) override {
+    run_typed<TrackRange>(type, count, x, share, range);
+  }
+  void fake_quantize_weights(DataType type, const WeightRows& rows, ConstBuffer x,
+                             Buffer y) override {
+    run_typed<FakeQuantizeWeights>(type, rows, x, y);
   }
   void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
     round_all(type, count, from, to);
