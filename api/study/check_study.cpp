@@ -46,6 +46,26 @@ void check_constraints(const StudySpec& spec, const FieldPath& path, FieldErrors
   }
 }
 
+// Metrics of the 8-bit network, which the built-in trainer makes only if it is asked to.
+void check_int8_metrics(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  if (!spec.trial.trainer || spec.trial.trainer->training.quantize) return;
+  const auto quantizes = [](const Parameter& p) { return p.sets.starts_with("training.quantize"); };
+  if (std::ranges::any_of(spec.parameters, quantizes)) return;
+  const auto check = [&errors](const std::string& metric, const FieldPath& item) {
+    if (!metric.starts_with("int8_")) return;
+    errors.add(item.member("metric"),
+               "found " + describe(Json(metric)) +
+                   ", which the built-in trainer reports with training.quantize only; add "
+                   "quantize: {} to trial.trainer.training, or name another metric");
+  };
+  for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
+    check(spec.objectives[i].metric, path.member("objectives").item(i));
+  }
+  for (std::size_t i = 0; i < spec.constraints.size(); ++i) {
+    check(spec.constraints[i].metric, path.member("constraints").item(i));
+  }
+}
+
 // Also checks the order of min and max in resource, on which it rests.
 void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   const FieldPath resource = path.member("resource");
@@ -280,6 +300,7 @@ void check_study(const Study& study, FieldErrors& errors) {
   const FieldPath parameters = path.member("parameters");
   check_parameters(spec, parameters, errors);
   check_constraints(spec, path.member("constraints"), errors);
+  if (!errors.any_under(path.member("trial"))) check_int8_metrics(spec, path, errors);
   check_early_stopping(spec, path, errors);
   check_rungs(spec, path, errors);
   check_population(spec, path, errors);
