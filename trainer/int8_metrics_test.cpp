@@ -42,7 +42,7 @@ class Int8MetricsTest : public testing::Test {
     task_.config.training.global_batch = 20;
     task_.config.training.norm_group = 10;
     task_.config.training.epochs = task_.until_epoch = 4;
-    task_.config.training.quantize = api::QuantizeConfig{.samples = 100};
+    task_.config.training.quantize.emplace().samples = 100;
     task_.checkpoints = directory_.file("checkpoints");
     task_.keep.rungs = {2};
     DataCache off("");
@@ -110,7 +110,10 @@ TEST_F(Int8MetricsTest, ChangeNothingThatIsLearnt) {
 TEST_F(Int8MetricsTest, AreThoseOfTheSavedModel) {
   for (const auto calibration : {api::Calibration::kMinMax, api::Calibration::kPercentile}) {
     for (const std::int64_t bits : {7, 8}) {
-      task_.config.training.quantize = api::QuantizeConfig{calibration, /*samples=*/100, bits};
+      api::QuantizeConfig& quantize = task_.config.training.quantize.emplace();
+      quantize.calibration = calibration;
+      quantize.samples = 100;
+      quantize.weight_bits = bits;
       task_.checkpoints = directory_.file("c" + std::to_string(bits) +
                                           std::to_string(static_cast<int>(calibration)));
       const auto reports = train();

@@ -170,7 +170,8 @@ TrainerConfig hardest_config(const StudySpec& spec) {
 // Checks the configuration as a trial may see it; the Study's own if the parameters are wrong.
 void check_sample(const StudySpec& spec, bool parameters_wrong, const FieldPath& trainer,
                   FieldErrors& errors) {
-  const TrainerConfig sample = parameters_wrong ? *spec.trial.trainer : hardest_config(spec);
+  TrainerConfig sample = parameters_wrong ? *spec.trial.trainer : hardest_config(spec);
+  if (!sample.training.epochs) sample.training.epochs = spec.resource.max;
   check_trainer(sample, trainer, errors);
   if (sample.training.batch_per_worker && spec.trial.workers.min < spec.trial.workers.max) {
     const FieldPath training = trainer.member("training");
@@ -181,10 +182,12 @@ void check_sample(const StudySpec& spec, bool parameters_wrong, const FieldPath&
                    std::to_string(spec.trial.workers.max) + "; or use globalBatch");
   }
   const std::int64_t most = spec.trial.workers.max * whole_gpus(spec.trial);
-  if (most > 1 && has_batch_norm(sample.model) && !sample.training.norm_group) {
+  if (most > 1 && mixes_samples(sample) && !sample.training.norm_group) {
+    const std::string taker = has_batch_norm(sample.model)
+                                  ? "a batchNorm layer takes its statistics"
+                                  : "quantize.method qat takes the ranges of its inputs";
     errors.add(trainer.member("training").member("normGroup"),
-               "is missing; a batchNorm layer takes its statistics over a worker's samples, which "
-               "with up to " +
+               "is missing; " + taker + " over a worker's samples, which with up to " +
                    std::to_string(most) + (most > spec.trial.workers.max ? " GPUs" : " workers") +
                    " are not always the same; set the number of samples that it takes them "
                    "over, for example 32");

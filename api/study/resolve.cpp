@@ -29,6 +29,10 @@ Result<TrainerConfig> resolve_trainer(const StudySpec& spec, const Json& paramet
     }
   }
   fill_in_defaults(config.training, spec.resource.max);
+  // The Study's fromEpoch is for its trials with qat.
+  if (auto& quantize = config.training.quantize; quantize && !trains_quantized(config.training)) {
+    quantize->from_epoch.reset();
+  }
   FieldErrors errors;
   check_trainer(config, FieldPath(), errors);
   if (!errors.empty()) return invalid(to_string(std::move(errors).take()));

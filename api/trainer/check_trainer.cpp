@@ -151,12 +151,13 @@ void check_data(const DataConfig& data, const FieldPath& path, FieldErrors& erro
                  (labels_missing ? "testImages" : "testLabels") + ", or neither");
 }
 
-// Batch normalisation takes its statistics over the samples that a worker holds at once. These must
-// be the whole batch, or the requested group, so that maxPerWorker changes speed only. So a worker
-// must be able to hold them, even all of globalBatch, which may fall to one worker.
-void check_batch_norm(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
+// Batch normalisation takes its statistics over the samples that a worker holds at once, and so do
+// the ranges of quantised inputs. These must be the whole batch, or the requested group, so that
+// maxPerWorker changes speed only. So a worker must be able to hold them, even all of globalBatch,
+// which may fall to one worker.
+void check_held_samples(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
   const TrainingConfig& training = config.training;
-  if (!has_batch_norm(config.model) || !training.max_per_worker) return;
+  if (!mixes_samples(config) || !training.max_per_worker) return;
   const std::int64_t batch =
       training.batch_per_worker.value_or(training.global_batch.value_or(kDefaultGlobalBatch));
   const std::int64_t group = std::min(training.norm_group.value_or(batch), batch);
@@ -168,11 +169,14 @@ void check_batch_norm(const TrainerConfig& config, const FieldPath& path, FieldE
                          std::to_string(group) + ", or a smaller normGroup");
     return;
   }
-  errors.add(path, "found " + held + " with a batchNorm layer and a batch of " +
-                       std::to_string(batch) + ", so its statistics would be those of " + held +
-                       " samples, not of the batch; leave maxPerWorker out, set normGroup to at "
-                       "most " +
-                       held + ", or use a batch of at most that or no batchNorm");
+  const bool norm = has_batch_norm(config.model);
+  errors.add(path,
+             "found " + held + (norm ? " with a batchNorm layer" : " with quantize.method qat") +
+                 " and a batch of " + std::to_string(batch) + ", so its " +
+                 (norm ? "statistics" : "ranges") + " would be those of " + held +
+                 " samples, not of the batch; leave maxPerWorker out, set normGroup to at "
+                 "most " +
+                 held + ", or use a batch of at most that" + (norm ? " or no batchNorm" : ""));
 }
 
 void check_prune(const PruneConfig& prune, const FieldPath& path, FieldErrors& errors) {
@@ -180,11 +184,40 @@ void check_prune(const PruneConfig& prune, const FieldPath& path, FieldErrors& e
   errors.add(path.member("end"), "found less than begin; expected at least begin");
 }
 
+void check_quantize(const TrainingConfig& training, const FieldPath& path, FieldErrors& errors) {
+  if (!trains_quantized(training)) return;
+  const FieldPath quantize = path.member("quantize");
+  if (training.precision == Precision::kFp16) {
+    errors.add(quantize.member("method"),
+               "found qat with precision fp16, which training on 8-bit grids does not support; "
+               "expected bf16, tf32 or fp32");
+  }
+  const auto& from = training.quantize->from_epoch;
+  if (from && training.epochs && *from >= *training.epochs) {
+    errors.add(quantize.member("fromEpoch"),
+               "found " + std::to_string(*from) + " with " + std::to_string(*training.epochs) +
+                   " epochs, so no epoch would compute with rounded numbers; expected less");
+  }
+}
+
 }  // namespace
 
 bool has_batch_norm(const ModelConfig& model) {
   return std::ranges::any_of(
       model.layers, [](const LayerConfig& layer) { return layer.type == LayerType::kBatchNorm; });
+}
+
+bool trains_quantized(const TrainingConfig& training) {
+  return training.quantize && training.quantize->method == QuantizeMethod::kQat;
+}
+
+std::int64_t quantized_from(const TrainingConfig& training) {
+  const std::int64_t epochs = training.epochs.value_or(1);
+  return training.quantize->from_epoch.value_or(epochs - (epochs + 3) / 4);
+}
+
+bool mixes_samples(const TrainerConfig& config) {
+  return has_batch_norm(config.model) || trains_quantized(config.training);
 }
 
 void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
@@ -196,7 +229,8 @@ void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErro
                "found beside globalBatch; expected one of the two: globalBatch keeps the batch "
                "whatever the number of workers, batchPerWorker lets it grow");
   }
-  check_batch_norm(config, training.member("maxPerWorker"), errors);
+  check_held_samples(config, training.member("maxPerWorker"), errors);
+  check_quantize(config.training, training, errors);
   if (config.training.prune) {
     check_prune(*config.training.prune, training.member("prune"), errors);
   }

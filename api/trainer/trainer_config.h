@@ -159,11 +159,19 @@ struct ScheduleConfig {
 enum class Calibration { kMinMax, kPercentile };
 EnumNames<Calibration> names_of(Calibration /*any*/);
 
-// 8-bit integers after the training: weights by output channel, inputs of linear and conv by layer.
+enum class QuantizeMethod {
+  kPtq,  // after the training
+  kQat,  // the training computes on the grids, from an epoch on
+};
+EnumNames<QuantizeMethod> names_of(QuantizeMethod /*any*/);
+
+// 8-bit integers: weights by output channel, inputs of linear and conv by layer.
 struct QuantizeConfig {
   Calibration calibration = Calibration::kMinMax;  // of the inputs' ranges
   std::int64_t samples = 512;                      // of the training set, to calibrate with
   std::int64_t weight_bits = 8;                    // 7: for processors whose sums of 8 overflow
+  QuantizeMethod method = QuantizeMethod::kPtq;
+  std::optional<std::int64_t> from_epoch;  // qat: quantized_from()
   bool operator==(const QuantizeConfig&) const = default;
 };
 
@@ -224,8 +232,12 @@ struct TrainingConfig {
   bool operator==(const TrainingConfig&) const = default;
 };
 
-// Whether the result for a sample depends, in training, on the other samples of its batch.
 bool has_batch_norm(const ModelConfig& model);
+
+// Whether the training computes on the grids of 8-bit integers, from an epoch on.
+bool trains_quantized(const TrainingConfig& training);
+// The number of epochs before that; of a training whose epochs are known. Default: three quarters.
+std::int64_t quantized_from(const TrainingConfig& training);
 
 struct TrainerConfig {
   // Defined in trainer_config.cpp, to compile this long code once (docs/decisions/0027).
@@ -241,5 +253,9 @@ struct TrainerConfig {
   TrainingConfig training;
   bool operator==(const TrainerConfig&) const = default;
 };
+
+// Whether the result for a sample depends, in training, on the other samples of its batch: with
+// batchNorm, and by the ranges of quantised inputs.
+bool mixes_samples(const TrainerConfig& config);
 
 }  // namespace fettle::api

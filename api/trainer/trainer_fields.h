@@ -170,9 +170,19 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<QuantizeConfig> T>
 void visit_fields(Visitor& v, T& c) {
+  v.field(
+      "method", c.method,
+      "ptq: the trained network is rounded. qat: from fromEpoch on the training itself computes "
+      "with rounded weights and inputs, and learns to.");
+  v.field(
+      "fromEpoch", c.from_epoch,
+      "Number of epochs before the training computes with rounded numbers. Default: three "
+      "quarters of training.epochs.",
+      whole(0, 999'999).only_if(c.method == QuantizeMethod::kQat, "method qat").hardest_at_max());
   v.field("calibration", c.calibration,
           "Range of a layer's inputs: minMax takes the smallest and the largest that occur, "
-          "percentile leaves out 0.01 % of them.");
+          "percentile leaves out 0.01 % of them. With qat they start from it, and follow the "
+          "smallest and the largest of each batch.");
   v.field("samples", c.samples,
           "Number of training samples, without augmentation, that the ranges are taken from.",
           whole(1, kLargestBatch));

@@ -65,6 +65,10 @@ constexpr std::array<EnumName<Calibration>, 2> kCalibrations{{
     {Calibration::kMinMax, "minMax"},
     {Calibration::kPercentile, "percentile"},
 }};
+constexpr std::array<EnumName<QuantizeMethod>, 2> kQuantizeMethods{{
+    {QuantizeMethod::kPtq, "ptq"},
+    {QuantizeMethod::kQat, "qat"},
+}};
 constexpr std::array<EnumName<PrunePattern>, 2> kPrunePatterns{{
     {PrunePattern::kUnstructured, "unstructured"},
     {PrunePattern::kTwoOfFour, "2:4"},
@@ -86,6 +90,7 @@ EnumNames<Precision> names_of(Precision /*any*/) { return kPrecisions; }
 EnumNames<ScheduleKind> names_of(ScheduleKind /*any*/) { return kSchedules; }
 EnumNames<ScalingRule> names_of(ScalingRule /*any*/) { return kScalingRules; }
 EnumNames<Calibration> names_of(Calibration /*any*/) { return kCalibrations; }
+EnumNames<QuantizeMethod> names_of(QuantizeMethod /*any*/) { return kQuantizeMethods; }
 EnumNames<PrunePattern> names_of(PrunePattern /*any*/) { return kPrunePatterns; }
 EnumNames<BackendKind> names_of(BackendKind /*any*/) { return kBackends; }
 

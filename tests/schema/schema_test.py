@@ -37,6 +37,8 @@ ONLY_API = [
     (r"which parameter .* cannot be", "rules cannot read values of any type"),
     (r"again, which is entry \d+ already", "rules cannot read values of any type"),
     (r"could not tell them apart", "rules cannot read values of any type"),
+    (r"quantize\.method qat (and|takes)|found qat with", "parameters may set each of these fields"),
+    (r"so no epoch would compute with rounded numbers", "parameters may set each of these fields"),
     (r"found nothing, expected a text, a number, true or false", "null in a list without a type"),
     (r"(nodeSelector|labels|annotations)\..*: found nothing, expected", "the API server drops null from maps"),
     (r"constraints.*found -?1(\.5)?e\+30", "the API server compares such bounds as int64"),
