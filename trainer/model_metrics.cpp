@@ -38,6 +38,7 @@ Metrics model_metrics(const NetworkPlan& plan) {
 double measure_inference_ms(ModelRunner& runner, const ImageSet& images, const Indices& samples,
                             const BatchWriter& writer) {
   CHECK(!samples.empty(), "no sample to measure with");
+  const WithoutGrids plain(runner.network());  // once, not in each pass
   const std::span<const std::int64_t> one(samples.data(), 1);
   const auto pass = [&] {
     const auto start = std::chrono::steady_clock::now();

@@ -30,10 +30,12 @@ Error one_value(const std::string& where, const std::string& way_out) {
 
 Status check_norm_samples(const api::TrainerConfig& config, const NetworkPlan& plan,
                           const TrainingWorld& world) {
-  if (!api::has_batch_norm(config.model)) return success();
+  if (!api::mixes_samples(config)) return success();
   if (world.world_size > 1 && !config.training.norm_group) {
-    return invalid("the statistics of batchNorm would depend on there being " +
-                   std::to_string(world.world_size) + " workers; set training.normGroup");
+    const bool norm = api::has_batch_norm(config.model);
+    return invalid(std::string(norm ? "the statistics of batchNorm" : "the ranges of quantize") +
+                   " would depend on there being " + std::to_string(world.world_size) +
+                   " workers; set training.normGroup");
   }
   if (!has_norm_of_one_pixel(plan)) return success();
   const StepShape step = plan_step(config, world);

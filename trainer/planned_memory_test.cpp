@@ -11,6 +11,7 @@
 #include "kernels/backends/cuda/backend.h"
 #include "trainer/files/export.h"
 #include "trainer/files/teacher.h"
+#include "trainer/int8_metrics.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/program/dry_run.h"
 #include "trainer/step/precision.h"
@@ -111,6 +112,7 @@ Found plan_and_train(const Problem& problem) {
   TrainingWorld world = world_of(problem.data, 1);
   const auto teacher = *read_teacher(config, problem.data);
   if (teacher) world.teacher = memory_of_teacher(teacher->plan, config.training.precision);
+  world.int8_network = *int8_network_bytes(config, problem.data.format(), world);
   const std::int64_t samples = plan_step(config, world).dealing.limit;
   const std::int64_t free = *device.backend().free_memory();
   const auto workspaces = workspaces_of(device, network, teacher ? &teacher->plan : nullptr,
@@ -181,6 +183,27 @@ TEST(PlannedMemory, HasTheTeacherAndTheMask) {
                 alone + part(found.planned, "teacher") + part(found.planned, "prune_mask"));
       EXPECT_GT(part(found.planned, "teacher"), 0);
       EXPECT_GT(part(found.planned, "prune_mask"), 0);
+    }
+  }
+}
+
+// The 8-bit network is gone when the training ends.
+TEST(PlannedMemory, HasTheGridsOfATrainingInEightBits) {
+  for (Problem problem : {images(), text()}) {
+    for (const auto precision : {api::Precision::kFp32, api::Precision::kBf16}) {
+      SCOPED_TRACE(problem.name + (precision == api::Precision::kBf16 ? " bf16" : " fp32"));
+      problem.task.config.training.precision = precision;
+      problem.task.config.training.norm_group = 8;
+      problem.task.config.training.quantize =
+          api::QuantizeConfig{.samples = 8, .method = api::QuantizeMethod::kQat, .from_epoch = 0};
+      const Found found = plan_and_train(problem);
+      const std::int64_t planned = found.planned.total();
+      const std::int64_t of_network = part(found.planned, "int8_network");
+      EXPECT_GE(found.taken, planned - of_network) << "at least";
+      EXPECT_LE(found.taken, planned + kSmallThings);
+      EXPECT_EQ(found.reported, static_cast<double>(planned));
+      EXPECT_GT(part(found.planned, "weight_grids"), kSmallThings) << "or nothing is shown";
+      EXPECT_GT(of_network, kSmallThings);
     }
   }
 }

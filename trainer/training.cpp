@@ -158,7 +158,7 @@ Status Training::make_learner(TrainingDevice& device, const std::optional<Teache
       world_of(data_, collective_.world_size(), collective_.rank() == 0 && store_.keeps_any());
   if (teacher) world.teacher = memory_of_teacher(teacher->plan, config.training.precision);
   FETTLE_TRY(check_norm_samples(config, plan, world));
-  FETTLE_TRY(check_quantize(config, data_.format()));
+  FETTLE_ASSIGN(world.int8_network, int8_network_bytes(config, data_.format(), world));
   std::optional<Pruning> pruning;
   if (config.training.prune) {
     const ScheduleLength& length = rates_.length();
@@ -214,6 +214,7 @@ Status Training::start(const std::optional<Checkpoint>& from) {
   TrainingStart start(parts());
   FETTLE_ASSIGN(state_, start.restore(from));
   resumed_from_ = start.resumed_from();
+  if (learner_->network().plan().trains_quantized()) learner_->runner().set_quantizes(false);
   return pruner_ ? pruner_->begin() : success();
 }
 
@@ -251,6 +252,7 @@ Result<Ending> Training::run() {
   Loader loader(data_.images, data_.split.train, train_writer_, settings, state_.position);
   while (!is_final()) {
     const Stopwatch watch;
+    FETTLE_TRY(quantize());
     FETTLE_ASSIGN(const std::optional<Ending> ended, run_steps_of_epoch(loader));
     if (ended) return *ended;
     FETTLE_ASSIGN(const Score score,
@@ -322,6 +324,15 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
   FETTLE_ASSIGN(const StepEnding ending, settle_steps(asks ? learner_->results_behind() : 0));
   meter_->add_step(watch.seconds());
   return ending;
+}
+
+Status Training::quantize() {
+  if (!api::trains_quantized(task_.config.training) || learner_->network().quantizes()) {
+    return success();
+  }
+  if (state_.position.epoch < api::quantized_from(task_.config.training)) return success();
+  if (collective_.rank() == 0) hooks_.log("trains on the grids of 8-bit integers from here on");
+  return begin_quantized_training(parts(), step_.dealing.limit);
 }
 
 Result<Training::StepEnding> Training::prune() {

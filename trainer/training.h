@@ -95,6 +95,9 @@ class Training {
     return state_.position.epoch * rates_.length().steps_per_epoch +
            state_.position.offset / step_.global_batch;
   }
+  // Begins to train on the grids of 8-bit integers, if the next epoch does and this process has not
+  // yet.
+  Status quantize();
   // Renews the mask of pruned weights, if it is due before the next step.
   Result<StepEnding> prune();
   // Takes the results of all but the newest `behind` steps. Errors: a worker was lost; the position

@@ -70,6 +70,24 @@ Status agree_on_data(const api::DataConfig& config, const TrainingData& data,
                  "; all workers must read the same files (" + files_of(config) + ")");
 }
 
+namespace {
+
+// A parent may be trained on the grids of 8-bit integers and its child not yet, or the other way
+// round: ranges lie behind the other statistics, and 0 stands for none.
+void fit_ranges(const NetworkPlan& plan, const api::TrainingConfig& config,
+                Checkpoint& checkpoint) {
+  const auto first = std::ranges::find(plan.layers, api::LayerType::kQuantize, &LayerPlan::type);
+  const std::int64_t others = first == plan.layers.end() ? plan.statistics : first->range.offset;
+  const bool uses = api::trains_quantized(config) &&
+                    checkpoint.position.epoch >= api::quantized_from(config) &&
+                    std::ssize(checkpoint.statistics) == plan.statistics;
+  if (uses || std::ssize(checkpoint.statistics) < others) return;
+  checkpoint.statistics.resize(static_cast<std::size_t>(others));
+  checkpoint.statistics.resize(static_cast<std::size_t>(plan.statistics));
+}
+
+}  // namespace
+
 Result<TrainingState> TrainingStart::restore(const std::optional<Checkpoint>& from) {
   Start start = std::optional<Checkpoint>();
   FETTLE_TRY(
@@ -196,6 +214,7 @@ Result<Checkpoint> TrainingStart::await_parent() const {
 
 TrainingStart::Start TrainingStart::from_parent() {
   FETTLE_ASSIGN(Checkpoint checkpoint, await_parent());
+  fit_ranges(parts_.learner.network().plan(), parts_.task.config.training, checkpoint);
   FETTLE_TRY(refuse_another_model(checkpoint, parts_.task.parent->directory));
   FETTLE_TRY(refuse_other_data(checkpoint, parts_.task.parent->directory, /*parents=*/true));
   const Json settings = settings_of(parts_.task);

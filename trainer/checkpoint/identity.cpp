@@ -29,18 +29,30 @@ std::string what_sizes_do_not_tell(const LayerPlan& layer) {
   return text;
 }
 
+// The name of the layer that gives the other summand, without quantize layers between.
+std::string summand(const NetworkPlan& plan, std::int64_t layer) {
+  while (layer != kNetworkInput && plan.layer(layer).type == api::LayerType::kQuantize) {
+    layer = plan.layer(layer).source;
+  }
+  return layer == kNetworkInput ? "" : " and " + plan.layer(layer).name;
+}
+
+bool is_left_out(api::LayerType type) {
+  return type == api::LayerType::kDropout || type == api::LayerType::kCast ||
+         type == api::LayerType::kQuantize;
+}
+
 }  // namespace
 
-// Dropout and casts are left out: they have no weights, and other trainings lack these layers.
+// Dropout, casts and quantize layers are left out: they have no weights, and other trainings lack
+// these layers.
 std::string layout_of(const NetworkPlan& plan) {
   std::string text = plan.vocabulary.empty() ? "" : plan.vocabulary + "; ";
   for (const LayerPlan& layer : plan.layers) {
-    if (layer.type == api::LayerType::kDropout || layer.type == api::LayerType::kCast) continue;
+    if (is_left_out(layer.type)) continue;
     text += std::string(api::to_string(layer.type)) + " " + to_string(layer.input) + " to " +
             to_string(layer.output);
-    if (layer.type == api::LayerType::kAdd && layer.shortcut != kNetworkInput) {
-      text += " and " + plan.layer(layer.shortcut).name;
-    }
+    if (layer.type == api::LayerType::kAdd) text += summand(plan, layer.shortcut);
     if (layer.heads > 0) text += " heads " + std::to_string(layer.heads);
     if (layer.kernel_height > 0) text += " kernel " + std::to_string(layer.kernel_height);
     text += what_sizes_do_not_tell(layer);
@@ -75,6 +87,9 @@ Json settings_of(const api::TrainerConfig& config, std::uint64_t seed, const Fil
   if (learnt.model.from) learnt.model.from->file = files.start;
   if (learnt.training.distill) learnt.training.distill->teacher = files.teacher;
   Json settings = api::write_trainer_config(learnt);
+  if (learnt.training.quantize && !api::trains_quantized(learnt.training)) {
+    settings.find("training")->find("quantize")->erase("method");  // early checkpoints have none
+  }
   settings.set("seed", static_cast<std::int64_t>(seed));
   return settings;
 }

@@ -60,7 +60,7 @@ std::int64_t global_batch_of(const api::TrainingConfig& config, std::int64_t wor
 }
 
 std::int64_t norm_group_of(const api::TrainerConfig& config, std::int64_t batch) {
-  if (!api::has_batch_norm(config.model)) return 0;
+  if (!api::mixes_samples(config)) return 0;
   return std::min(config.training.norm_group.value_or(0), batch);
 }
 

@@ -4,8 +4,9 @@
 // the epoch's order and every worker takes one consecutive share of it. So the samples of an
 // optimiser step are the same for every world size and every limit on the samples that a worker
 // holds at once, and a worker may get no samples (it still joins the collective).
-// Batch normalisation takes its statistics over groups of consecutive positions; a group is a whole
-// micro-batch, so groups are then dealt instead of single samples.
+// Batch normalisation takes its statistics over groups of consecutive positions, and quantised
+// inputs their ranges; a group is a whole micro-batch, so groups are then dealt instead of single
+// samples.
 // Pure functions; usable from any thread.
 #pragma once
 

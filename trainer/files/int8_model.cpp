@@ -19,7 +19,7 @@ Result<SavedModel> int8_model(const SavedModel& model) {
   }
   FETTLE_ASSIGN(NetworkValues made, quantized_network(model.config.model, model.format,
                                                       model.weights, model.statistics));
-  FETTLE_TRY(set_ranges(model.int8_ranges, made));
+  FETTLE_TRY(set_ranges(model.int8_ranges, made.plan, made.statistics));
   const auto config = model.config.training.quantize.value_or(api::QuantizeConfig{});
   round_to_integers(made.plan, made.statistics, config.weight_bits, made.weights);
   SavedModel rounded = model;

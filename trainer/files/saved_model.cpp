@@ -107,17 +107,19 @@ Result<SavedModel> read_saved_model(Checkpoint checkpoint, const std::string& pa
   }
   auto trained = plan_network(model.config, model.format);
   if (!trained.ok()) return Error(trained.error()).in(path);
-  // Without the casts of 16-bit networks; parameters lie in the same places.
+  // Without the casts of 16-bit networks and quantised inputs; parameters and statistics lie in the
+  // same places, and ranges behind them.
   FETTLE_ASSIGN(model.plan, plan_network(model.config.model, model.format));
   if (layout_of(*trained) != checkpoint.layout ||
       std::ssize(checkpoint.weights) != model.plan.parameters ||
-      std::ssize(checkpoint.statistics) != model.plan.statistics) {
+      std::ssize(checkpoint.statistics) != trained->statistics) {
     return invalid(path + " has other layers than its settings describe: " + checkpoint.layout);
   }
   model.position = checkpoint.position;
   model.metrics = std::move(checkpoint.metrics);
   model.weights = std::move(checkpoint.weights);
   model.statistics = std::move(checkpoint.statistics);
+  model.statistics.resize(static_cast<std::size_t>(model.plan.statistics));
   model.int8_ranges = std::move(checkpoint.int8_ranges);
   return model;
 }

@@ -65,6 +65,7 @@ Result<std::optional<Teacher>> read_teacher(const api::TrainerConfig& config,
   // The student's training decides about types only.
   api::TrainerConfig as_student = config;
   as_student.model = model->config.model;
+  as_student.training.quantize.reset();
   Teacher teacher;
   FETTLE_ASSIGN(teacher.plan, plan_network(as_student, model->format));
   teacher.weights = std::move(model->weights);

@@ -90,8 +90,14 @@ Status Network::restart(std::uint64_t seed, const std::optional<Range>& shard) {
   FETTLE_TRY(parameters_.set_weights(values.weights, backend_));
   parameters_.statistics.upload(values.statistics);
   parameters_.gradients.set_zero();
+  parameters_.quantizes = true;
   weights_changed();
   return success();
+}
+
+void Network::set_quantizes(bool quantizes) {
+  parameters_.quantizes = quantizes;
+  weights_changed();
 }
 
 Network::Network(const NetworkPlan& plan, kernels::Backend& backend,
@@ -122,6 +128,7 @@ kernels::DataType Network::type_of(const LayerPlan& layer) const {
 }
 
 void Network::weights_changed() {
+  parameters_.round_to_grids(plan_, backend_);
   for (const auto& layer : layers_) layer->weights_changed();
 }
 

@@ -64,6 +64,10 @@ class Network {
   // Receives each layer's times; nullptr: they are not taken. Must outlive the passes.
   void set_trace(Trace* trace) { trace_ = trace; }
 
+  // Whether quantize layers round, as they do after creation, and layers trained on grids use them.
+  void set_quantizes(bool quantizes);
+  bool quantizes() const { return parameters_.quantizes; }
+
   // Call after parameters().weights (and its 16-bit copies) changed, before the next forward.
   void weights_changed();
 
@@ -106,6 +110,24 @@ class Network {
   kernels::DeviceArray<std::uint8_t> memory_;  // laid out by activations_
   // Running statistics as changed by repeated layers; never read.
   kernels::DeviceArray<float> spare_statistics_;
+};
+
+// While it lives, a network that is trained on grids computes with its weights as they are.
+class WithoutGrids {
+ public:
+  explicit WithoutGrids(Network& network)
+      : network_(network), leaves_(network.plan().trains_quantized() && network.quantizes()) {
+    if (leaves_) network_.set_quantizes(false);
+  }
+  ~WithoutGrids() {
+    if (leaves_) network_.set_quantizes(true);
+  }
+  WithoutGrids(const WithoutGrids&) = delete;
+  WithoutGrids& operator=(const WithoutGrids&) = delete;
+
+ private:
+  Network& network_;
+  const bool leaves_;
 };
 
 }  // namespace fettle::trainer

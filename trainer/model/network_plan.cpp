@@ -6,6 +6,7 @@
 #include "api/fields/enum_names.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_kinds.h"
+#include "trainer/model/quantized_inputs.h"
 #include "trainer/model/wide_residuals.h"
 
 namespace fettle::trainer {
@@ -333,6 +334,10 @@ std::int64_t NetworkPlan::first_trained() const {
   return decayed;
 }
 
+bool NetworkPlan::trains_quantized() const {
+  return std::ranges::any_of(layers, [](const LayerPlan& layer) { return layer.weight_bits > 0; });
+}
+
 std::int64_t NetworkPlan::trained() const {
   std::int64_t total = 0;
   for (const LayerPlan& layer : layers) {
@@ -367,7 +372,9 @@ Result<NetworkPlan> plan_network(const api::ModelConfig& config, const SampleFor
   return plan;
 }
 
-Result<NetworkPlan> plan_network(const api::TrainerConfig& config, const SampleFormat& format) {
+namespace {
+
+Result<NetworkPlan> with_residuals(const api::TrainerConfig& config, const SampleFormat& format) {
   FETTLE_ASSIGN(NetworkPlan plan, plan_network(config.model, format));
   if (!config.training.residual_in_fp32) return plan;
   if (plan.layers.front().type != api::LayerType::kEmbedding) {
@@ -379,6 +386,14 @@ Result<NetworkPlan> plan_network(const api::TrainerConfig& config, const SampleF
   const api::Precision precision = config.training.precision;
   const bool is_16_bit = precision == api::Precision::kBf16 || precision == api::Precision::kFp16;
   return is_16_bit ? with_fp32_residuals(plan) : plan;
+}
+
+}  // namespace
+
+Result<NetworkPlan> plan_network(const api::TrainerConfig& config, const SampleFormat& format) {
+  FETTLE_ASSIGN(NetworkPlan plan, with_residuals(config, format));
+  if (!api::trains_quantized(config.training)) return plan;
+  return with_quantized_inputs(plan, config.training.quantize->weight_bits);
 }
 
 Result<NetworkPlan> plan_network(const api::ModelConfig& model, const kernels::ImageShape& input,

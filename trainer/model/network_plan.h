@@ -72,7 +72,9 @@ struct LayerPlan {
   Block shared;           // head: the embedding's weights, counted there
   Block running_mean;     // batchNorm; of the statistics
   Block running_variance;
-  Block range;               // quantize: the least and the largest input; of the statistics
+  Block range;  // quantize: the least and the largest input; of the statistics
+  // linear, conv: training computes with weights on a grid of this many bits; 0: as they are
+  std::int64_t weight_bits = 0;
   double multiply_adds = 0;  // of the forward pass, for one sample
 
   bool has_parameters() const { return weights.count > 0 || shared.count > 0; }
@@ -100,6 +102,8 @@ struct NetworkPlan {
   // The first decayed parameter of a trained layer; `decayed` if only norms and biases are trained.
   // Frozen layers come first.
   std::int64_t first_trained() const;
+  // Whether the network is trained on the grids of 8-bit integers (quantized_inputs.h).
+  bool trains_quantized() const;
   // Labels of a sample: one, or one for each token.
   std::int64_t predictions() const { return tokens ? input.height : 1; }
   // Floating-point operations of one training step, for one sample: forward, gradients by the
@@ -115,7 +119,8 @@ struct NetworkPlan {
 
 // Errors name the layer, what was found and what was expected.
 Result<NetworkPlan> plan_network(const api::ModelConfig& model, const SampleFormat& format);
-// The same, with the residual streams that the training configuration asks for.
+// The same, with the residual streams and the quantised inputs that the training configuration asks
+// for.
 Result<NetworkPlan> plan_network(const api::TrainerConfig& config, const SampleFormat& format);
 // The same for images.
 Result<NetworkPlan> plan_network(const api::ModelConfig& model, const kernels::ImageShape& input,

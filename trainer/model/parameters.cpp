@@ -62,6 +62,10 @@ Result<Parameters> Parameters::create(const NetworkPlan& plan, kernels::DataType
                   Floats::create(backend, plan.parameters + plan.statistics + kStepSums));
   }
   FETTLE_ASSIGN(made.statistics, Floats::create(backend, plan.statistics));
+  if (trained && plan.trains_quantized()) {
+    FETTLE_ASSIGN(made.grids, kernels::DeviceArray<std::uint8_t>::create(
+                                  backend, plan.decayed * kernels::size_of(type)));
+  }
   if (type == kernels::DataType::kFloat32) return made;
   made.rounded_type = type;
   FETTLE_ASSIGN(made.rounded,
@@ -131,6 +135,22 @@ float* Parameters::master(std::int64_t parameter) {
 void Parameters::round_weights(kernels::Backend& backend) {
   if (rounded.empty() || kept) return;
   backend.round(rounded_type, weights.size(), weights.data(), rounded.data());
+}
+
+void Parameters::round_to_grids(const NetworkPlan& plan, kernels::Backend& backend) {
+  if (grids.empty() || !quantizes) return;
+  for (const LayerPlan& layer : plan.layers) {
+    if (layer.weight_bits == 0) continue;
+    const std::int64_t rows = layer.output.channels;
+    const auto limit = static_cast<float>((1 << (layer.weight_bits - 1)) - 1);
+    backend.fake_quantize_weights(type(), {rows, layer.weights.count / rows, limit},
+                                  typed(layer.weights), grid(layer.weights));
+  }
+}
+
+kernels::ConstBuffer Parameters::operand(const LayerPlan& layer) {
+  if (layer.weight_bits > 0 && quantizes && !grids.empty()) return grid(layer.weights);
+  return typed(layer.shared.count > 0 ? layer.shared : layer.weights);
 }
 
 kernels::ConstBuffer Parameters::typed(const Block& block) {

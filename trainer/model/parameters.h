@@ -52,7 +52,12 @@ struct Parameters {
   kernels::DeviceArray<float> gradients;
   kernels::DeviceArray<std::uint16_t> rounded;  // 16-bit copies of all masters; empty in fp32
   kernels::DataType rounded_type = kernels::DataType::kBFloat16;
-  kernels::DeviceArray<float> statistics;  // running means and variances
+  kernels::DeviceArray<float> statistics;  // running means and variances, ranges
+  // Whether quantize layers round, and operations read `grids`; else the layers pass numbers on.
+  bool quantizes = true;
+  // Weights on grids, in the type of operations and with the offsets of `weights`, if the network
+  // is trained on them (LayerPlan::weight_bits).
+  kernels::DeviceArray<std::uint8_t> grids;
 
   // All zeros, without masters: keep_masters_of() makes them. `trained`: with gradients. Errors:
   // too little memory.
@@ -93,11 +98,24 @@ struct Parameters {
   // the other workers instead.
   void round_weights(kernels::Backend& backend);
 
+  // Moves the weights of layers that are trained on grids there, if `quantizes`.
+  void round_to_grids(const NetworkPlan& plan, kernels::Backend& backend);
+
   // A block in the type that operations read.
   kernels::ConstBuffer typed(const Block& block);
+  // The layer's weights as its operation reads them.
+  kernels::ConstBuffer operand(const LayerPlan& layer);
   // A block that operations read in fp32.
   const float* values(const Block& block) { return master(block.offset); }
   float* gradient(const Block& block) { return gradients.data() + block.offset; }
+
+ private:
+  kernels::DataType type() const {
+    return rounded.empty() ? kernels::DataType::kFloat32 : rounded_type;
+  }
+  std::uint8_t* grid(const Block& block) {
+    return grids.data() + block.offset * kernels::size_of(type());
+  }
 };
 
 }  // namespace fettle::trainer

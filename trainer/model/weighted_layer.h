@@ -19,7 +19,7 @@ class WeightedLayer : public Layer {
       : plan_(plan), parameters_(parameters), op_(std::move(op)), rows_(rows) {}
 
   void weights_changed() override {
-    kernels::LayerWeights from{parameters_.typed(weights())};
+    kernels::LayerWeights from{parameters_.operand(plan_)};
     if (plan_.bias) {
       from.bias = parameters_.values(plan_.biases);
       from.typed_bias = parameters_.typed(plan_.biases);

@@ -10,6 +10,7 @@
 #include "api/trainer/trainer_config.h"
 #include "base/json.h"
 #include "trainer/files/teacher.h"
+#include "trainer/int8_metrics.h"
 #include "trainer/norm_samples.h"
 #include "trainer/program/console.h"
 #include "trainer/program/dry_run.h"
@@ -35,6 +36,7 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
                !process.task.checkpoints.empty());
   if (teacher) world.teacher = memory_of_teacher(teacher->plan, config.training.precision);
   FETTLE_TRY(check_norm_samples(config, plan, world));
+  FETTLE_ASSIGN(world.int8_network, int8_network_bytes(config, data.format(), world));
   if (config.training.prune) {  // only the layers matter here
     FETTLE_TRY(Pruning::create(*config.training.prune, plan, /*steps=*/1));
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "trainer/model/activation_plan.h"
 #include "trainer/quantize/calibration.h"
 #include "trainer/quantize/weight_grid.h"
 
@@ -18,10 +19,20 @@ Result<std::unique_ptr<Int8Network>> Int8Network::create(kernels::Backend& backe
   return network;
 }
 
+// As allocate() does.
+std::int64_t Int8Network::bytes(const NetworkPlan& plan, std::int64_t samples) {
+  constexpr auto kElement = static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t of_sample =
+      plan_forward(plan).elements + plan.input.size() + plan.predictions();
+  return (plan.parameters + plan.statistics + samples * of_sample) * kElement +
+         static_cast<std::int64_t>(sizeof(kernels::LossSums));
+}
+
 Status Int8Network::allocate() {
   const NetworkPlan& plan = values_.plan;
   const kernels::PlanOptions options{.max_samples = samples_};
-  FETTLE_ASSIGN(network_, Network::create(plan, backend_, options, /*seed=*/0));
+  FETTLE_ASSIGN(network_, Network::create_forward_only(plan, backend_, options, values_.weights,
+                                                       values_.statistics));
   loss_ = backend_.softmax_cross_entropy(plan.classes, options.type);
   constexpr auto kElement = static_cast<std::int64_t>(sizeof(float));  // and of a token's id
   FETTLE_ASSIGN(pixels_, kernels::DeviceArray<std::uint8_t>::create(
@@ -29,8 +40,6 @@ Status Int8Network::allocate() {
   FETTLE_ASSIGN(
       labels_, kernels::DeviceArray<std::int32_t>::create(backend_, samples_ * plan.predictions()));
   FETTLE_ASSIGN(sums_, kernels::DeviceArray<kernels::LossSums>::create(backend_, 1));
-  FETTLE_TRY(network_->parameters().set_weights(values_.weights, backend_));
-  upload_statistics();
   return success();
 }
 
@@ -61,7 +70,7 @@ void Int8Network::calibrate(api::Calibration calibration, const ImageSet& images
 }
 
 Status Int8Network::set_ranges(std::span<const float> ranges) {
-  FETTLE_TRY(trainer::set_ranges(ranges, values_));
+  FETTLE_TRY(trainer::set_ranges(ranges, values_.plan, values_.statistics));
   upload_statistics();
   return success();
 }

@@ -27,12 +27,15 @@ class Int8Network {
   static Result<std::unique_ptr<Int8Network>> create(kernels::Backend& backend,
                                                      NetworkValues values, std::int64_t samples);
 
+  // Bytes of one with this plan, without workspaces of operations.
+  static std::int64_t bytes(const NetworkPlan& plan, std::int64_t samples);
+
   // Sets the ranges from these samples. Before round().
   void calibrate(api::Calibration calibration, const ImageSet& images,
                  std::span<const std::int64_t> samples, const BatchWriter& writer);
   // Errors: another number of ranges than the layers need.
   Status set_ranges(std::span<const float> ranges);
-  std::vector<float> ranges() const { return ranges_of(values_); }
+  std::vector<float> ranges() const { return ranges_of(values_.plan, values_.statistics); }
 
   // Rounds the weights; the ranges are known. Errors: too little memory for a piece of them.
   Status round(std::int64_t weight_bits);

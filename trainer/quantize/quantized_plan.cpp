@@ -5,15 +5,14 @@
 #include <utility>
 
 #include "trainer/model/gpt.h"
+#include "trainer/model/quantized_inputs.h"
 
 namespace fettle::trainer {
 namespace {
 
 using api::LayerType;
 
-constexpr std::int64_t kNone = -2;
-constexpr std::int64_t kFloatsPerLine = 16;  // blocks begin on cache lines, as all do
-constexpr float kEpsilon = 1e-5F;            // of batch norms
+constexpr float kEpsilon = 1e-5F;  // of batch norms
 
 bool computes(LayerType type) { return type == LayerType::kLinear || type == LayerType::kConv; }
 
@@ -98,90 +97,39 @@ class Folder {
   NetworkValues& to_;
 };
 
-// ---- Quantised inputs --------------------------------------------------------------------------
-
-// Builds the new plan layer by layer; translates indices of the old plan into indices of the new.
-class Quantizer {
- public:
-  explicit Quantizer(const NetworkPlan& old)
-      : old_(old), made_(old), given_(old.layers.size()), grid_(old.layers.size(), kNone) {
-    made_.layers.clear();
+// The plan of `model`, whose plan is `trained`, without norms; its layers keep their names.
+Result<NetworkPlan> folded_plan(const NetworkPlan& trained, const api::ModelConfig& model,
+                                const SampleFormat& format) {
+  const FoldedModel folded = without_norms(model);
+  FETTLE_ASSIGN(NetworkPlan plan, plan_network(folded.model, format));
+  for (LayerPlan& layer : plan.layers) {
+    layer.index = folded.index_of[static_cast<std::size_t>(layer.index)];
+    layer.name = find_entry(trained, layer.index)->name;
   }
-
-  NetworkPlan run() {
-    for (std::size_t i = 0; i < old_.layers.size(); ++i) {
-      LayerPlan layer = old_.layers[i];
-      // Between these layers there may be a quantize layer now.
-      layer.gelu_after.reset();
-      layer.gelu_before.reset();
-      layer.ends_block = layer.end_relu = false;
-      // The residual stream of a text holds outliers, and nothing but norms reads it.
-      const bool adds = layer.type == LayerType::kAdd;
-      const bool quantizes = computes(layer.type) || (adds && !old_.tokens);
-      const std::int64_t source = layer.source;
-      layer.source = operand(source, quantizes, layer.tokens);
-      if (adds) layer.shortcut = operand(layer.shortcut, quantizes, layer.tokens);
-      given_[i] = push(std::move(layer));
-    }
-    return std::move(made_);
-  }
-
- private:
-  // The layer of the new plan that gives the output of layer `source` of the old plan, as it is or
-  // quantised.
-  std::int64_t operand(std::int64_t source, bool quantizes, bool tokens) {
-    const bool of_input = source == kNetworkInput;
-    const auto i = static_cast<std::size_t>(source);
-    const std::int64_t plain = of_input ? kNetworkInput : given_[i];
-    if (!quantizes) return plain;
-    std::int64_t& grid = of_input ? grid_of_input_ : grid_[i];
-    if (grid == kNone) grid = push(grid_of(of_input ? nullptr : &old_.layers[i], plain, tokens));
-    return grid;
-  }
-
-  LayerPlan grid_of(const LayerPlan* giver, std::int64_t source, bool tokens) {
-    LayerPlan grid;
-    grid.type = LayerType::kQuantize;
-    grid.index = giver == nullptr ? 0 : giver->index;
-    grid.name = (giver == nullptr ? "the input" : giver->name) + " in 8 bits";
-    grid.source = source;
-    grid.input = grid.output = giver == nullptr ? old_.input : giver->output;
-    grid.tokens = tokens;
-    grid.range = {.offset = made_.statistics, .count = 2};
-    made_.statistics += kFloatsPerLine;
-    return grid;
-  }
-
-  std::int64_t push(LayerPlan layer) {
-    made_.layers.push_back(std::move(layer));
-    return std::ssize(made_.layers) - 1;
-  }
-
-  const NetworkPlan& old_;
-  NetworkPlan made_;
-  std::vector<std::int64_t> given_;  // by old layer: its new index
-  std::vector<std::int64_t> grid_;   // by old layer: index of its output's quantize layer
-  std::int64_t grid_of_input_ = kNone;
-};
+  return plan;
+}
 
 }  // namespace
+
+Result<NetworkPlan> quantized_plan(const api::ModelConfig& config, const SampleFormat& format) {
+  const api::ModelConfig model = config.gpt ? with_layers(config) : config;
+  FETTLE_ASSIGN(const NetworkPlan trained, plan_network(model, format));
+  FETTLE_ASSIGN(const NetworkPlan folded, folded_plan(trained, model, format));
+  return with_quantized_inputs(folded);
+}
 
 Result<NetworkValues> quantized_network(const api::ModelConfig& config, const SampleFormat& format,
                                         std::span<const float> weights,
                                         std::span<const float> statistics) {
   const api::ModelConfig model = config.gpt ? with_layers(config) : config;
   FETTLE_ASSIGN(const NetworkPlan trained, plan_network(model, format));
-  const FoldedModel folded = without_norms(model);
   NetworkValues made;
-  FETTLE_ASSIGN(made.plan, plan_network(folded.model, format));
-  for (LayerPlan& layer : made.plan.layers) {  // the names of the trained network
-    layer.index = folded.index_of[static_cast<std::size_t>(layer.index)];
-  }
+  FETTLE_ASSIGN(made.plan, folded_plan(trained, model, format));
   made.weights.resize(static_cast<std::size_t>(made.plan.parameters));
   made.statistics.resize(static_cast<std::size_t>(made.plan.statistics));
   Folder folder(trained, weights, statistics, made);
   for (const LayerPlan& layer : made.plan.layers) folder.take(layer);
-  made.plan = Quantizer(made.plan).run();
+  made.plan = with_quantized_inputs(made.plan);
   made.statistics.resize(static_cast<std::size_t>(made.plan.statistics));
   return made;
 }
@@ -198,21 +146,22 @@ bool is_quantized(const NetworkPlan& plan, const LayerPlan& layer) {
          plan.layer(layer.source).type == LayerType::kQuantize;
 }
 
-std::vector<float> ranges_of(const NetworkValues& network) {
+std::vector<float> ranges_of(const NetworkPlan& plan, std::span<const float> statistics) {
   std::vector<float> ranges;
-  for (const LayerPlan& layer : network.plan.layers) {
-    const auto at = network.statistics.begin() + layer.range.offset;
+  for (const LayerPlan& layer : plan.layers) {
+    const auto at = statistics.begin() + layer.range.offset;
     ranges.insert(ranges.end(), at, at + layer.range.count);
   }
   return ranges;
 }
 
-Status set_ranges(std::span<const float> ranges, NetworkValues& network) {
+Status set_ranges(std::span<const float> ranges, const NetworkPlan& plan,
+                  std::span<float> statistics) {
   std::size_t next = 0;
-  for (const LayerPlan& layer : network.plan.layers) {
+  for (const LayerPlan& layer : plan.layers) {
     const auto count = static_cast<std::size_t>(layer.range.count);
     if (count > ranges.size() - next) return invalid("there are too few ranges for the layers");
-    std::ranges::copy(ranges.subspan(next, count), network.statistics.begin() + layer.range.offset);
+    std::ranges::copy(ranges.subspan(next, count), statistics.begin() + layer.range.offset);
     next += count;
   }
   return next == ranges.size() ? success() : invalid("there are more ranges than layers");

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "base/philox.h"
 #include "kernels/aligned.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/model/network.h"
+#include "trainer/quantize/weight_grid.h"
 
 namespace fettle::trainer {
 namespace {
@@ -33,8 +35,9 @@ NetworkValues random_network(const api::ModelConfig& model, const SampleFormat& 
   return made;
 }
 
-// The logits of two samples of random pixels, by the reference; quantize layers pass them on.
-std::vector<float> logits_of(const NetworkValues& values) {
+// The logits of two samples of random pixels, by the reference; quantize layers pass them on, or
+// round.
+std::vector<float> logits_of(const NetworkValues& values, bool rounds = false) {
   const auto backend = *kernels::make_backend("reference", 1);
   auto network = Network::create(values.plan, *backend, {.max_samples = 2}, 0);
   EXPECT_TRUE(network.ok()) << network.error().message;
@@ -46,7 +49,7 @@ std::vector<float> logits_of(const NetworkValues& values) {
   for (float& pixel : pixels) pixel = static_cast<float>(random.below(256)) / 255;
   const InputObserver passes = [](const LayerPlan&, const float*, std::int64_t) {};
   Pass pass{.samples = 2};
-  pass.observer = &passes;
+  if (!rounds) pass.observer = &passes;
   const auto* logits = static_cast<const float*>((*network)->forward(pass, pixels.data()));
   return {logits, logits + 2 * values.plan.classes};
 }
@@ -119,7 +122,7 @@ TEST(QuantizedPlan, FoldsTheEndsOfBlocks) {
     EXPECT_EQ(made->plan.layer(layer.shortcut).type, LayerType::kQuantize);
   }
   // The input of a block is quantised once for its convs and for its sum.
-  EXPECT_EQ(ranges_of(*made).size(), 2U * 7);
+  EXPECT_EQ(ranges_of(made->plan, made->statistics).size(), 2U * 7);
 }
 
 TEST(QuantizedPlan, LeavesATextsResidualStreamAndHeadAlone) {
@@ -148,10 +151,109 @@ TEST(QuantizedPlan, TakesRangesBack) {
   NetworkValues network = random_network(model, format);
   network = *quantized_network(model, format, network.weights, network.statistics);
   const std::vector<float> ranges = {-1, 2, 0, 4};
-  ASSERT_TRUE(set_ranges(ranges, network).ok());
-  EXPECT_EQ(ranges_of(network), ranges);
-  EXPECT_THAT(set_ranges({{-1, 2, 0}}, network).error().message, HasSubstr("too few ranges"));
-  EXPECT_THAT(set_ranges({{-1, 2, 0, 4, 5}}, network).error().message, HasSubstr("more ranges"));
+  ASSERT_TRUE(set_ranges(ranges, network.plan, network.statistics).ok());
+  EXPECT_EQ(ranges_of(network.plan, network.statistics), ranges);
+  const auto refused = [&network](const std::vector<float>& given) {
+    return set_ranges(given, network.plan, network.statistics).error().message;
+  };
+  EXPECT_THAT(refused({-1, 2, 0}), HasSubstr("too few ranges"));
+  EXPECT_THAT(refused({-1, 2, 0, 4, 5}), HasSubstr("more ranges"));
+}
+
+// ---- Training on the grids ---------------------------------------------------------------------
+
+// The plan of a training whose weights are rounded to `bits`.
+NetworkPlan training_plan(const api::ModelConfig& model, const SampleFormat& format,
+                          std::int64_t bits) {
+  api::TrainerConfig config;
+  config.model = model;
+  api::QuantizeConfig& quantize = config.training.quantize.emplace();
+  quantize.method = api::QuantizeMethod::kQat;
+  quantize.weight_bits = bits;
+  const auto plan = plan_network(config, format);
+  EXPECT_TRUE(plan.ok()) << plan.error().message;
+  return *plan;
+}
+
+std::vector<std::string> names_of_ranges(const NetworkPlan& plan) {
+  std::vector<std::string> names;
+  for (const LayerPlan& layer : plan.layers) {
+    if (layer.type == LayerType::kQuantize) names.push_back(layer.name);
+  }
+  return names;
+}
+
+api::ModelConfig blocks() {
+  return model_of({conv(4),
+                   simple(LayerType::kBatchNorm),
+                   simple(LayerType::kRelu),
+                   simple(LayerType::kResidual),
+                   conv(4),
+                   simple(LayerType::kBatchNorm),
+                   simple(LayerType::kRelu),
+                   conv(4),
+                   simple(LayerType::kBatchNorm),
+                   simple(LayerType::kShortcut),
+                   conv(4, 1),
+                   simple(LayerType::kBatchNorm),
+                   simple(LayerType::kAdd),
+                   simple(LayerType::kRelu),
+                   simple(LayerType::kResidual),
+                   conv(4),
+                   simple(LayerType::kAdd),
+                   linear(5),
+                   simple(LayerType::kGelu),
+                   linear(3)});
+}
+
+TEST(TrainingPlan, KeepsNormsAndHasTheFoldedRanges) {
+  const SampleFormat format{kImage, 3, false, ""};
+  const NetworkPlan trained = training_plan(blocks(), format, 7);
+  const NetworkPlan plain = *plan_network(blocks(), format);
+  EXPECT_EQ(trained.parameters, plain.parameters);
+  EXPECT_EQ(trained.decayed, plain.decayed);
+  EXPECT_TRUE(trained.trains_quantized());
+  EXPECT_FALSE(plain.trains_quantized());
+  EXPECT_EQ(std::ranges::count(types_of(trained), LayerType::kBatchNorm), 4);
+  for (const LayerPlan& layer : trained.layers) {
+    const bool computes = layer.type == LayerType::kLinear || layer.type == LayerType::kConv;
+    EXPECT_EQ(layer.weight_bits, computes ? 7 : 0) << layer.name;
+  }
+  // In the folded network the layer before a norm has its place.
+  const NetworkPlan folded = *quantized_plan(blocks(), format);
+  EXPECT_FALSE(folded.trains_quantized()) << "its weights are rounded already";
+  const auto names = names_of_ranges(trained);
+  const auto expected = names_of_ranges(folded);
+  ASSERT_EQ(names.size(), expected.size());
+  EXPECT_EQ(names.front(), expected.front());
+  EXPECT_EQ(names.back(), expected.back());
+}
+
+// So a checkpoint's ranges fit the network that is exported.
+TEST(TrainingPlan, ComputesWhatTheFoldedNetworkDoes) {
+  const SampleFormat format{kImage, 3, false, ""};
+  NetworkValues trained = random_network(blocks(), format);
+  NetworkValues folded = *quantized_network(blocks(), format, trained.weights, trained.statistics);
+  trained.plan = training_plan(blocks(), format, 8);
+  trained.statistics.resize(static_cast<std::size_t>(trained.plan.statistics));
+  std::vector<float> ranges;
+  for (std::size_t i = 0; i < names_of_ranges(folded.plan).size(); ++i) {
+    ranges.push_back(-20 - static_cast<float>(i));  // no two alike, and wide enough
+    ranges.push_back(25 + static_cast<float>(i));
+  }
+  ASSERT_TRUE(set_ranges(ranges, folded.plan, folded.statistics).ok());
+  ASSERT_TRUE(set_ranges(ranges, trained.plan, trained.statistics).ok());
+  round_to_integers(folded.plan, folded.statistics, 8, folded.weights);
+  const auto expected = logits_of(folded, /*rounds=*/true);
+  const auto found = logits_of(trained, /*rounds=*/true);
+  const auto exact = logits_of(trained);
+  float difference = 0, error = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    difference = std::max(difference, std::abs(found[i] - expected[i]));
+    error = std::max(error, std::abs(exact[i] - expected[i]));
+  }
+  // The folded network rounds biases, too, so a few numbers lie on the next step of their grids.
+  EXPECT_LT(difference, error / 4);
 }
 
 TEST(QuantizedPlan, CountsBytes) {

@@ -25,7 +25,7 @@ NetworkValues network_of(const api::LayerConfig& layer, const std::vector<float>
   std::ranges::copy(weights, all.begin() + plan.layers[0].weights.offset);
   std::ranges::copy(biases, all.begin() + plan.layers[0].biases.offset);
   NetworkValues made = *quantized_network(model, format, all, {});
-  EXPECT_TRUE(set_ranges({{0, 127.5F}}, made).ok());
+  EXPECT_TRUE(set_ranges({{0, 127.5F}}, made.plan, made.statistics).ok());
   return made;
 }
 

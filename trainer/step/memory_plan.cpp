@@ -187,6 +187,8 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
       // Includes their gradients.
       {"activations", 0, activations.elements * element},
   };
+  if (plan.trains_quantized()) memory.parts.push_back({"weight_grids", plan.decayed * element, 0});
+  if (world.int8_network > 0) memory.parts.push_back({"int8_network", world.int8_network, 0});
   if (config.training.prune) {
     memory.parts.push_back(
         {"prune_mask", plan.decayed / kernels::kMaskBits * std::int64_t{sizeof(std::uint16_t)}, 0});
@@ -225,8 +227,7 @@ Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,
   if (plan.host_total() > available.host) {
     return invalid("beside the GPU the training needs at least " +
                    lacking(plan.host_total(), available.host, "memory") + "; a smaller training." +
-                   (api::has_batch_norm(config.model) ? "normGroup" : "maxPerWorker") +
-                   " needs less");
+                   (api::mixes_samples(config) ? "normGroup" : "maxPerWorker") + " needs less");
   }
   const std::optional<std::int64_t> free = plan.has_device() ? available.device : available.host;
   if (!free || plan.total() <= *free) return success();  // unknown: assumed to fit
@@ -241,9 +242,10 @@ Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,
                   std::to_string(plan.samples) + " samples held at once");
   const auto fitting = plan.samples_fitting(*free);
   if (!fitting) return invalid(found + ", too little even for one sample; use a smaller model");
-  if (api::has_batch_norm(config.model)) {
+  if (api::mixes_samples(config)) {
     return invalid(found + "; training.normGroup up to " + std::to_string(*fitting) +
-                   " fits (it changes what batchNorm takes its statistics over)");
+                   " fits (it changes what batchNorm takes its statistics over" +
+                   (api::trains_quantized(config.training) ? ", and quantize its ranges)" : ")"));
   }
   return invalid(found + "; training.maxPerWorker up to " + std::to_string(*fitting) +
                  " fits, and changes nothing but the speed");

@@ -38,6 +38,7 @@ struct TrainingWorld {
   std::int64_t data_bytes = 0;     // of the set that training and validation samples come from
   bool keeps_checkpoints = false;  // the planned worker does: rank 0, with a directory
   TeacherMemory teacher = {};
+  std::int64_t int8_network = 0;  // bytes of training.quantize's network, or 0
 };
 TrainingWorld world_of(const TrainingData& data, std::int64_t world_size,
                        bool keeps_checkpoints = false);

@@ -48,6 +48,11 @@ void ModelRunner::set_teacher(std::unique_ptr<Network> teacher, const api::Disti
   taught_.weight = static_cast<float>(config.weight);
 }
 
+void ModelRunner::set_quantizes(bool quantizes) {
+  network_->set_quantizes(quantizes);
+  graphs_.forget();
+}
+
 // ---- Training ----------------------------------------------------------------------------------
 
 void ModelRunner::set_trace(Trace* trace) {
@@ -143,6 +148,7 @@ void ModelRunner::undo_step() {
 kernels::LossSums ModelRunner::evaluate(const ImageSet& images,
                                         std::span<const std::int64_t> samples,
                                         const BatchWriter& writer) {
+  const WithoutGrids plain(*network_);
   evaluation_sums_.set_zero();
   while (!samples.empty()) {
     const auto size = std::min(samples.size(), static_cast<std::size_t>(network_->max_samples()));
@@ -155,6 +161,7 @@ kernels::LossSums ModelRunner::evaluate(const ImageSet& images,
 void ModelRunner::predict(const ImageSet& images, std::span<const std::int64_t> samples,
                           const BatchWriter& writer, const TakeLogits& take) {
   CHECK(network_->options().type == kernels::DataType::kFloat32, "logits are read as fp32");
+  const WithoutGrids plain(*network_);
   const NetworkPlan& plan = network_->plan();
   std::vector<float> logits;
   while (!samples.empty()) {

@@ -1,10 +1,10 @@
 // ModelRunner: a network on a device, with its loss and its batches: the passes of training and of
 // evaluation. Knows neither the other workers nor the optimiser.
 //
-// Batch normalisation sees micro-batches: the whole batch, or groups of it that do not depend on
-// the workers (data/batching.h). Each group updates the running statistics from their values before
-// the step, and the mean of the results, weighted by samples, is their value after it, whichever
-// worker took the group and in whatever order.
+// Batch normalisation and quantised inputs see micro-batches: the whole batch, or groups of it that
+// do not depend on the workers (data/batching.h). Each group updates the running statistics and
+// ranges from their values before the step, and the mean of the results, weighted by samples, is
+// their value after it, whichever worker took the group and in whatever order.
 //
 // All work is enqueued on the backend. If batches always lie in the same place, the calls are
 // captured once and repeated (step_graphs.h). One thread.
@@ -52,6 +52,10 @@ class ModelRunner {
   // From now on training passes learn from this network as well (kernels::LossTeacher). It takes
   // the same batches, in evaluation mode, and must have room for them.
   void set_teacher(std::unique_ptr<Network> teacher, const api::DistillConfig& config);
+
+  // As Network::set_quantizes(), for training; evaluation is always without grids if the network is
+  // trained on them.
+  void set_quantizes(bool quantizes);
 
   Network& network() { return *network_; }
   kernels::Backend& backend() { return backend_; }

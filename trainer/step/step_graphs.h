@@ -27,6 +27,9 @@ class StepGraphs {
 
   explicit StepGraphs(kernels::Backend& backend) : backend_(backend) {}
 
+  // Captures all anew: their calls would differ from now on.
+  void forget() { repeated_.clear(); }
+
   // `work`: the same every time for this part and batch. The objects in it must outlive this.
   void run(Part part, const StagedBatch& batch, const std::function<void()>& work) {
     Repeated& repeated = repeated_[{part, batch}];
