@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/test_paths.h"
 #include "trainer/prune/pruning.h"
+#include "trainer/quantize/quantized_plan.h"
 #include "trainer/step/learner.h"
 #include "trainer/step/learning_rate.h"
 #include "trainer/testing/step.h"
@@ -77,6 +78,10 @@ void set_initial(const Json& golden, Network& network) {
   std::vector<float> values = held.download();
   put_initial(golden, network.plan(), values);
   held.upload(values);
+  if (golden.find("ranges") == nullptr) return;
+  std::vector<float> statistics = network.parameters().statistics.download();
+  ASSERT_TRUE(set_ranges(numbers<float>(golden, "ranges"), network.plan(), statistics).ok());
+  network.parameters().statistics.upload(statistics);
 }
 
 // The teacher of the case, if it has one.
@@ -190,6 +195,12 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
   }
   if (pruning) {
     EXPECT_EQ(nonzero(learner.network()), numbers<std::int64_t>(golden, "nonzero"));
+  }
+  if (golden.find("ranges") != nullptr) {
+    const auto expected = numbers<float>(golden, "rangesAfter");
+    const auto found = ranges_of(*plan, learner.network().parameters().statistics.download());
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-4) << i;
   }
   const Score score = *learner.evaluate(images, order, writer);
   EXPECT_NEAR(score.mean_loss(), number(golden, "evaluation"), tolerance * score.mean_loss());

@@ -101,12 +101,40 @@ class Gpt(torch.nn.Module):
         return result
 
 
+class Grids:
+    """Rounds inputs and weights to 8 bits by PyTorch's functions; ranges follow as torch.ao's moving averages."""
+
+    def __init__(self, ranges):
+        self.ranges = list(ranges)
+        self.rounded = {}                                      # by identity of the input
+
+    def begin(self):
+        self.rounded = {}
+
+    def input(self, x):
+        if id(x) not in self.rounded:
+            low, high = self.ranges[len(self.rounded)]
+            low += 0.01 * (min(x.min().item(), 0) - low)
+            high += 0.01 * (max(x.max().item(), 0) - high)
+            self.ranges[len(self.rounded)] = low, high
+            scale = (high - low) / 255
+            zero = min(round(-low / scale), 255)
+            self.rounded[id(x)] = x, torch.fake_quantize_per_tensor_affine(x, scale, zero, 0, 255)
+        return self.rounded[id(x)][1]
+
+    def weights(self, weights):
+        scales = (weights.detach().flatten(1).abs().amax(1) / 127).to(torch.float32)
+        zeros = torch.zeros(len(scales), dtype=torch.int32)
+        return torch.fake_quantize_per_channel_affine(weights, scales, zeros, 0, -127, 127)
+
+
 class Network(torch.nn.Module):
     """Runs a list of layers in Fettle's words on NCHW images."""
 
     def __init__(self, layers, generator):
         super().__init__()
         self.layers = layers
+        self.grids = None                                      # in training
         self.modules_of = torch.nn.ModuleList()
         channels, side, flat = 1, SIDE, False
         entries = []                                           # of the blocks that are open
@@ -145,7 +173,16 @@ class Network(torch.nn.Module):
                     for parameter in module.parameters():
                         parameter.copy_(draw(generator, *parameter.shape))
 
+    def on_grids(self, module, x):
+        weights = self.grids.weights(module.weight)
+        if isinstance(module, torch.nn.Linear):
+            return F.linear(x, weights, module.bias)
+        return F.conv2d(x, weights, module.bias, module.stride, module.padding)
+
     def forward(self, x):
+        rounds = self.training and self.grids is not None
+        if rounds:
+            self.grids.begin()
         blocks = []                                            # [input, what its layers give]
         for layer, module in zip(self.layers, self.modules_of):
             if layer["type"] == "residual":
@@ -154,12 +191,21 @@ class Network(torch.nn.Module):
                 blocks[-1][1], x = x, blocks[-1][0]
             elif layer["type"] == "add":
                 entry, main = blocks.pop()
-                x = x + entry if main is None else main + x
+                first, second = (x, entry) if main is None else (main, x)
+                if rounds:
+                    first, second = self.grids.input(first), self.grids.input(second)
+                x = first + second
+            computes = layer["type"] in ("linear", "conv")
+            if computes and rounds:
+                x = self.grids.input(x)
             if layer["type"] == "linear" and x.dim() == 4:
                 x = x.permute(0, 2, 3, 1).flatten(1)       # Fettle's order of pixels
             rows = layer["type"] in ("layerNorm", "rmsNorm") and x.dim() == 4
             x = x.movedim(1, 3) if rows else x                  # PyTorch's are over the last axis
-            x = torch.relu(x) if layer["type"] == "relu" else module(x)
+            if computes and rounds:
+                x = self.on_grids(module, x)
+            else:
+                x = torch.relu(x) if layer["type"] == "relu" else module(x)
             x = x.movedim(3, 1) if rows else x
         return x
 
@@ -351,7 +397,7 @@ def model_of(layers, frozen):
     return {"layers": layers, "freeze": frozen} if frozen else {"layers": layers}
 
 
-def case(name, layers, training, teacher=None, frozen=0):
+def case(name, layers, training, teacher=None, frozen=0, ranges=()):
     generator = torch.Generator().manual_seed(len(name))
     pixels = torch.randint(0, 256, (SAMPLES, 1, SIDE, SIDE), generator=generator)
     labels = torch.randint(0, CLASSES, (SAMPLES,), generator=generator)
@@ -360,7 +406,12 @@ def case(name, layers, training, teacher=None, frozen=0):
     initial = network.initial()
     freeze(network, frozen)
     teacher, words = taught_by(teacher, Network, generator)
+    if ranges:
+        network.grids = Grids(ranges)
+        words["ranges"] = [end for pair in ranges for end in pair]
     result = {**train(network, images, labels, training, teacher), **words}
+    if ranges:
+        result["rangesAfter"] = numbers(end for pair in network.grids.ranges for end in pair)
     training = dict(training, globalBatch=BATCH, epochs=EPOCHS)
     return {"name": name, "model": model_of(layers, frozen), "training": training, "side": SIDE,
             "mean": MEAN, "std": STD, "pixels": pixels.flatten().tolist(),
@@ -368,6 +419,7 @@ def case(name, layers, training, teacher=None, frozen=0):
 
 
 def main():
+    on_grids = {"quantize": {"method": "qat", "fromEpoch": 0}}
     relu, pool, norm = {"type": "relu"}, {"type": "maxPool"}, {"type": "batchNorm"}
     mlp = [{"type": "linear", "units": 8}, relu, {"type": "linear", "units": CLASSES}]
     cnn = [{"type": "conv", "channels": 4, "kernel": 3}, norm, relu, pool,
@@ -445,6 +497,16 @@ def main():
         case("mlp, pruned with adamw", mlp,
              {"optimizer": "adamw", "learningRate": 0.01, "weightDecay": 0.1,
               "prune": {"sparsity": 0.9, "begin": 0, "end": 1}}),
+        case("mlp on 8-bit grids, sgd", mlp,
+             {"optimizer": "sgd", "learningRate": 0.1, "momentum": 0.9, **on_grids},
+             ranges=[(-1.83, 1.71), (0, 2.37)]),
+        case("cnn on 8-bit grids, adamw", cnn,
+             {"optimizer": "adamw", "learningRate": 0.01, "weightDecay": 0.1, **on_grids},
+             ranges=[(-1.83, 1.71), (0, 1.93), (0, 3.11)]),
+        case("residual blocks on 8-bit grids, sgd", resnet,
+             {"optimizer": "sgd", "learningRate": 0.02, "momentum": 0.9, **on_grids},
+             ranges=[(-1.83, 1.71), (0, 2.21), (0, 2.33), (-2.57, 2.71), (0, 3.13), (0, 2.41),
+                     (-2.67, 2.83), (-2.29, 2.93), (0, 3.67)]),
     ]
     OUT.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases)
