@@ -70,6 +70,30 @@ std::optional<std::string> summary_of(const Refusals& refusals, Runs runs) {
          "; nor on a cluster: " + *refusals.cluster;
 }
 
+bool judges_int8(const api::StudySpec& spec) {
+  const auto is_int8 = [](const auto& named) { return named.metric.starts_with("int8_"); };
+  return std::ranges::any_of(spec.objectives, is_int8) ||
+         std::ranges::any_of(spec.constraints, is_int8);
+}
+
+// Before quantize.fromEpoch a rung has the metrics of a network that was rounded afterwards.
+std::optional<std::string> warning_of_early_rungs(const api::Study& study) {
+  const auto& trainer = study.spec.trial.trainer;
+  if (!trainer || !api::trains_quantized(trainer->training) || !judges_int8(study.spec)) return {};
+  api::TrainingConfig training = trainer->training;
+  training.epochs = study.spec.resource.max;
+  const search::Problem problem = core::problem_of(study);
+  const auto rungs =
+      search::rung_steps(problem.algorithm, problem.early_stopping, problem.resource);
+  const std::int64_t from = api::quantized_from(training);
+  if (rungs.empty() || rungs.front() > from) return {};
+  return "trials are judged from epoch " + std::to_string(rungs.front()) +
+         " on, but train in 8 bits only behind epoch " + std::to_string(from) +
+         " (quantize.fromEpoch): until then int8_* is that of a network rounded afterwards, which "
+         "says little about the end; raise resource.min above " +
+         std::to_string(from) + ", or lower fromEpoch";
+}
+
 std::vector<std::string> warnings_of(const api::Study& study, Runs runs,
                                      const std::string& folder) {
   std::vector<std::string> warnings;
@@ -78,6 +102,7 @@ std::vector<std::string> warnings_of(const api::Study& study, Runs runs,
     std::string warning = runtime::metrics_filter_warning(*study.spec.trial.metrics);
     if (!warning.empty()) warnings.push_back(std::move(warning));
   }
+  if (auto warning = warning_of_early_rungs(study)) warnings.push_back(std::move(*warning));
   return warnings;
 }
 

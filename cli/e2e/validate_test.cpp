@@ -43,6 +43,44 @@ TEST(Validate, WarnsOfAnExpressionThatCannotMatchNaN) {
                                   "value, ([\\d.]+), does not match nan or inf"));
 }
 
+// Rungs at 1, 3 and 9 of 12 epochs; the last quarter trains in 8 bits.
+TEST(Validate, WarnsOfRungsBeforeATrainingIsQuantized) {
+  const std::string study = R"(apiVersion: fettle.dev/v1alpha1
+kind: Study
+metadata: {name: small}
+spec:
+  objectives: [{metric: int8_validation_accuracy, direction: Maximize}]
+  parameters: [{name: rate, type: Double, min: 0.1, max: 1, sets: training.learningRate}]
+  resource: {min: 1, max: 12}
+  budget: {trials: 4}
+  earlyStopping: {name: asha}
+  trial:
+    trainer:
+      data: {trainImages: a, trainLabels: b}
+      model: {layers: [{type: linear, units: 10}]}
+      training: {quantize: {method: qat}}
+)";
+  const struct {
+    std::string what, by;
+    bool warns;
+  } cases[] = {{"", "", true},
+               {"min: 1,", "min: 10,", false},
+               {"{method: qat}", "{method: qat, fromEpoch: 0}", false},
+               {"{method: qat}", "{method: ptq}", false},
+               {"name: asha", "name: none", false},
+               {"int8_validation_accuracy", "validation_accuracy", false}};
+  for (const auto& [what, by, warns] : cases) {
+    Workshop shop;
+    shop.write("study.yaml", what.empty() ? study : replaced(study, what, by));
+    const Finished done = shop.fettle({"validate", "study.yaml"});
+    EXPECT_EQ(done.code, 0) << done.err;
+    const std::string warning =
+        "small: warning: trials are judged from epoch 1 on, but train in 8 "
+        "bits only behind epoch 9 (quantize.fromEpoch)";
+    EXPECT_EQ(done.err.find(warning) != std::string::npos, warns) << by << "\n" << done.err;
+  }
+}
+
 TEST(Validate, ReadsStandardInput) {
   Workshop shop;
   const Finished done = shop.fettle({"validate", "-"}, StudyText{}.yaml());
