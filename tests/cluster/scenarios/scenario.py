@@ -17,6 +17,7 @@ class Scenario(unittest.TestCase):
     """A namespace and a running operator for each test; run.py runs them in parallel."""
 
     alone = False
+    namespace = ""  # if not one that is called as the test
     settings = ""  # further values of the chart, as --set takes them
     values = None  # and as a document, or as the text of one
     # Whether an action is refused three times in a row for the same reason. Otherwise that is a
@@ -27,7 +28,7 @@ class Scenario(unittest.TestCase):
 
     def setUp(self):
         name = self._testMethodName.removeprefix("test_").replace("_", "-")
-        self.ns = self.enterContext(cluster.namespace(name[:40]))
+        self.ns = self.enterContext(cluster.namespace(self.namespace or name[:40]))
         install_in(self.ns, self.settings, values=self.values)
         self.operator = self.start_operator(SCENARIO, self.ns, arguments=self.arguments)
 

@@ -1,5 +1,6 @@
 """Installs the CRDs, the admission policies and the chart's accounts and roles, but no operator:
 scenarios start operators themselves."""
+import contextlib
 import json
 import os
 import subprocess
@@ -46,11 +47,31 @@ def install_definitions():
         apply(WORKLOADS)
         kubectl("wait", "--for=condition=Established", f"--timeout={PATIENCE}s", "crd/workloads.kueue.x-k8s.io")
     wait_until_established()
-    policies = subprocess.run(["helm", "template", RELEASE, str(ROOT / "helm/fettle"), "--namespace", SYSTEM,
-                               "--show-only", "templates/admission-policies.yaml"],
-                              check=True, capture_output=True, text=True)  # fmt: skip
+    apply_shared(shared_part("admission-policies"))
+
+
+def shared_part(name):
+    """The documents of a template of the chart."""
+    return subprocess.run(["helm", "template", RELEASE, str(ROOT / "helm/fettle"), "--namespace", SYSTEM,
+                           "--show-only", f"templates/{name}.yaml"],
+                          check=True, capture_output=True, text=True).stdout  # fmt: skip
+
+
+def apply_shared(documents):
     subprocess.run(["kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-"],
-                   input=policies.stdout, check=True, stdout=subprocess.DEVNULL, text=True)  # fmt: skip
+                   input=documents, check=True, stdout=subprocess.DEVNULL, text=True)  # fmt: skip
+
+
+@contextlib.contextmanager
+def people_roles():
+    """The chart's ClusterRoles for people, for a scenario that runs alone: releases of others own them, too."""
+    roles = shared_part("people-rbac")
+    apply_shared(roles)
+    try:
+        yield
+    finally:
+        subprocess.run(["kubectl", "delete", "--ignore-not-found", "-f", "-"], input=roles, check=True,
+                       stdout=subprocess.DEVNULL, text=True)  # fmt: skip
 
 
 def install():
