@@ -24,6 +24,16 @@ function add_fact(list, term, text) {
   list.appendChild(document.createElement('dd')).textContent = text;
 }
 
+// The text of `fettle why`. A line that is too long goes on below its text, not below its title.
+/** @param {HTMLElement} block */
+function fill_why(block, text) {
+  block.classList.add('why');
+  block.textContent = '';
+  for (const line of text.trim().split('\n')) {
+    block.appendChild(document.createElement('div')).textContent = line || ' ';
+  }
+}
+
 // Shows the text of `fettle why` and the end of the log; where the page lacks them, the commands.
 /** @param {TrialRow} trial */
 function add_notes(panel, trial) {
@@ -34,8 +44,9 @@ function add_notes(panel, trial) {
     const block = panel.appendChild(document.createElement('pre'));
     block.tabIndex = 0;
     block.textContent = text;
+    return block;
   };
-  add_text('Why', (note.why ?? 'fettle why ' + trial.name).trim());
+  fill_why(add_text('Why', ''), note.why ?? 'fettle why ' + trial.name);
   const where = note.where ? ' · ' + note.where : '';
   add_text('End of the log' + where, note.log || note.missing || 'fettle logs ' + trial.name);
 }

@@ -35,7 +35,7 @@ async function show_why(block, name) {
   try {
     const answer = await fetch(trial_address(name, 'why'));
     const said = await answer.json();
-    block.textContent = plain_text(said.text ?? said.error).trim();
+    fill_why(block, plain_text(said.text ?? said.error));
   } catch {
     block.textContent = 'The server does not answer.';
   }
