@@ -186,9 +186,12 @@ function draw_values() {
 
 function say_what_is_shown() {
   const missing = compared.filter((name) => !rows.has(name));
-  let text = compared.length < 2 ? 'Add studies to compare.' : '';
-  if (missing.length > 0) text = 'Not there: ' + missing.join(', ') + '.';
-  document.getElementById('message').textContent = text;
+  const unreadable = compared.filter((name) => rows.get(name)?.error);
+  const texts = [];
+  if (missing.length > 0) texts.push('Not there: ' + missing.join(', ') + '.');
+  if (unreadable.length > 0) texts.push('Cannot be read now: ' + unreadable.join(', ') + '.');
+  if (texts.length === 0 && compared.length < 2) texts.push('Add studies to compare.');
+  document.getElementById('message').textContent = texts.join(' ');
 }
 
 function draw_comparison() {

@@ -20,17 +20,17 @@ function age_text(since_ms) {
 // The best so far along results, with a point at the newest one.
 /** @param {StudyRow} row */
 function sparkline(row) {
+  const steps = row.steps ?? [];
+  if (steps.length === 0) return make('span', 'quiet', 'no result yet');
   const space = 'http://www.w3.org/2000/svg';
   const svg = document.createElementNS(space, 'svg');
   svg.setAttribute('class', 'spark');
   svg.setAttribute('viewBox', '0 0 150 36');
   svg.setAttribute('role', 'img');
-  const steps = row.steps ?? [];
-  svg.setAttribute('aria-label', steps.length > 0
-    ? 'Best so far: from ' + number_text(steps[0][2]) + ' to ' + number_text(steps.at(-1)[2]) : 'No result yet');
-  if (steps.length === 0) return svg;
+  svg.setAttribute('aria-label',
+    'Best so far: from ' + number_text(steps[0][2]) + ' to ' + number_text(steps.at(-1)[2]));
   const [low, high] = extent(steps.map((step) => step[2]));
-  const x = (results) => 2 + 144 * (results / Math.max(row.results, 1));
+  const x = (results) => 2 + 144 * ((results - 1) / Math.max(row.results - 1, 1));
   const y = (value) => 32 - 28 * (high > low ? (value - low) / (high - low) : 0.5);
   const points = [];
   steps.forEach(([results, , value], i) => {
@@ -80,7 +80,12 @@ function fill_about(line, row) {
   const cell = add_cell(line, 'about', '');
   const link = cell.appendChild(make('a', 'name', row.name));
   link.href = study_address(row.name);
-  if (row.error || row.message) cell.appendChild(make('p', 'quiet message', row.error ?? row.message));
+  if (row.error) {
+    cell.colSpan = 8;
+    cell.appendChild(make('p', 'quiet error', row.error));
+  } else if (row.message) {
+    cell.appendChild(make('p', 'quiet message', row.message));
+  }
 }
 
 /** @param {StudyRow} row */
@@ -141,7 +146,7 @@ function draw_summary() {
   const sum = (of) => all.reduce((total, row) => total + (of(row) ?? 0), 0);
   const facts = [['Studies', all.length, all.filter((row) => row.state === 'running').length + ' running'],
     ['Trials', sum((row) => row.trials.created), sum((row) => row.trials.running) + ' running now'],
-    ['Time with trials', duration_text(1000 * sum((row) => row.activeSeconds)), 'in all studies']];
+    ['Time', duration_text(1000 * sum((row) => row.activeSeconds)), 'in which trials ran']];
   const hours = sum((row) => row.gpuHours);
   if (hours > 0) facts.push(['GPU-hours', number_text(hours), 'in all studies']);
   const cards = document.getElementById('cards');

@@ -60,7 +60,7 @@ function make(name, class_name, text) {
 // "loss ↓": a lower one is better.
 /** @param {Goal | undefined} objective */
 function goal_text(objective) {
-  return objective ? objective.metric + (objective.maximize ? ' ↑' : ' ↓') : '';
+  return objective ? objective.metric + (objective.maximize ? '\u00a0↑' : '\u00a0↓') : '';
 }
 
 /** @param {StudyRow} row */
