@@ -120,7 +120,9 @@ class RunningStudy(LiveTest):
         expect(log).to_contain_text("waits 3\n")
         last = int(log.inner_text().split()[-1])
         expect(log).to_contain_text(f"waits {last + 20}\n")
-        expect(page.locator("#detail pre").first).to_contain_text("live-1")
+        expect(page.locator("#detail pre.why")).to_contain_text("chosen    by random")
+        self.assertTrue(page.evaluate("""() => [...document.querySelectorAll('#detail pre')].every(
+            (each) => each.scrollWidth <= each.clientWidth)"""))
         self.assertTrue(page.url.endswith("/study/live#trial=live-1"), page.url)
         self.assert_accessible(page)
 
@@ -220,6 +222,25 @@ class RunningStudy(LiveTest):
         folder.resume("live")  # another study of that name
         page.wait_for_function("() => !window.same && data !== null && study.state === 'running'")
         expect(page.locator("#banner")).to_be_hidden()
+
+
+    def test_study_cannot_be_read(self):
+        folder, server = self.serve()
+        folder.release("all")
+        folder.start("live", 4)
+        folder.finish("live")
+        page = self.open(server.address("/study/live"))
+        overview = self.open(server.address(), until=LIST)
+        compared = self.open(server.address(), until=LIST, viewport=PHONE)
+        compared.goto(f"http://127.0.0.1:{server.port}/compare?study=live&study=nothing")
+        folder.spoil("live")
+        expect(page.locator("#banner")).to_contain_text("This is as it was; it cannot be read now: ")
+        self.assertEqual(page.evaluate("() => trials.length"), 4)
+        expect(overview.locator("tbody tr .error")).to_contain_text("no SQLite database")
+        expect(compared.locator("#message")).to_have_text("Not there: nothing. Cannot be read now: live.")
+        for each in (page, overview, compared):
+            self.assert_fits(each)
+            self.assert_accessible(each)
 
 
 class ListPage(LiveTest):

@@ -94,6 +94,12 @@ class Folder:
         self._runners[name].kill()
         self._runners[name].wait()
 
+    def spoil(self, name):
+        """Makes a Study that does not run unreadable."""
+        for end in ("-wal", "-shm", ""):
+            (self.path / ".fettle" / f"{name}.db{end}").unlink(missing_ok=True)
+        (self.path / ".fettle" / f"{name}.db").write_text("no database")
+
     def fettle(self, *arguments):
         done = subprocess.run([FETTLE, *arguments], cwd=self.path, capture_output=True, text=True)
         if done.returncode != 0:
