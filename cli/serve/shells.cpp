@@ -45,11 +45,28 @@ HttpAnswer html(std::string body) {
   return {.content_type = std::string(kHtml), .body = std::move(body)};
 }
 
+const std::string& live_page_of_report() {
+  static const std::string kPage = live_page(bytes_of("page.html"));
+  return kPage;
+}
+
+// A page of its own, with the head of the report's.
+std::string page_with_head(std::string_view name, std::string_view title) {
+  constexpr std::string_view kHeadEnd = "</head>";
+  const std::string& report = live_page_of_report();
+  std::string head = report.substr(0, report.find(kHeadEnd) + kHeadEnd.size());
+  replace(head, "<title>Fettle<", "<title>" + std::string(title) + " · Fettle<");
+  std::string page(bytes_of(name));
+  replace(page, "{{head}}", head);
+  return page;
+}
+
 }  // namespace
 
 std::string live_page(std::string_view report_page) {
   std::string page(report_page);
-  erase_element(page, "<meta http-equiv=\"Content-Security-Policy\"", ">");  // a header says it
+  erase_element(page, "<meta name=\"generator\"", ">\n");
+  erase_element(page, "<meta http-equiv=\"Content-Security-Policy\"", ">\n");  // a header says it
   replace(page, "{{title}}", "Fettle");
   replace(page, "{{data}}", "");
   replace(page, "<style>{{style.css}}</style>",
@@ -70,14 +87,11 @@ std::string live_page(std::string_view report_page) {
   return page;
 }
 
-HttpAnswer list_page() { return html(std::string(bytes_of("index.html"))); }
+HttpAnswer list_page() { return html(page_with_head("index.html", "Studies")); }
 
-HttpAnswer study_page() {
-  static const std::string kPage = live_page(bytes_of("page.html"));
-  return html(kPage);
-}
+HttpAnswer study_page() { return html(live_page_of_report()); }
 
-HttpAnswer compare_page() { return html(std::string(bytes_of("compare.html"))); }
+HttpAnswer compare_page() { return html(page_with_head("compare.html", "Comparison")); }
 
 HttpAnswer asset(std::string_view name) {
   const EmbeddedFile* const file = find_file(name);

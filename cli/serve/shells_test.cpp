@@ -36,6 +36,13 @@ TEST_P(ShellTest, LoadsItsPartsFromHere) {
   EXPECT_THAT(page.body, Not(HasSubstr("http")));
 }
 
+TEST_P(ShellTest, HasOneHeadWithATitle) {
+  const std::string page = GetParam()().body;
+  EXPECT_TRUE(page.starts_with("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset"));
+  EXPECT_THAT(matches(page, "(</?head>)"), testing::ElementsAre("<head>", "</head>"));
+  EXPECT_THAT(matches(page, "<title>(?:[A-Z][a-z]* · )?(Fettle)</title>"), testing::SizeIs(1));
+}
+
 // The policy of the pages (access.h) runs no such thing.
 TEST_P(ShellTest, HasNoScriptOrStyleOfItsOwn) {
   const std::string page = GetParam()().body;
