@@ -27,6 +27,7 @@ function run_bars(points) {
   const best = best_of(objective);
   const bars = (color, choose) => ({make: () => points.filter(choose), grouped: false, borderSkipped: false,
     borderWidth: points.length > kMany ? 0 : 1, borderRadius: points.length > kMany ? 0 : 3, maxBarThickness: 16,
+    minBarLength: 4,  // a short run of a long study
     ink: {backgroundColor: () => colors[color], borderColor: () => colors.panel}});
   const kinds = ['accent', 'stopped', 'bad', 'good', 'best'].map((color) =>
     bars(color, (point) => is_selected(point.trial) && run_color(point.run, best) === color));
