@@ -56,7 +56,11 @@ inline RanTraining run_training(const TrainingTask& task, const RunOptions& opti
     hooks.log = [&, rank](const std::string& line) {
       if (rank == 0) ran.log.push_back(line);
     };
-    hooks.should_stop = [&left] { return left >= 0 && --left <= 0; };
+    hooks.should_stop = [&left] {
+      if (left < 0) return false;
+      --left;
+      return left <= 0;
+    };
     auto training = options.backend ? Training::create_on(options.backend(), task, data, collective,
                                                           std::move(hooks))
                                     : Training::create(task, data, collective, std::move(hooks));
