@@ -37,7 +37,7 @@ Floats gradients(const std::string& name, DataType type, const Floats& range, co
   return to.floats();
 }
 
-Floats tracked_range(const std::string& name, DataType type, Floats range, const Floats& x,
+Floats tracked_range(const std::string& name, DataType type, const Floats& range, const Floats& x,
                      float share) {
   Array bounds(DataType::kFloat32, range);
   const Array from(type, x);
