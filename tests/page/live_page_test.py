@@ -61,6 +61,12 @@ class StudyPage(AnyPage, LiveTest):
     def address(self):
         return ended()[1].address("/study/quick")
 
+    def open(self, url, **options):
+        page = super().open(url, **options)
+        if "until" not in options:  # importance comes a little later, and its charts with it
+            page.wait_for_function("() => data.insights.some((one) => one.importance)")
+        return page
+
     def test_two_objectives(self):
         page = self.open(ended()[1].address("/study/front"))
         expect(page.locator("#front")).to_be_visible()
