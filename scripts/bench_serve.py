@@ -20,6 +20,8 @@ PAGE_TESTS = pathlib.Path(__file__).resolve().parent.parent / "tests/page"
 PLACES = ["cards", "curves", "expectation", "parameters", "parallel", "timeline", "trials"]
 AT_ONCE = 8
 
+DRAWN_ONCE = """() => data !== null && ![...views.values()].some((view) => is_waiting(view) && view.drawn_at < 0)"""
+
 # Keeps tasks, frames, and how long after its end each trial was there.
 WATCH = """() => {
   window.seen = {tasks: [], frames: [], delays: []};
@@ -71,7 +73,7 @@ def open_study(page, server, name):
     page.goto(server.address())
     page.wait_for_selector(f"a[href^='/study/{name}']")
     page.goto(server.address(f"/study/{name}"))
-    page.wait_for_selector("html[data-drawn]")
+    page.wait_for_function(DRAWN_ONCE)
 
 
 def follow_quick(served, page, folder, options):

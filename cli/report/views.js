@@ -191,7 +191,8 @@ function draw_now() {
   tell_drawn();
 }
 
-// Tests look for this: everything was drawn once.
+// Tests look for this: everything was drawn, and nothing in the window waits to be drawn again.
 function tell_drawn() {
-  if (data) document.documentElement.dataset.drawn = String(drawn.size);
+  const waits = [...views.values()].some((view) => view.near && is_waiting(view));
+  if (data && !waits) document.documentElement.dataset.drawn = String(drawn.size);
 }
