@@ -11,8 +11,6 @@ using api::LayerType;
 constexpr std::int64_t kNone = -2;
 constexpr std::int64_t kFloatsPerLine = 16;  // blocks begin on cache lines, as all do
 
-bool computes(LayerType type) { return type == LayerType::kLinear || type == LayerType::kConv; }
-
 // Builds the new plan layer by layer; translates indices of the old plan into indices of the new.
 class Quantizer {
  public:
@@ -34,8 +32,8 @@ class Quantizer {
       layer.ends_block = layer.end_relu = false;
       // The residual stream of a text holds outliers, and nothing but norms reads it.
       const bool adds = layer.type == LayerType::kAdd;
-      const bool quantizes = computes(layer.type) || (adds && !old_.tokens);
-      if (computes(layer.type)) layer.weight_bits = weight_bits_;
+      const bool quantizes = computes_in_bytes(layer.type) || (adds && !old_.tokens);
+      if (computes_in_bytes(layer.type)) layer.weight_bits = weight_bits_;
       const std::int64_t source = layer.source;
       layer.source = operand(source, quantizes, layer.tokens);
       if (adds) layer.shortcut = operand(layer.shortcut, quantizes, layer.tokens);
@@ -84,6 +82,10 @@ class Quantizer {
 };
 
 }  // namespace
+
+bool computes_in_bytes(LayerType type) {
+  return type == LayerType::kLinear || type == LayerType::kConv;
+}
 
 NetworkPlan with_quantized_inputs(const NetworkPlan& plan, std::int64_t weight_bits) {
   return Quantizer(plan, weight_bits).run();

@@ -11,6 +11,9 @@
 
 namespace fettle::trainer {
 
+// Whether layers of this kind multiply 8-bit inputs with 8-bit weights.
+bool computes_in_bytes(api::LayerType type);
+
 // `weight_bits`: the training rounds these layers' weights to such a grid; 0: their weights are
 // rounded already.
 NetworkPlan with_quantized_inputs(const NetworkPlan& plan, std::int64_t weight_bits = 0);

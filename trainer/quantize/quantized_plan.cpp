@@ -14,8 +14,6 @@ using api::LayerType;
 
 constexpr float kEpsilon = 1e-5F;  // of batch norms
 
-bool computes(LayerType type) { return type == LayerType::kLinear || type == LayerType::kConv; }
-
 // ---- Folding -----------------------------------------------------------------------------------
 
 // A model without the batch norms that can be folded, and where its entries were.
@@ -29,7 +27,8 @@ FoldedModel without_norms(const api::ModelConfig& trained) {
   folded.model.layers.clear();
   for (std::size_t i = 0; i < trained.layers.size(); ++i) {
     const api::LayerConfig& layer = trained.layers[i];
-    if (layer.type == LayerType::kBatchNorm && i > 0 && computes(trained.layers[i - 1].type)) {
+    if (layer.type == LayerType::kBatchNorm && i > 0 &&
+        computes_in_bytes(trained.layers[i - 1].type)) {
       folded.model.layers.back().bias = true;
       continue;
     }
@@ -60,7 +59,8 @@ class Folder {
     copy(statistics_, trained->running_mean, layer.running_mean, to_.statistics);
     copy(statistics_, trained->running_variance, layer.running_variance, to_.statistics);
     const LayerPlan* const next = find_entry(from_, layer.index + 1);
-    if (!computes(layer.type) || next == nullptr || next->type != LayerType::kBatchNorm) return;
+    if (!computes_in_bytes(layer.type) || next == nullptr || next->type != LayerType::kBatchNorm)
+      return;
     fold(*next, layer);
   }
 
@@ -136,13 +136,13 @@ Result<NetworkValues> quantized_network(const api::ModelConfig& config, const Sa
 
 Status check_quantizable(const api::ModelConfig& model, const SampleFormat& format) {
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(model, format));
-  const auto can = [](const LayerPlan& layer) { return computes(layer.type); };
+  const auto can = [](const LayerPlan& layer) { return computes_in_bytes(layer.type); };
   if (std::ranges::any_of(plan.layers, can)) return success();
   return invalid("training.quantize has nothing to do: the model has no linear or conv layer");
 }
 
 bool is_quantized(const NetworkPlan& plan, const LayerPlan& layer) {
-  return computes(layer.type) && layer.source != kNetworkInput &&
+  return computes_in_bytes(layer.type) && layer.source != kNetworkInput &&
          plan.layer(layer.source).type == LayerType::kQuantize;
 }
 
